@@ -182,6 +182,7 @@ def counted(work: Path, shape: Shape) -> Counts:
         wanted_ids=rows("listed", "wanted", range(slices)) + kept_ids,
         kept_ids=kept_ids,
         crowded=total("collide", "crowded"),
+        near_known=rows("name", "near", range(slices)) if shape.known else 0,
         checked=checked,
     )
 

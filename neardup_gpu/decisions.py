@@ -180,11 +180,13 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
     )
 
 
-def _without_known_pairs(groups: Groups, pairs: Pairs, runtime: Runtime) -> Pairs:
-    """Leave out the pairs of two documents of the reference set."""
-    if not groups.pinned.any():
+def _pairs_that_count(groups: Groups, pairs: Pairs, only_against: bool, runtime: Runtime) -> Pairs:
+    """Leave out the pairs of two documents of the reference set, and by `only_against` those of two of the input."""
+    if not groups.pinned.any() and not only_against:
         return pairs
     pinned, left, right = map(runtime.put, (groups.pinned, pairs.left, pairs.right))
+    if only_against:
+        return runtime.run(lambda: Pairs(left, right).where(pinned[left] & ~pinned[right]))
     return runtime.run(lambda: Pairs(left, right).where(~(pinned[left] & pinned[right])))
 
 
@@ -197,6 +199,47 @@ def unverified(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -
 # ---------------------------------------------------------------------------------------------------------- decisions
 
 
+class Nearest(NamedTuple):
+    """The best partner in the reference set of each rank.
+
+    partner : array of int64, shape (documents,)
+        The rank of the partner, or -1. For a document whose tokens equal those of a reference document, that one.
+    resemblance : array of float64, shape (documents,)
+        Resemblance to the partner; NaN without one, or where it was not verified.
+    """
+
+    partner: np.ndarray
+    resemblance: np.ndarray
+
+    def at_least(self, threshold: float) -> Nearest:
+        """Return only the partners at a higher threshold."""
+        there = self.resemblance >= threshold
+        return Nearest(np.where(there, self.partner, -1), np.where(there, self.resemblance, np.nan))
+
+
+def nearest_partners(ranked: Ranked, groups: Groups, near: Verified, recipe: Recipe) -> Nearest | None:
+    """Find the best partner in the reference set of each rank of the input; None without a reference set.
+
+    Parameters
+    ----------
+    near : Verified
+        The best pair of each representative with one of the reference set, in host memory.
+    """
+    if ranked.num_known == 0:
+        return None
+    partner, resemblance = np.full(len(ranked), -1, np.int64), np.full(len(ranked), np.nan)
+    known = groups.ranks[groups.pinned]
+    partner[known], resemblance[known] = known, 1.0  # for their copies
+    rows = groups.ranks[near.pairs.right]
+    partner[rows], resemblance[rows] = groups.ranks[near.pairs.left], near.resemblance
+    partner, resemblance = partner[groups.representative], resemblance[groups.representative]
+    partner[: ranked.num_known], resemblance[: ranked.num_known] = -1, np.nan
+    if not recipe.verifies:
+        same = (partner >= 0) & (groups.same_tokens == groups.same_tokens[partner])
+        resemblance = np.where(same, 1.0, np.nan)
+    return Nearest(partner, resemblance)
+
+
 class Decisions(NamedTuple):
     """The decision for each rank.
 
@@ -207,24 +250,43 @@ class Decisions(NamedTuple):
     removed : array of bool, shape (representatives,)
     verified : Verified
         The listed pairs of representatives, in host memory.
+    nearest : Nearest or None
     """
 
     keeper: np.ndarray
     resemblance: np.ndarray
     removed: np.ndarray
     verified: Verified
+    nearest: Nearest | None
 
 
 def decide(
-    ranked: Ranked, groups: Groups, deciding: Verified, listed: Verified, recipe: Recipe, runtime: Runtime
+    ranked: Ranked,
+    groups: Groups,
+    deciding: Verified,
+    listed: Verified,
+    nearest: Nearest | None,
+    recipe: Recipe,
+    runtime: Runtime,
 ) -> Decisions:
-    """Decide who stays. An exact duplicate goes to its representative or, if that goes, to its keeper.
+    """Decide who is kept. An exact duplicate is removed for its representative or, if that is removed, for its keeper.
+
+    By `only_against` a document is removed for its nearest partner in the reference set, if it has one.
 
     Parameters
     ----------
     deciding, listed : Verified
         The pairs that decide, and those that the result lists.
+    nearest : Nearest or None
     """
+    pairs = Pairs(runtime.fetch(listed.pairs.left), runtime.fetch(listed.pairs.right))
+    host = Verified(pairs, runtime.fetch(listed.resemblance))
+    if recipe.only_against:
+        keeper, resemblance = np.arange(len(ranked)), np.ones(len(ranked))
+        if nearest is not None:
+            leaks = nearest.partner >= 0
+            keeper[leaks], resemblance[leaks] = nearest.partner[leaks], nearest.resemblance[leaks]
+        return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host, nearest)
     number = len(groups.ranks)
     verified = Verified(
         Pairs(runtime.put(deciding.pairs.left), runtime.put(deciding.pairs.right)), runtime.put(deciding.resemblance)
@@ -241,9 +303,7 @@ def decide(
     keeper[: ranked.num_known] = np.arange(ranked.num_known)
     if not recipe.verifies:
         resemblance = np.where(groups.same_tokens == groups.same_tokens[keeper], 1.0, np.nan)
-    pairs = Pairs(runtime.fetch(listed.pairs.left), runtime.fetch(listed.pairs.right))
-    host = Verified(pairs, runtime.fetch(listed.resemblance))
-    return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host)
+    return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host, nearest)
 
 
 def resemblance_to(chosen: Any, verified: Verified) -> Any:
@@ -258,7 +318,7 @@ def resemblance_to(chosen: Any, verified: Verified) -> Any:
 
 
 def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
-    """Find the candidates of representatives, without pairs of two documents of the reference set.
+    """Find the candidates of representatives that can decide: see `_pairs_that_count`.
 
     A method that does not sketch proposes none; all rows are joined by their shingles then, as crowded ones are.
     """
@@ -267,7 +327,7 @@ def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
     if not recipe.method.sketches:
         return Candidates(NO_PAIRS, 0, 0, np.ones(len(groups.ranks), bool))
     candidates = found_by(groups.keys, recipe, runtime)
-    return candidates._replace(pairs=_without_known_pairs(groups, candidates.pairs, runtime))
+    return candidates._replace(pairs=_pairs_that_count(groups, candidates.pairs, recipe.only_against, runtime))
 
 
 def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:

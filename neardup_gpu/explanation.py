@@ -52,6 +52,9 @@ class Explanation:
         chain of pairs led to it, or the distance alone decided.
     containment : float, default None
         By containment, the share of this document's shingles that the kept one has, as verified; None as above.
+    of_kept : bool, default False
+        By containment, whether the kept document, which is in the reference set, is the one that is contained: then
+        `containment` is the share of its shingles, and the words below are those of this document.
     first_word : int, default None
         By containment, unless of spots or circular shingles, where the text lies in the kept one: the shortest stretch
         of it that has all shingles that both have begins with this word, numbered from 1.
@@ -74,7 +77,7 @@ class Explanation:
     united : int, default 0
         Shingles that at least one of the texts has; by a weighting the sum of the larger weights.
     size : int, default 0
-        Shingles that this text has, or all their weights.
+        Shingles that this text has, or the kept one if `of_kept`; or all their weights.
     weighting : str, default None
         By min-hash with weights, what shingles were weighed by.
     words : list of (op, text), default []
@@ -103,6 +106,7 @@ class Explanation:
     measure: str = "resemblance"
     resemblance: float | None = None
     containment: float | None = None
+    of_kept: bool = False
     first_word: int | None = None
     last_word: int | None = None
     kept_words: int | None = None
@@ -233,13 +237,18 @@ def explained(
     ours = shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
     common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
+    if in_reference:
+        measure = measure.with_reference
     shared, left, right = measure.sums(ours) if measure.weighted else (len(common), len(a), len(b))
     if told is not None and told != measure.of(shared, left, right):
         raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
     told_of: dict[str, Any] = {measure.name: told}
+    whole = 0  # the text that contains the other one
+    if measure.directed and measure.size_of_part(left, right) != right:
+        whole, told_of["of_kept"] = 1, True
     # A spot does not say which word it begins with, and circular shingles may lie at both ends.
     if measure.directed and recipe.shingles.kind not in ("spots", "circular"):
-        told_of |= _place(ours[0], common, tokens.sizes[0], recipe.shingles.size)
+        told_of |= _place(ours[whole], common, tokens.sizes[whole], recipe.shingles.size)
     words, notes = diff.differences(kept_text, text, recipe, full=full)
     return Explanation(
         found["id"],
@@ -253,7 +262,7 @@ def explained(
         group=found["group"],
         shared=shared,
         united=left + right - shared,
-        size=right,
+        size=left if whole else right,
         weighting=recipe.method.weighting if measure.weighted else None,
         words=words,
         notes=notes,
@@ -407,6 +416,8 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
     if found.measure == "containment":
         told, of = found.containment, found.size
         shingles = f"{found.shared:,} of its {count(of, 'shingle')} are in the kept one"
+        if found.of_kept:
+            shingles = f"{found.shared:,} of the kept one's {count(of, 'shingle')} are in it"
     why = ""
     if told is None:
         told = found.shared / of if of else 0.0
@@ -414,7 +425,8 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
         why = f", not verified: {chain}"
     lines.append(_line(found.measure, f"{resemblance(told)} ({shingles}){why}"))
     if found.kept_words is not None:
-        stretch = f"words {found.first_word:,} to {found.last_word:,} of the kept one's {found.kept_words:,}"
+        whose = "its" if found.of_kept else "the kept one's"
+        stretch = f"words {found.first_word:,} to {found.last_word:,} of {whose} {found.kept_words:,}"
         lines.append(_line("where", f"{stretch} have all that both have"))
     if found.words:
         legend = diff.legend(found.words, "the kept one", "this one", colour)

@@ -18,6 +18,7 @@ from .decisions import (
     by_priority,
     decide,
     keep_column,
+    nearest_partners,
     proposed,
     representatives,
     unverified,
@@ -31,14 +32,16 @@ from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError, ParameterError
+from .nearest_reference import nearest_pairs
 from .partners import TooManyComparisonsError, partners_of
 from .recall import Run, check_recall, choose_check
-from .recipe import Recipe, choose_recipe
+from .recipe import Recipe, check_reference, choose_recipe
 from .result import Report, Result
 from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of, tabulate
+from .verification import in_host_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +63,8 @@ def dedup(
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     against: Any = None,
+    direction: str | None = None,
+    only_against: bool = False,
     method: str | Method = "exact",
     threshold: float | None = None,
     shingle_size: int = 5,
@@ -109,6 +114,16 @@ def dedup(
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents, or are contained in it, are removed; it is left
         untouched.
+    direction : "in", "of" or "either", default None
+        By containment, which document of a pair with the reference set is contained in the other one; "in" unless
+        given. Pairs of two documents of the input are compared as without it.
+
+        - "in": the document of the input, in one of `against`.
+        - "of": the document of `against`, in one of the input, as a test item in a page that quotes it.
+        - "either": one of the two.
+    only_against : bool, default False
+        Remove documents only because they resemble one of `against`; `duplicate_of` is that one. Documents of the input
+        are not compared with one another, and its copies are kept. It takes no `cluster`.
     method : Exact, Containment, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
         How candidates are found. The exact method and containment miss no pair at the threshold; the others compare
         sketches. By containment a document goes when a larger one has its text, see `Containment`.
@@ -141,7 +156,7 @@ def dedup(
         nothing is verified.
     recipe : Recipe, default None
         A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit, seed, keep,
-        cluster and max_partners.
+        cluster, max_partners, direction and only_against.
     frequencies : Frequencies or path of such a file, default None
         Document frequencies for the weighting "tfidf"; unless given, they are counted in the documents and in
         those of `against`.
@@ -229,11 +244,14 @@ def dedup(
         shingling=shingling,
         stop_words=stop_words,
         bucket_limit=bucket_limit,
+        direction=direction,
         seed=seed,
         keep=keep,
         cluster=cluster,
         max_partners=max_partners,
+        only_against=only_against,
     )
+    check_reference(recipe, direction, against)
     num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress), as_engine(engine)
     asked = recipe
@@ -356,12 +374,14 @@ def run(
             from .commonest import too_many_comparisons
 
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
-        listed, deciding = found.listed, found.deciding
+        listed, deciding, near = found.listed, found.deciding, found.near
     else:
         listed = deciding = unverified(groups, candidates.pairs, recipe, runtime)
+        near = nearest_pairs(int(groups.pinned.sum()), len(groups.ranks), in_host_memory(listed, runtime))
     with clock.stage("decide"):
         clock.report("decide", 0, number)
-        decisions = decide(ranked, groups, deciding, listed, recipe, runtime)
+        nearest = nearest_partners(ranked, groups, near, recipe)
+        decisions = decide(ranked, groups, deciding, listed, nearest, recipe, runtime)
         clock.report("decide", number, number)
     runtime.release()
     sampled = None

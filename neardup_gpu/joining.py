@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neardup_gpu.kernels import containers, prefixes, rarity, runs as runs_kernel, setjoin
+from neardup_gpu.kernels._bounds import least_shares_of
 from neardup_gpu.kernels._launch import array_module
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 
@@ -259,6 +260,52 @@ def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runti
         if len(arrays) != 1:
             arrays.append(concat_and_clear(arrays, dtype=np.uint64))
     return kernel(runs_kernel, runtime.backend)(runtime.put(shingles[0]), runtime.put(entries[0]), num_rows)
+
+
+def raised(
+    part: Index, asking: np.ndarray, pinned: np.ndarray, measure: JoinMeasure, threshold: float, runtime: Runtime
+) -> Index:
+    """Make the index by which some rows find those of a reference set at a higher threshold.
+
+    Elements beyond the prefixes of that threshold are left out, and so are runs in which no two such rows meet. By a
+    directed measure the asking rows are the contained ones: their prefixes become shorter, and containers keep all
+    entries.
+
+    Parameters
+    ----------
+    part : Index
+    asking : array of int64
+        The rows that will ask.
+    pinned : array of bool, shape (rows,)
+        The rows of the reference set.
+    measure : JoinMeasure
+    threshold : float
+        At least the one of the index.
+    """
+    sizes = runtime.fetch(part.sizes)
+    needed = measure.needed(int(sizes.max(initial=0)), threshold)
+    if measure.directed:
+        part = part.put(runtime)._replace(needed=runtime.put(needed))
+        return runtime.run(lambda: part.of_short_prefixes().only(runtime.put(pinned)))
+    entries, starts = runtime.fetch(part.entries), runtime.fetch(part.starts)
+    row = ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+    place = (entries & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64)
+    size = sizes[row].astype(np.int64)
+    asks = np.zeros(len(pinned), bool)
+    asks[asking] = True
+    there = (asks | pinned)[row] & (place <= size - least_shares_of(size, threshold))
+    run = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    of_asking, of_known = (np.bincount(run[there & of[row]], minlength=len(starts) - 1) for of in (asks, pinned))
+    there &= ((of_asking > 0) & (of_known > 0))[run]
+    long = np.where(place > size - needed[2 * size], LONG, np.uint64(0))
+    made = named_runs(run[there], (entries & ~LONG | long)[there], len(pinned), len(starts), runtime)
+    return Index.of(made, part.sizes, runtime.put(needed), part.larger).put(runtime).only(runtime.put(pinned))
+
+
+def named_runs(run: np.ndarray, entries: np.ndarray, num_rows: int, num_runs: int, runtime: Runtime) -> Any:
+    """Make runs of entries that have the numbers of their runs; these are told apart by the highest bits of words."""
+    names = run.astype(np.uint64) << np.uint64(64 - max(1, num_runs.bit_length()))
+    return kernel(runs_kernel, runtime.backend)(runtime.put(names), runtime.put(entries), num_rows)
 
 
 LOOKS = 1 << 24

@@ -30,6 +30,11 @@ class Measure(Protocol):
     weighted: ClassVar[bool]
     """Whether it weighs elements. Then numbers of them bound nothing: crowds are not joined, nor are bags counted."""
 
+    @property
+    def with_reference(self) -> Measure:
+        """The measure of pairs whose left document is in a reference set."""
+        ...
+
     def knowing(self, statistics: Any) -> Measure:
         """The measure that weighs by these statistics, where it needs any."""
         ...
@@ -82,6 +87,10 @@ class Resemblance:
     weighted: ClassVar[bool] = False
     larger: ClassVar[int] = 1
 
+    @property
+    def with_reference(self) -> Measure:
+        return self
+
     def knowing(self, statistics: Any) -> Measure:
         return self
 
@@ -114,13 +123,38 @@ class Resemblance:
         return least_overlaps(2 * most, threshold)
 
 
+@dataclass(frozen=True)
 class Containment:
-    """c(B, A) = |A n B| / |B|: how much of the right document B the left one, A, contains."""
+    """|A n B| / |P|: how much of one document of a pair, the part P, the other one contains.
+
+    Between documents of the input, P is the right document B.
+
+    Parameters
+    ----------
+    direction : "in", "of" or "either", default "in"
+        Which document is the part where the left one, A, is in a reference set: "in" is B, "of" is A, and "either" is
+        the smaller one, by which the containment is the larger of the two.
+    part : "right", "left" or "smaller", default "right"
+        The part, in this measure.
+    """
+
+    direction: str = "in"
+    part: str = "right"
 
     name: ClassVar[str] = "containment"
     directed: ClassVar[bool] = True
     weighted: ClassVar[bool] = False
     larger: ClassVar[int] = 0
+
+    @property
+    def with_reference(self) -> Measure:
+        return replace(self, part={"in": "right", "of": "left", "either": "smaller"}[self.direction])
+
+    def size_of_part(self, left: Any, right: Any) -> Any:
+        """Return the size of the part, from the sizes of both sets."""
+        if self.part == "smaller":
+            return left + right - abs(left - right) >> 1  # for numbers and for arrays of any module
+        return left if self.part == "left" else right
 
     def knowing(self, statistics: Any) -> Measure:
         return self
@@ -141,15 +175,15 @@ class Containment:
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import containment
 
-        return containment(common, right)
+        return containment(common, self.size_of_part(left, right))
 
     def least(self, left: Any, right: Any, threshold: float) -> Any:
         from neardup_gpu.kernels._bounds import least_shares_of
 
-        return least_shares_of(right, threshold)
+        return least_shares_of(self.size_of_part(left, right), threshold)
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
-        """By the smaller size; where the left set is the smaller one, a pair at the threshold has more than that."""
+        """By the smaller size; where the part is the larger set, a pair at the threshold has more than that."""
         from neardup_gpu.kernels._bounds import least_shares
 
         return least_shares(most, threshold)
@@ -168,6 +202,10 @@ class Weighted:
     name: ClassVar[str] = "resemblance"
     directed: ClassVar[bool] = False
     weighted: ClassVar[bool] = True
+
+    @property
+    def with_reference(self) -> Measure:
+        return self
 
     def knowing(self, statistics: Any) -> Measure:
         return replace(self, frequencies=statistics)

@@ -28,8 +28,10 @@ from .partners import (
     Search,
     ask_among,
     connect,
+    contained_references,
     contains,
     first_partners,
+    further_reference,
     packed_pairs,
 )
 from .stages import Verified
@@ -67,9 +69,10 @@ class BlockSearch:
         num_rows = search.num_rows
         self._everyone = np.arange(num_rows)
         self._label = None if cluster == "greedy" else self._everyone
-        first, is_open, state = np.zeros(num_rows, np.int64), np.zeros(num_rows, bool), np.full(num_rows, KEPT)
+        first, is_open, state = search.first_better(), np.zeros(num_rows, bool), np.full(num_rows, KEPT)
         reached, was_open = first.copy(), is_open.copy()
         width = max(1, self.most_pairs // pairs_a_row(search.most, partners.MOST_ASKED))
+        cut = False
         for begin in range(0, num_rows, width):
             rows = self._everyone[begin : begin + width]
 
@@ -78,7 +81,12 @@ class BlockSearch:
                 self._begin(rows)
 
             self._begin(rows)
+            inputs = max(begin, search.num_known)
+            if inputs < begin + len(rows):
+                cut |= contained_references(search, inputs, begin + len(rows), cluster)
             first_partners(search, first, is_open, rows, hand_on_now if search.most is None else None)
+            of_block = (self._everyone >= begin) & is_open
+            search.known.add(further_reference(search, first, of_block))
             if search.most is not None and cluster == "greedy":
                 reached[rows], was_open[rows] = first[rows], is_open[rows]
                 self._settle(state, first, is_open, begin, begin + len(rows))
@@ -95,7 +103,7 @@ class BlockSearch:
             self._better_partners(kept, is_open & ~kept, first.copy())
             self._worse_partners(kept & was_open, ~kept, reached)
         nothing = Verified(NO_PAIRS, np.empty(0))
-        return Partners(nothing, nothing, search.num_candidates, further, not truncated, search.looks)
+        return Partners(nothing, nothing, nothing, search.num_candidates, further, not (truncated or cut), search.looks)
 
     def _settle(self, state: np.ndarray, first: np.ndarray, is_open: np.ndarray, begin: int, stop: int) -> None:
         """Decide the rows of a block; see `partners._settle`."""
@@ -106,7 +114,7 @@ class BlockSearch:
             if len(rows) == 0:
                 return
             index = search.only((state != REMOVED) & (self._everyone < stop))
-            full, _ = search.ask(index, rows, first, self._everyone, asked)
+            full, _ = search.ask(index, rows, first, search.last_better(), asked)
             is_open[rows[~full]] = False
             asked = min(2 * asked, partners.MOST_ASKED)
 
@@ -125,12 +133,13 @@ class BlockSearch:
     def _better_partners(self, kept: np.ndarray, rows: np.ndarray, first: np.ndarray) -> None:
         """Find the first partners of some rows among better ones that are kept, which they have not looked at."""
         search = self._search
-        asking = np.flatnonzero(rows & (first < self._everyone) & search.placed(search.index))
+        stop = search.last_better()
+        asking = np.flatnonzero(rows & (first < stop) & search.placed(search.index))
         if len(asking) and kept.any():
             index = search.only(kept)
             for some in self._blocks(asking):
                 self._begin(some)
-                ask_among(search, index, some, first, self._everyone)
+                ask_among(search, index, some, first, stop)
                 self._end()
 
     def _worse_partners(self, late: np.ndarray, rows: np.ndarray, reached: np.ndarray) -> None:

@@ -11,13 +11,18 @@ document in order of priority, and only as many as matter:
 By a directed measure, as containment, a row can stand for worse ones alone: kept partners are better ones then, so that
 all that is listed is among a row's better partners.
 
+Rows of a reference set come before all others. For each row of the input, `near` has the best of its pairs in V with
+them (`nearest_reference.py`), however many there are. By containment, a direction says whether rows of the input look
+for rows of the reference set that contain them, or the other way round, or both. Where only the reference set removes
+documents, V has no pairs of two rows of the input.
+
 Both are the same however the work is divided. Documents that are added behind by priority change neither for those
 before them, but that a removed document may list more kept partners.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,19 +30,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import components, runs as runs_kernel, standing
+from neardup_gpu.kernels import components, standing
 from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from neardup_gpu.kernels.standing import KEPT, REMOVED, UNDECIDED
 
 from .data import NO_PAIRS, Pairs
 from .engine.arrays import same_device
-from .engine.choice import kernel
 from .errors import ResourceError
-from .joining import LISTED, Common, Index, build_index, commonest, expected_comparisons, in_order_of, meet, stored
+from .joining import (
+    LISTED,
+    Common,
+    Index,
+    build_index,
+    commonest,
+    expected_comparisons,
+    in_order_of,
+    meet,
+    named_runs,
+    raised,
+    stored,
+)
+from .nearest_reference import NearestReference, best_of_each, nearest_pairs
 from .report import count
 from .stages import Verified
-from .verification import in_host_memory, verify_sets, verify_spooled
+from .verification import in_host_memory, verify_apart, verify_sets, verify_spooled
 
 if TYPE_CHECKING:
     from .engine.clock import Clock
@@ -51,6 +68,9 @@ ASKED = 64
 
 MOST_ASKED = 1024
 """Most candidates that are asked for at a time of each document."""
+
+BESTS = 16
+"""Different thresholds, at most, above which the best pairs with a reference set are looked for at a time."""
 
 TOGETHER = 1 << 22
 """Candidates that are verified together, about."""
@@ -70,6 +90,8 @@ class Partners(NamedTuple):
 
     listed, deciding : Verified
         In host memory.
+    near : Verified
+        The best pair of each row of the input with a row of the reference set; in host memory.
     num_candidates : int
         Pairs that were compared.
     num_unlisted : int
@@ -82,6 +104,7 @@ class Partners(NamedTuple):
 
     listed: Verified
     deciding: Verified
+    near: Verified
     num_candidates: int
     num_unlisted: int
     counted: bool
@@ -126,6 +149,41 @@ class Known:
         return self._packed[0], self._resemblance[0]
 
 
+class FirstAndBest(Known):
+    """Verified pairs that are known, of which each right row holds its first ones by left row, and its best one.
+
+    Parameters
+    ----------
+    most : int or None
+        How many of the first ones a row holds; None for all.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        super().__init__()
+        self._most, self._num_added, self._limit = most, 0, TOGETHER
+        self.cut = False
+        """Whether any pair was let go of."""
+
+    def add(self, found: Verified) -> None:
+        super().add(found)
+        self._num_added += len(found.pairs)
+        if self._num_added > self._limit:
+            self._limit = max(TOGETHER, 2 * len(self.held().pairs))
+
+    def held(self) -> Verified:
+        """Let go of all other pairs, and return those that are held."""
+        found = self.all()
+        if self._most is not None:
+            stays = _rank_within(found.pairs.right) < self._most
+            stays[best_of_each(found.pairs.left, found.pairs.right, found.resemblance)] = True
+            self.cut |= not stays.all()
+            found = _where(found, stays)
+            self._packed = [packed_pairs(found.pairs.left, found.pairs.right)]
+            self._resemblance = [found.resemblance]
+        self._num_added = len(found.pairs)
+        return found
+
+
 def packed_pairs(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Pairs of rows as words, whose order is that of the pairs."""
     return left.astype(np.uint64) << np.uint64(32) | right.astype(np.uint64)
@@ -157,6 +215,8 @@ class Search:
 
     index : list of Index
         Its parts.
+    measure : Measure
+        By which it was made.
     pinned : array of bool, shape (rows,)
         Rows of the reference set, which are no candidates of one another.
     accepts : callable
@@ -173,9 +233,14 @@ class Search:
         Where temporary files go.
     together : int, optional
         Candidates that are verified together, about; `TOGETHER` unless given.
+    direction : "in", "of" or "either", default "in"
+        Which rows look for pairs with the reference set: those of the input, those of the reference set, or both.
+    only_known : bool, default False
+        Whether rows of the input have pairs with the reference set alone.
     """
 
     index: list[Index]
+    measure: Any  # a JoinMeasure, where the index has parts
     pinned: np.ndarray
     accepts: Accepts
     verify: Callable[[Pairs], Verified]
@@ -186,6 +251,8 @@ class Search:
     clock: Clock
     runtime: Runtime
     together: int | None = None
+    direction: str = "in"
+    only_known: bool = False
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
     looks: int = 0
@@ -195,6 +262,23 @@ class Search:
     @property
     def num_rows(self) -> int:
         return len(self.pinned)
+
+    @property
+    def num_known(self) -> int:
+        """Number of pinned rows, which come first."""
+        return int(np.count_nonzero(self.pinned))
+
+    def first_better(self) -> np.ndarray:
+        """Return, for each row, the first row that it looks for: int64."""
+        first = np.zeros(self.num_rows, np.int64)
+        if self.direction == "of":
+            first[self.num_known :] = self.num_known
+        return first
+
+    def last_better(self) -> np.ndarray:
+        """Return, for each row, the row before which the rows that it looks for end: int64."""
+        stop = np.arange(self.num_rows)
+        return np.minimum(stop, self.num_known) if self.only_known else stop
 
     def placed(self, index: list[Index]) -> np.ndarray:
         """Whether each row is in a run."""
@@ -216,6 +300,12 @@ class Search:
 
         chosen = self.index if index is None else index
         return stored((self.runtime.run(of_rows, part) for part in chosen), len(chosen), self.folder, self.runtime)
+
+    def raised(self, rows: np.ndarray, threshold: float) -> list[Index]:
+        """Return the index by which some rows find those of the reference set at a higher threshold."""
+        make = partial(raised, asking=rows, pinned=self.pinned, measure=self.measure, threshold=threshold)
+        parts = (make(part, runtime=self.runtime) for part in self.index)
+        return stored(parts, len(self.index), self.folder, self.runtime)
 
     def ask(
         self,
@@ -328,9 +418,11 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
     Partners
     """
     search.known.add(explicit)
-    first = np.zeros(search.num_rows, np.int64)
+    first = search.first_better()
     is_open = np.zeros(search.num_rows, bool)
+    cut = contained_references(search, search.num_known, search.num_rows, cluster)
     first_partners(search, first, is_open, np.arange(search.num_rows))
+    near = further_reference(search, first, is_open)
     truncated = bool(is_open.any())
     was_open = is_open
     if truncated and cluster == "greedy":
@@ -343,8 +435,81 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
     with search.clock.stage("verify"):
         known = search.known.all()
         listed, deciding = selected(known, search.pinned, cluster, search.most, search.directed)
+        near = nearest_pairs(search.num_known, search.num_rows, near, known)
     unlisted = len(known.pairs) - len(listed.pairs)
-    return Partners(listed, deciding, search.num_candidates, unlisted, not truncated, search.looks)
+    return Partners(listed, deciding, near, search.num_candidates, unlisted, not (truncated or cut), search.looks)
+
+
+def contained_references(search: Search, begin: int, stop: int, cluster: str) -> bool:
+    """Find the pairs of the reference set with rows from `begin` on and before `stop`, by the rows of the set.
+
+    Each row holds its best pair and, greedily, its first `most` ones: it is removed in any case. Components need all,
+    as each joins two rows. Return whether a row may have more pairs than it holds.
+    """
+    if search.direction == "in":
+        return False
+    held = FirstAndBest(search.most if cluster == "greedy" else None)
+    first, end = np.full(search.num_rows, begin), np.full(search.num_rows, stop)
+    _ask_for_reference(search, search.index, np.flatnonzero(search.pinned), first, end, held)
+    search.known.add(held.held())
+    return held.cut
+
+
+def further_reference(search: Search, first: np.ndarray, is_open: np.ndarray) -> Verified:
+    """Return the best pair with the reference set of each open row, if it is better than all that are known.
+
+    Of a crowd, a row may have as many partners in the reference set as that has documents. So the search is for pairs
+    above the row's best one alone, by the prefixes of that threshold: see `joining.raised`. It starts where
+    `first_partners` left `first`; what it finds later than an equal pair is not better.
+    """
+    held, end = FirstAndBest(0), np.full(search.num_rows, search.num_known)
+    rows = np.flatnonzero(is_open & (first < end) & ~search.pinned & search.placed(search.index))
+    if search.direction == "of" or len(rows) == 0:
+        return held.held()
+    best, first, asked, rounds = NearestReference(search.num_known, 0, search.num_rows), first.copy(), ASKED, 1
+    found, known, search.known = search.known.all(), search.known, held
+    try:
+        while True:
+            best.add(found.pairs.left, found.pairs.right, found.resemblance)
+            going_on = [np.empty(0, np.int64)]
+            for some, threshold in _above_their_best(rows, best.resemblance[rows]):
+                index = search.raised(some, threshold)
+                for _ in range(rounds):
+                    full, _ = search.ask(index, some, first, end, asked)
+                    some = some[full]
+                going_on.append(some)
+            found, rows = held.held(), np.sort(np.concatenate(going_on))
+            if len(rows) == 0:
+                return found
+            asked, rounds = min(2 * asked, MOST_ASKED), 2 * rounds
+    finally:
+        search.known = known
+
+
+def _above_their_best(rows: np.ndarray, best: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+    """Yield rows of about the same best resemblance, which is below 1, and the least number above all of theirs."""
+    order = np.argsort(best, kind="stable")
+    rows, best = rows[order], best[order]
+    values = np.unique(best)
+    for some in np.array_split(values, min(BESTS, len(values))):
+        if len(some) and some[0] < 1:
+            begin, end = np.searchsorted(best, some[0]), np.searchsorted(best, some[-1], side="right")
+            yield np.sort(rows[begin:end]), float(np.nextafter(some[0], 2))
+
+
+def _ask_for_reference(
+    search: Search, index: list[Index], rows: np.ndarray, first: np.ndarray, end: np.ndarray, held: FirstAndBest
+) -> None:
+    """Find all partners of some rows from `first` on and before `end`; `held` takes them, in place of `known`."""
+    rows, known, asked = rows[search.placed(index)[rows]], search.known, ASKED
+    search.known = held
+    try:
+        while len(rows):
+            full, _ = search.ask(index, rows, first, end, asked)
+            rows = rows[full]
+            asked = min(2 * asked, MOST_ASKED)
+    finally:
+        search.known = known
 
 
 def kept_rows(pairs: Pairs, pinned: np.ndarray, cluster: str) -> np.ndarray:
@@ -400,13 +565,13 @@ def first_partners(
 ) -> None:
     """Find, for each of some rows, its first `most` partners among better rows, and mark in `is_open` those that may
     have more; `told` is called each time that some are known."""
-    everyone = np.arange(search.num_rows)
+    stop = search.last_better()
     rows = rows[(search.placed(search.index) & ~search.pinned)[rows]]
     found = np.zeros(search.num_rows, np.int64)
     # One more than is listed: where it is a partner, it is known that one is not.
     asked = ASKED if search.most is None else max(ASKED, min(search.most + 1, MOST_ASKED))
     while len(rows):
-        full, true = search.ask(search.index, rows, first, everyone, asked)
+        full, true = search.ask(search.index, rows, first, stop, asked)
         if told is not None:
             told()
         found[rows] += true
@@ -424,7 +589,7 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarra
     Open rows that no known pair decides are asked for further partners, among rows that are not removed. The first
     undecided row can only have kept ones: so each round decides it, or goes on along its candidates.
     """
-    everyone = np.arange(search.num_rows)
+    stop = search.last_better()
     is_open = is_open.copy()
     asked = ASKED
     while True:
@@ -433,7 +598,7 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarra
         rows = np.flatnonzero((state == UNDECIDED) & is_open)
         if len(rows) == 0:
             return is_open
-        full, _ = search.ask(search.only(state != REMOVED), rows, first, everyone, asked)
+        full, _ = search.ask(search.only(state != REMOVED), rows, first, stop, asked)
         is_open[rows[~full]] = False
         asked = min(2 * asked, MOST_ASKED)
 
@@ -454,7 +619,7 @@ def _kept_partners(
     end = np.full(search.num_rows, search.num_rows)
     end[removed[last]] = keeper[last]
     late = kept & was_open
-    _ask_all(search, kept, is_open & ~kept, first.copy(), np.minimum(everyone, end))
+    _ask_all(search, kept, is_open & ~kept, first.copy(), np.minimum(search.last_better(), end))
     if not search.directed:
         _ask_all(search, late, ~kept, everyone + 1, end)
 
@@ -555,9 +720,7 @@ def _renumbered(index: Index, number: np.ndarray, label: np.ndarray, runtime: Ru
     some = mixed[run]
     low = np.uint64((1 << PLACE_BITS) - 1)
     renamed = (entries & (low | LONG)) | number[row].astype(np.uint64) << np.uint64(PLACE_BITS)
-    # Runs are told apart by their highest bits, as those of shingles are.
-    names = run.astype(np.uint64) << np.uint64(64 - max(1, len(starts).bit_length()))
-    made = kernel(runs_kernel, runtime.backend)(put(names[some]), put(renamed[some]), len(number))
+    made = named_runs(run[some], renamed[some], len(number), len(starts), runtime)
     sizes = np.empty_like(fetch(index.sizes))
     sizes[number] = fetch(index.sizes)
     return Index.of(made, put(sizes), index.needed, index.larger)
@@ -616,15 +779,17 @@ def partners_of(
         if len(members):
             with clock.stage("index"):
                 index = build_index(spool, spool_rows, members, sets, method.measure, threshold, clock, runtime)
+        num_known = int(np.count_nonzero(pinned))
         if method.measure.directed:  # sets wait already
-            verify = partial(_verified, verify_sets, spool, spool_rows, measure, threshold, clock, runtime)
+            verify = partial(_verified, verify_sets, spool, spool_rows, measure, threshold, num_known, clock, runtime)
         else:
             set_rows = np.empty(len(spool_rows), np.int64)
             set_rows[in_order_of(spool_rows, members)] = np.arange(len(members))
-            verify = partial(_verified, verify_sets, sets, set_rows, measure, threshold, clock, runtime)
+            verify = partial(_verified, verify_sets, sets, set_rows, measure, threshold, num_known, clock, runtime)
         explicit = Verified(NO_PAIRS, np.empty(0))
         search = Search(
             index,
+            method.measure,
             pinned,
             accepts,
             verify,
@@ -635,6 +800,8 @@ def partners_of(
             clock,
             runtime,
             together,
+            getattr(method, "direction", "in"),
+            recipe.only_against,
         )
         if known is not None:
             search.known.add(known)
@@ -644,7 +811,7 @@ def partners_of(
         with clock.turns():
             if method.sketches:
                 with clock.stage("verify"):
-                    settings = measure, threshold, clock, runtime
+                    settings = measure, threshold, num_known, clock, runtime
                     explicit = _verified(verify_spooled, spool, spool_rows, *settings, candidates.pairs)
             try:
                 found = find(search, explicit, recipe.cluster)
@@ -662,10 +829,16 @@ def _verified(
     spool_rows: np.ndarray,
     measure: Measure,
     threshold: float,
+    num_known: int,
     clock: Clock,
     runtime: Runtime,
     pairs: Pairs,
 ) -> Verified:
-    """The pairs at the threshold, in host memory."""
-    found = runtime.run(verify, spool, spool_rows, pairs, measure, threshold, clock, runtime)
-    return in_host_memory(found, runtime)
+    """Return the pairs at the threshold, in host memory."""
+
+    def by(pairs: Pairs, measure: Measure) -> Verified:
+        return in_host_memory(
+            runtime.run(verify, spool, spool_rows, pairs, measure, threshold, clock, runtime), runtime
+        )
+
+    return verify_apart(by, pairs, num_known, measure)

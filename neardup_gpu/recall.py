@@ -17,13 +17,15 @@ from .engine.arrays import same_device
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
 from .measures import shingle_sets
-from .verification import in_host_memory, verify_spooled
+from .verification import in_host_memory, verify_apart, verify_spooled
 
 if TYPE_CHECKING:
     from .decisions import Decisions, Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
+    from .measures import Measure
     from .recipe import Recipe
+    from .stages import Verified
 
 SAMPLED = 200
 """Documents that are sampled unless told, of a method that may miss pairs."""
@@ -106,7 +108,8 @@ def check_recall(
     document's possible near-duplicates, `PARTNERS` are taken in the same way, and fewer documents are sampled where
     they share too much (`ADDITIONS`). Returns what `shares_of` does.
     """
-    assert recipe.threshold is not None
+    threshold = recipe.threshold
+    assert threshold is not None
     order = run.groups.order
     assert order is not None
     rows = np.empty(0, np.int64)
@@ -114,10 +117,17 @@ def check_recall(
         some = begin + np.flatnonzero(~run.groups.pinned[begin : begin + LOOKED_AT])
         rows = np.concatenate([rows, some])
         rows = draw(rows, _sizes(spool, run.spool_rows[rows]), order[rows], num_sampled)
-    sample = sample_of(rows, spool, run.spool_rows, run.measure, recipe.threshold, runtime)
-    possible = _partners(run, spool, sample, order, recipe.threshold, clock, runtime)
-    there = verify_spooled(spool, run.spool_rows, possible, run.measure, recipe.threshold, clock, runtime)
-    true = in_host_memory(there, runtime).pairs
+    sample = sample_of(rows, spool, run.spool_rows, run.measure, threshold, runtime)
+    possible = _partners(run, spool, sample, order, threshold, clock, runtime)
+    pinned = run.groups.pinned
+    if recipe.only_against:
+        possible = possible.where(pinned[possible.left])
+
+    def verify(pairs: Pairs, measure: Measure) -> Verified:
+        there = verify_spooled(spool, run.spool_rows, pairs, measure, threshold, clock, runtime)
+        return in_host_memory(there, runtime)
+
+    true = verify_apart(verify, possible, int(np.count_nonzero(pinned)), run.measure).pairs
     listed = run.decisions.verified.pairs
 
     def are_listed() -> np.ndarray:

@@ -109,6 +109,9 @@ class Recipe:
         nothing is verified: there the bucket limit bounds the pairs.
     seed : int in [0, 2**64), default 1
         All random constants are drawn from it.
+    only_against : bool, default False
+        Remove a document of the input only because of a document of the reference set. Documents of the input are not
+        compared with one another, and its copies are kept.
 
     Raises
     ------
@@ -130,6 +133,7 @@ class Recipe:
     cluster: str = "greedy"
     max_partners: int | None = 64
     seed: int = 1
+    only_against: bool = False
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
@@ -143,12 +147,17 @@ class Recipe:
             "cluster": checks.one_of("cluster", self.cluster, CLUSTERINGS),
             "max_partners": checks.optional(checks.integer, "max_partners", self.max_partners, 1, 2**31 - 1),
             "seed": checks.seed(self.seed),
+            "only_against": checks.flag("only_against", self.only_against),
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
             object.__setattr__(self, name, value)
         if self.shingles.kind == "bag" and self.method.measure.weighted:
             raise ParameterError("shingling 'bag' and weighting: a bag numbers repeats already; leave one of them out")
+        if self.only_against and self.cluster == "components":
+            raise ParameterError(
+                "only_against and cluster 'components': components join documents of the input; leave one of them out"
+            )
 
     @property
     def verifies(self) -> bool:
@@ -188,6 +197,8 @@ class Recipe:
         3
         """
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
+        if self.only_against:
+            own["only_against"] = True
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -238,6 +249,7 @@ class Recipe:
         stored = checked_settings(text, name)
         kind = METHODS.get(str(stored.pop("method", None)))
         own = {each.name for each in fields(cls)} - {"shingles", "method"}
+        stored.setdefault("only_against", False)  # which is described only where it is true
         shingles = set(Shingles().describe())
         if kind is None or not own | shingles <= set(stored):
             raise unreadable(name)
@@ -255,6 +267,8 @@ class Recipe:
             raise RecipeMismatchError(
                 f"{name}: made with stop_words {theirs!r}, this version has {ours}; make it again"
             )
+        if not stored["only_against"]:
+            del stored["only_against"]
         if described != {**stored, "method": method.name}:
             raise unreadable(name)
         return found
@@ -420,6 +434,19 @@ class Recipe:
         return replace(self, **changes)
 
 
+def check_reference(recipe: Recipe, direction: str | None, against: Any) -> None:
+    """Raise ParameterError if settings are given that concern a reference set alone, and there is none."""
+    if against is not None:
+        return
+    if direction is not None or getattr(recipe.method, "direction", "in") != "in":
+        way = direction or recipe.method.direction
+        raise ParameterError(
+            f"direction {way}: says how to compare with a reference set; give against, or leave it out"
+        )
+    if recipe.only_against:
+        raise ParameterError("only_against: removes what resembles a reference set; give against, or leave it out")
+
+
 def choose_recipe(
     recipe: Recipe | None = None,
     *,
@@ -429,6 +456,7 @@ def choose_recipe(
     shingling: str = "set",
     stop_words: Any = None,
     bucket_limit: int | None = None,
+    direction: str | None = None,
     **own: Any,
 ) -> Recipe:
     """Make the recipe from the arguments that `dedup` and `sketch` take.
@@ -440,8 +468,16 @@ def choose_recipe(
     """
     if recipe is None:
         made = Recipe(shingles=Shingles(shingle_size, shingling, stop_words), method=method, **own)
+        if direction is not None:
+            if made.method.name != "containment":
+                raise ParameterError(
+                    f"direction {direction}: method {made.method.name} has none; give method='containment', or leave "
+                    "direction out"
+                )
+            made = made.with_(direction=direction)
         return made if bucket_limit is None else made.with_(bucket_limit=bucket_limit)
     usual_settings = {"method": usual, "shingle_size": 5, "shingling": "set", "stop_words": None, "bucket_limit": None}
+    usual_settings["direction"] = None
     usual_settings = {each.name: each.default for each in fields(Recipe)} | usual_settings
     given = {
         "method": method,
@@ -449,6 +485,7 @@ def choose_recipe(
         "shingling": shingling,
         "stop_words": stop_words,
         "bucket_limit": bucket_limit,
+        "direction": direction,
         **own,
     }
     for name, value in given.items():

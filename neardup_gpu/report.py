@@ -125,6 +125,11 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("left out", ", ".join(listed)))
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
+        leaks = counts["near_reference"]
+        share = percent(leaks / max(1, documents))
+        rows.append(
+            ("leaks", f"{leaks:,} ({share}) match a reference document and are removed; near_reference names it")
+        )
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / max(1, documents))})"))
     removed = f"{counts['removed']:,} ({percent(counts['removed'] / max(1, documents))})"
     if counts["removed"]:

@@ -119,7 +119,10 @@ class Result:
 
     Notes
     -----
-    Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. By simhash, both
+    Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. For every
+    document, kept or removed, `near_reference` is the id of the reference document that it resembles most, and
+    `reference_resemblance` (or `reference_containment`) what the two are worth; both are null if no reference document
+    reaches the threshold. Where nothing was verified, the nearest simhash takes the place. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
     of one simhash have one representative, and resemblance is null but for exact duplicates.
 
@@ -332,7 +335,8 @@ class Result:
             verified, groups.pinned, recipe.cluster, recipe.max_partners, recipe.method.measure.directed
         )
         with Engine(backend="cpu").start() as runtime:
-            facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, recipe, runtime))
+            nearest = None if before.nearest is None else before.nearest.at_least(threshold)
+            facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, nearest, recipe, runtime))
         assert self.sources is not None
         tables = tabulate(facts, recipe, *self.sources)
         counts, sizes = decided_counts(facts, recipe)

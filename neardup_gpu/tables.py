@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from . import __version__
 from .data import arrow, taken
-from .decisions import Decisions, Groups, Ranked
+from .decisions import Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
 from .nothing_removed import reasons, sizes_of
@@ -71,13 +71,27 @@ def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], 
         columns |= {name: arrow(values, kept) for name, values in told.items()}
     if against:
         columns["in_reference"] = arrow(keeper < ranked.num_known)
+        nearest = decisions.nearest
+        if nearest is None:  # the reference set is empty
+            nearest = Nearest(np.full(len(ranked), -1, np.int64), np.full(len(ranked), np.nan))
+        partner, resemblance = nearest.partner[mine], nearest.resemblance[mine]
+        columns["near_reference"] = facts.ids_of(partner, partner < 0)
+        columns[near_column(recipe)] = arrow(resemblance, np.isnan(resemblance))
     return with_recipe(columns, recipe)
 
 
+def near_column(recipe: Recipe) -> str:
+    """Name the column that holds what a document and its best partner in the reference set are worth."""
+    return f"reference_{recipe.method.measure.name}"
+
+
 def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
-    ranked, groups, (_, _, _, verified), _ = facts
+    ranked, groups, verified = facts.ranked, facts.groups, facts.decisions.verified
     everyone = np.arange(len(ranked))
-    exact = np.flatnonzero((groups.representative != everyone) & (everyone >= ranked.num_known))
+    copied = (groups.representative != everyone) & (everyone >= ranked.num_known)
+    if recipe.only_against:
+        copied &= groups.representative < ranked.num_known
+    exact = np.flatnonzero(copied)
     a = np.concatenate([groups.ranks[verified.pairs.left], groups.representative[exact]])
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
     resemblance = np.concatenate([verified.resemblance, np.ones(len(exact))])
@@ -125,6 +139,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "documents": job.sketches.documents,
         **{name: decided[name] for name in ("kept", "removed", "removed_exact", "removed_near", "removed_unverified")},
         "reference_documents": ranked.num_known,
+        **({} if reference is None else {"near_reference": decided.get("near_reference", 0)}),
         "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
         **{name: getattr(job.sketches, name) for name in _COUNTED},
         **({"without_spots": job.sketches.without_spots} if job.recipe.shingles.kind == "spots" else {}),
@@ -208,7 +223,10 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
     found = np.flatnonzero(sizes)
     largest = found[np.argsort(-sizes[found], kind="stable")[:5]]
     each, how_many = np.unique(sizes[found], return_counts=True)
-    exact = int(np.count_nonzero(removed & (groups.same_tokens[mine] != mine)))
+    copied = groups.same_tokens[mine] != mine
+    if recipe.only_against:
+        copied = groups.same_tokens[mine] < ranked.num_known
+    exact = int(np.count_nonzero(removed & copied))
     counts = {
         "kept": int((~removed).sum()),
         "removed": int(removed.sum()),
@@ -218,6 +236,8 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
         "verified_pairs": len(decisions.verified.pairs) if recipe.verifies else 0,
         "groups": len(found),
     }
+    if decisions.nearest is not None:
+        counts["near_reference"] = int(np.count_nonzero(decisions.nearest.partner[mine] >= 0))
     return counts, {
         "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
         "largest_groups": [{"id": as_json(ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,32 @@ def verify_spooled(
         set_rows = np.empty(len(spool_rows), np.int64)
         set_rows[rows] = np.arange(len(rows))
         return verify_sets(sets, set_rows, candidates, measure, threshold, clock, runtime)
+
+
+def verify_apart(
+    verify: Callable[[Pairs, Measure], Verified], pairs: Pairs, num_known: int, measure: Measure
+) -> Verified:
+    """Verify pairs, those with a document of a reference set by the measure's `with_reference`.
+
+    Parameters
+    ----------
+    verify : callable
+        Verifies some pairs by a measure.
+    pairs : Pairs
+    num_known : int
+        Rows below it are in the reference set.
+    measure : Measure
+    """
+    of_reference = measure.with_reference
+    if of_reference == measure:
+        return verify(pairs, measure)
+    cut = int(np.searchsorted(pairs.left, num_known))
+    parts = [
+        verify(Pairs(pairs.left[:cut], pairs.right[:cut]), of_reference),
+        verify(Pairs(pairs.left[cut:], pairs.right[cut:]), measure),
+    ]
+    left, right = (np.concatenate([getattr(part.pairs, side) for part in parts]) for side in ("left", "right"))
+    return Verified(Pairs(left, right), np.concatenate([part.resemblance for part in parts]))
 
 
 def verify_sets(

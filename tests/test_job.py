@@ -349,8 +349,19 @@ class TestAgainst:
                 "resemblance": 1.0,
                 "group": "r3",
                 "in_reference": True,
+                "near_reference": "r3",
+                "reference_resemblance": 1.0,
             },
-            {"id": "x", "kept": True, "duplicate_of": None, "resemblance": None, "group": "x", "in_reference": False},
+            {
+                "id": "x",
+                "kept": True,
+                "duplicate_of": None,
+                "resemblance": None,
+                "group": "x",
+                "in_reference": False,
+                "near_reference": None,
+                "reference_resemblance": None,
+            },
         ]
         assert {(p["id_a"], p["id_b"], p["a_in_reference"]) for p in run.pairs.to_pylist()} == {("r3", "r1", True)}
 
@@ -365,7 +376,10 @@ class TestAgainst:
     def test_empty_reference_and_empty_input(self, table, result):
         empty = table.slice(0, 0)
         run = dedup(table, against=empty, id_column="id")
-        assert run.documents.drop(["in_reference"]).to_pylist() == result.documents.to_pylist()
+        assert (
+            run.documents.drop(["in_reference", "near_reference", "reference_resemblance"]).to_pylist()
+            == result.documents.to_pylist()
+        )
         with pytest.raises(InputError, match="the input holds no documents"):
             dedup(empty, against=table, id_column="id")
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from test_partners import DRAWN, compare, hypothesis_settings, rounds, run_against_the_rule, table
 
 from neardup_gpu import MinHash, Recipe, Shingles, dedup, job
+from neardup_gpu.nearest_reference import nearest_pairs
 from neardup_gpu.partner_blocks import BlockSearch
 from neardup_gpu.partners import Known, Partners, partners_of, selected
 
@@ -27,7 +28,8 @@ def in_blocks(most_pairs):
             assert len(found.pairs) - len(before.pairs) == numbers.num_unlisted == blocks.handed_on
         listed, deciding = selected(found, search.pinned, cluster, search.most, search.directed)
         unlisted = len(found.pairs) - len(listed.pairs)
-        return Partners(listed, deciding, numbers.num_candidates, unlisted, numbers.counted, numbers.looks)
+        near = nearest_pairs(search.num_known, search.num_rows, found)
+        return Partners(listed, deciding, near, numbers.num_candidates, unlisted, numbers.counted, numbers.looks)
 
     return find
 

@@ -45,6 +45,9 @@ class Reference:
     against: str | None = setting(
         None, "Also remove documents that resemble these, which are left untouched.", metavar="REFERENCE"
     )
+    only_against: bool = setting(
+        False, "Remove only documents that resemble those of --against; copies inside the input are kept."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

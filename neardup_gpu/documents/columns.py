@@ -81,7 +81,18 @@ def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -
     )
 
 
-_OWN_STRINGS = {"id", "id_a", "id_b", "query_id", "duplicate_of", "founder", "group", "file", "reason"}
+_OWN_STRINGS = {
+    "id",
+    "id_a",
+    "id_b",
+    "query_id",
+    "duplicate_of",
+    "near_reference",
+    "founder",
+    "group",
+    "file",
+    "reason",
+}
 
 
 def artefact_kind(schema: pa.Schema) -> str | None:

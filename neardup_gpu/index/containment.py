@@ -34,6 +34,8 @@ number of elements has to be stored with an entry.
 Elements that more than `common` live entries have are not followed. If these are u of the query's, a candidate has
 max(1, t - u) of the others. While t > u nothing is lost by that, as whoever has t elements has t - u of the others.
 
+Where either may be contained in the other, an entry is a candidate if it is one by either rule.
+
 A query without elements has no candidates, whoever contains it: the answer says so.
 """
 
@@ -50,7 +52,7 @@ from neardup_gpu.kernels._bounds import least_shares_of, surely_reached
 
 from ..data import Ragged, arrow
 from ..engine.choice import kernel, to_host
-from ..measures import CONTAINMENT
+from ..measures import Containment
 from .comparing import compared
 from .elements import elements_of
 from .queries import matches_of
@@ -81,8 +83,8 @@ class Asked:
     ----------
     least : float
         The least containment.
-    direction : "in" or "of"
-        Whether documents are asked for that the query is contained in, or that are parts of the query.
+    direction : "in", "of" or "either"
+        Whether documents are asked for that the query is contained in, that are parts of the query, or both.
     common : int
         See above.
     nearest : int or None
@@ -111,8 +113,8 @@ def answered(
     elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
     lists = Lists(snapshot, elements, asked.common)
     query, entry = candidates(snapshot, sketches.sets, lists, asked, manifest.keeps.containment)
-    inside = asked.direction == "in"  # an entry, which is the left document, contains the text
-    value = compared(snapshot, sketches, query, entry, CONTAINMENT, asked.least, runtime, entry_first=inside)
+    measure = Containment(asked.direction).with_reference  # as if the entries were a reference set
+    value = compared(snapshot, sketches, query, entry, measure, asked.least, runtime, entry_first=True)
     some = np.flatnonzero(value >= asked.least)
     value = value[some]
     numbers = arrow(np.arange(len(elements)))
@@ -194,9 +196,10 @@ def candidates(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(number of the query, entry) of all candidates, by query and then by entry."""
     least = np.ones(len(sets), np.int64)
+    sizes = lists.offsets[1:] - lists.offsets[:-1]
+    inside = np.maximum(1, surely_reached(sizes, asked.least, RECALL) - lists.not_followed)
     if asked.direction == "in":
-        sizes = lists.offsets[1:] - lists.offsets[:-1]
-        least = np.maximum(1, surely_reached(sizes, asked.least, RECALL) - lists.not_followed)
+        least = inside
     run = kernel(tally, snapshot.backend)
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     for segment, starts, stops in zip(snapshot.segments, lists.starts, lists.stops, strict=True):
@@ -210,9 +213,11 @@ def candidates(
                 run(segment.arrays["contained_rows"], starts, stops, some, least[first:last], segment.live_entries),
             )
             query = np.repeat(np.arange(first, last), np.diff(offsets))
-            if asked.direction == "of":
+            if asked.direction != "in":
                 common = least_shares_of(segment.set_sizes(rows), asked.least)
                 needed = surely_reached(common, 1 / modulus, RECALL) - lists.not_followed[query]
+                if asked.direction == "either":
+                    needed = np.minimum(needed, inside[query])
                 query, rows = query[shared >= needed], rows[shared >= needed]
             parts.append((query, segment["founders"][rows]))
             first = last

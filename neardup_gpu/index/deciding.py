@@ -203,7 +203,7 @@ def decided(
         with clock.stage("collide"):
             listed, deciding = _estimated_anew(snapshot, groups, mine, recipe, keeps, runtime)
     with clock.stage("decide"):
-        decisions = decide_ranked(ranked, groups, deciding, listed, recipe, runtime)
+        decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
         facts = Facts(ranked, groups, decisions, live.ids)
         tables = tables_of(facts, recipe, {}, against=False)
     report = Report(_report(facts, recipe, keeps, limits, runtime.backend, clock))

@@ -18,6 +18,7 @@ from ..documents.skipped import MAX_DOCUMENT_BYTES
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
+from ..methods.containment import DIRECTIONS
 from ..recipe import Recipe, choose_recipe
 from ..report import count
 from ..sketch_jobs import skipped_path
@@ -483,8 +484,12 @@ class Index:
         containment : float in (0, 1], default None
             Ask for containment, |A n B| / |A|, instead of resemblance, and for so much at least; of an index that was
             made with `containment`. Excludes `threshold`.
-        direction : "in" or "of", default None
-            "in" unless given: the documents that the query is contained in. "of": those that are contained in it.
+        direction : "in", "of" or "either", default None
+            By containment, which documents to find; "in" unless given.
+
+            - "in": the documents that the query is contained in.
+            - "of": the documents that are contained in the query.
+            - "either": both; the containment is the larger one of the two, |A n B| divided by the smaller size.
         common : int, default None
             Shingles that more documents have (copies count once) are not followed; 10,000 unless given.
         columns : str or list of str, default ()
@@ -534,7 +539,7 @@ class Index:
                 raise InputError(
                     f"{self.folder}: keeps nothing that containment can be asked by; make an index with containment=16"
                 )
-            way = checks.one_of("direction", "in" if direction is None else direction, ("in", "of"))
+            way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
             most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
             nearest = checks.optional(checks.integer, "nearest", nearest, 1)
             answer = partial(by_elements.answered, asked=by_elements.Asked(least, way, most, nearest))

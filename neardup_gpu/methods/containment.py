@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from .. import checks
 from ..errors import ParameterError
-from ..measures import CONTAINMENT, Measure
+from ..measures import Containment as ContainmentMeasure, Measure
+from ..settings import setting
+
+DIRECTIONS = ("in", "of", "either")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,11 +21,21 @@ class Containment:
     The containment of B in A is |A n B| / |B|, the share of B's distinct shingles that A has. Documents are taken by
     falling number of distinct shingles, ties by priority (`keep`); one goes exactly when its containment in one that is
     kept already reaches the threshold. So nothing goes for a document that is smaller, and there are no cycles. The
-    documents of a reference set come before all: one goes when its containment in one of these reaches the threshold,
-    whichever is the larger. Nothing is missed: see `kernels/containers.py` and `prefix_filter`.
+    documents of a reference set come before all, and `direction` says what is compared with them. Nothing is missed:
+    see `kernels/containers.py` and `prefix_filter`.
 
     A document of one shingle is contained in any that has it, and one of few soon is; the measure is exact and needs no
     interval, but it says little of them.
+
+    Parameters
+    ----------
+    direction : "in", "of" or "either", default "in"
+        When a document of the input is removed because of a document of the reference set, which `against` gives. Pairs
+        of two documents of the input are compared as above in any case.
+
+        - "in": the input document is contained in the reference document. Either may be the larger one.
+        - "of": the reference document is contained in the input document, as a test item in a page that quotes it.
+        - "either": one of the two; the containment is the larger one, |A n B| divided by the smaller size.
 
     Raises
     ------
@@ -36,15 +50,24 @@ class Containment:
     [{'id': 0, 'kept': False, 'duplicate_of': 1, 'containment': 1.0, 'group': 1}]
     """
 
+    direction: str = setting(
+        "in",
+        "With --against: remove documents contained in a reference document (in), that contain one (of), or either.",
+        metavar="WAY",
+    )
+
     name: ClassVar[str] = "containment"
     sketches: ClassVar[bool] = False
     tells_pairs: ClassVar[bool] = False
     usual_threshold: ClassVar[float | None] = 0.9
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "direction", checks.one_of("direction", self.direction, DIRECTIONS))
+
     @property
     def measure(self) -> Measure:
         """What verified pairs are worth: how much of the right one the left one contains."""
-        return CONTAINMENT
+        return ContainmentMeasure(self.direction)
 
     @property
     def elements(self) -> str:
@@ -82,8 +105,8 @@ class Containment:
         return replace(self, **changes)
 
     def describe(self) -> dict[str, Any]:
-        """All settings, as plain values; there are none."""
-        return {}
+        """All settings that are not usual, as plain values."""
+        return {} if self.direction == "in" else {"direction": self.direction}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:

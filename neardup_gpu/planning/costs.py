@@ -339,7 +339,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
         "keys": rows * (76 + 8 * shape.keys) + min(most / WAITING, shape.entry_bytes * c.entries / shape.slices),
         "sets": min(most / WAITING, (16 * c.wanted + 8 * c.wanted_shingles) / shape.slices)
         + 32 * c.wanted / shape.slices,
-        "fates": 24 * c.removed / shape.slices,
+        "fates": 24 * (c.removed + c.near_known) / shape.slices,
         "ids": rows * c.id_bytes + 64 * c.wanted_ids / shape.slices,
         "write": a_slice + 64 * rows,
         **dict.fromkeys(("draw", "sample", "spread", "rows"), 56 * rows),
@@ -368,7 +368,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
         "name": c.documents / 8
         + min(most / 4, KEEPER_BYTES * c.verified / ranges)
         + 72 * c.removed / ranges
-        + 16 * c.documents / ranges,
+        + (40 if shape.known else 16) * c.documents / ranges,
         "listed": 96 * c.listed_pairs / ranges,
         "tables": (24 + 4 * (8 + c.id_bytes)) * c.listed_pairs / ranges,
     }

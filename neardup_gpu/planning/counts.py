@@ -62,6 +62,8 @@ class Counts:
     kept_ids : int
         Those of them that slices ask for.
     crowded : int, default 0
+    near_known : int, default 0
+        Documents of the input that resemble one of a reference set.
     checked : Checked
         What is counted in the check of the recall, if there is one.
     """
@@ -86,6 +88,7 @@ class Counts:
     wanted_ids: int
     kept_ids: int
     crowded: int = 0
+    near_known: int = 0
     known_documents: int = 0
     exact_copies: int = 0
     entries: int = 0

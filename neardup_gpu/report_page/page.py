@@ -230,6 +230,8 @@ def sentences(run: Run, num_groups: int) -> list[str]:
         said.append("No document is a near-duplicate of another.")
     if recipe.threshold is None:
         said.append("Nothing was verified: the distance of sketches alone decided.")
+    elif run.recipe.only_against:
+        said.append(f"A document is removed when it matches a reference document by at least {recipe.threshold:g}.")
     elif run.column == "containment":
         said.append(f"A document is removed when a kept one contains at least {recipe.threshold:g} of its shingles.")
     else:
@@ -239,6 +241,9 @@ def sentences(run: Run, num_groups: int) -> list[str]:
             f"The {count(counts['reference_documents'], 'document')} of a reference set may stand for others and are "
             "never removed."
         )
+        leaks = counts["near_reference"]
+        how = "matches" if leaks == 1 else "match"
+        said.append(f"{count(leaks, 'document')} of the input {how} one of them; all of these are removed.")
     return said
 
 

@@ -21,7 +21,7 @@ from ..store.parquet import read_table
 if TYPE_CHECKING:
     from ..measures import Measure
 
-_UNUSED = {"duplicate_of", "row"}
+_UNUSED = {"duplicate_of", "row", "near_reference", "reference_resemblance", "reference_containment"}
 """Columns of tables that no page needs; `group` names the kept document, too."""
 
 Source = Callable[[], Documents]

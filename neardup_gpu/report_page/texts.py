@@ -93,7 +93,9 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
         text = texts[pair.row]
         if kept is None or text is None:
             continue
-        if worths[pair.row] is not None and worths[pair.row] != _worth(run, measure, kept, text):
+        if worths[pair.row] is not None and worths[pair.row] != _worth(
+            run, measure.with_reference if pair.in_reference else measure, kept, text
+        ):
             raise InputError("its input has changed since the result was made")
         found[pair.row] = difference(kept, text, run.recipe)
     return found

@@ -230,7 +230,17 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
 
     with _Candidates(files, layout) as candidates, shared.start() as runtime:
         most = shared.task_memory // 4
-        for found in joining.collide_range(read, method.measure, threshold, layout.num_known, runtime, most):
+        found_of_range = joining.collide_range(
+            read,
+            method.measure,
+            threshold,
+            layout.num_known,
+            runtime,
+            most,
+            direction=getattr(method, "direction", "in"),
+            only_known=shared.recipe.only_against,
+        )
+        for found in found_of_range:
             candidates.add(found.left, found.right, None, found.crowded)
             candidates.count(looks=found.looks)
     return candidates.facts

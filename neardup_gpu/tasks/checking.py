@@ -126,11 +126,15 @@ def nearest(files: Files, names: list[str], layout: Layout) -> None:
         some = load(files.place, name, NEAR)
         found.add(some["sampled"], some["rank"], some["order"])
     pairs = Pairs.from_unsorted(ranks[found.sampled], found.rows)
+    if files.shared.recipe.only_against:
+        pairs = pairs.where(pairs.left < layout.num_known)
     save(files, "pairs", {"left": pairs.left, "right": pairs.right})
     ask(files, np.unique(np.concatenate([pairs.left, pairs.right])), layout)
 
 
-def check(files: Files, sets: list[str], keys: list[str], crowded: list[str], listed: list[str]) -> dict[str, Any]:
+def check(
+    files: Files, sets: list[str], keys: list[str], crowded: list[str], listed: list[str], layout: Layout
+) -> dict[str, Any]:
     """Verify the pairs, and see which of them were found.
 
     Parameters
@@ -150,7 +154,7 @@ def check(files: Files, sets: list[str], keys: list[str], crowded: list[str], li
     shared, place = files.shared, files.place
     recipe = shared.recipe
     possible = load(place, file_name("nearest", 0, "pairs"), PAIRS)
-    with comparing(files, sets, 0) as (ranks, compare):
+    with comparing(files, sets, 0, layout) as (ranks, compare):
         left, right = (np.searchsorted(ranks, possible[name]) for name in PAIRS.names)
         true = compare(Pairs(left, right)).pairs
     in_ranks = Pairs(ranks[true.left], ranks[true.right])

@@ -44,7 +44,8 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     Returns
     -------
     dict
-        `copies`, their number, and `copies_of_input`, that of those that are not of a reference set.
+        `copies`, their number; `copies_of_input`, that of those that are not of a reference set; and
+        `copies_of_reference`, that of the last ones whose representative is.
 
     Notes
     -----
@@ -53,7 +54,7 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """
     most = max(1, files.shared.task_memory // (4 * ROW_BYTES))
     parts = -(-num_rows(files.place, names, files.number) // most)
-    found = of_input = 0
+    found = of_input = of_reference = 0
     with (
         files.exchange("slices", BY_SLICE, layout.num_slices, WAITING_BESIDE) as by_slice,
         files.exchange("ranges", BY_RANGE, layout.partitions, WAITING_BESIDE) as by_range,
@@ -62,11 +63,13 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
             for ranks, slices, rows, representative in _represented(files, names, layout, part, parts, most):
                 copied = np.flatnonzero(representative != ranks)
                 found += len(copied)
-                of_input += int((ranks[copied] >= layout.num_known).sum())
+                in_input = ranks[copied] >= layout.num_known
+                of_input += int(in_input.sum())
+                of_reference += int((in_input & (representative[copied] < layout.num_known)).sum())
                 of = {"representative": representative[copied]}
                 by_slice.add(slices[copied], {"row": rows[copied], **of})
                 by_range.add(layout.range_of(of["representative"]), {"rank": ranks[copied], **of})
-    return {"copies": found, "copies_of_input": of_input}
+    return {"copies": found, "copies_of_input": of_input, "copies_of_reference": of_reference}
 
 
 def _represented(

@@ -165,6 +165,7 @@ def crowd(
             further += len(found.listed.pairs) - len(explicit.pairs)
             hand_on(found.listed)
             hand_on(found.deciding)
+            hand_on(found.near)
     return {
         "candidates": found.num_candidates,
         "looks": found.looks,

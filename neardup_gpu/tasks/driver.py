@@ -285,7 +285,8 @@ def _write(
     stage, ranges, slices = job.work.stage, len(job.partitions), len(job.slices)
     given = named.names("listed"), same.names("ranges"), named.names("grouped"), layout
     listed = stage("listed", results.listed, [given] * ranges, after=[named, *settled])
-    asking = stage("fates", results.fates, [(named.names("fates"), layout)] * slices, after=[named, *settled])
+    near = named.names("near") if layout.num_known else []
+    asking = stage("fates", results.fates, [(named.names("fates"), near, layout)] * slices, after=[named, *settled])
     wanted = [*listed.names("wanted"), *asking.names("wanted")]
     extents = [_extent(facts) for facts in sketched.facts]
     offsets = _offsets(job, extents)
@@ -352,7 +353,7 @@ def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: lis
     crowded = found.names("crowded") if job.recipe.method.measure.weighted else []  # others were joined
     files = waiting.names("sets"), [name for each in keys for name in each.names("keys")], crowded
     after = [sampled, nearest, waiting, *keys, found, listed]
-    return stage("check", checking.check, [(*files, listed.names("pairs"))], after, on_device=True)
+    return stage("check", checking.check, [(*files, listed.names("pairs"), layout)], after, on_device=True)
 
 
 def _extent(facts: dict[str, Any]) -> Extent:

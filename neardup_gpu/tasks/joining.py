@@ -23,8 +23,10 @@ so it has the run of x with both entries.
 2. The run is short. Then the worse document, unless it is one of the reference set, as then both are and there is no
    pair, asks for all better ones in its short runs. What else the kernel knows of a pair is the sizes of both sets and
    both places of x, whole numbers that hold for all runs, and by the lemma they leave room for a pair at the threshold
-   (`kernels/setjoin.py`). It keeps no count of common shingles from one run to the next, so other runs, missing or
-   not, have no part in it. The pair is found, and listed unless both documents are crowded.
+   (`kernels/setjoin.py`). Where a document of the reference set is to be contained in one of the input, the first one
+   has x in its prefix and asks for the other one, in the same way. The kernel keeps no count of common shingles from
+   one run to the next, so other runs, missing or not, have no part in it. The pair is found, and listed unless both
+   documents are crowded.
 
 So each shingle stands for itself, and how they are divided into ranges, and these into parts, changes only how often a
 pair is listed and who is crowded. A pair is listed once by a part, but may be listed by several ranges.
@@ -354,6 +356,8 @@ def collide_range(
     runtime: Runtime,
     most_bytes: int,
     long_run: int = LONG_RUN,
+    direction: str = "in",
+    only_known: bool = False,
 ) -> Iterator[Collided]:
     """Find the candidates of a range of shingles, and its crowded documents; see the head of this file.
 
@@ -372,6 +376,10 @@ def collide_range(
         Memory to take for postings; lists of candidates take half as much beside it, up to 256 MiB.
     long_run : int
         Runs whose entries meet more than so many others each, on average, are not looked through.
+    direction : "in", "of" or "either", default "in"
+        Which ranks look for pairs with the reference set: those of the input, those of the reference set, or both.
+    only_known : bool, default False
+        Whether two documents of the input are no candidates of one another either.
 
     Yields
     ------
@@ -387,8 +395,9 @@ def collide_range(
     most = max(1, most_bytes // POSTING_BYTES)
     listed = max(MOST_ASKED, min(LISTED, most_bytes // (2 * LISTED_BYTES)))
     held = _held(read(), most)
+    how = measure, threshold, num_known, runtime, long_run, listed, direction, only_known
     if held is not None:
-        yield from _collided(held, measure, threshold, num_known, runtime, long_run, listed)
+        yield from _collided(held, *how)
         return
     counts = np.zeros(1 << SLOT_BITS, np.int64)
     for posted in read():
@@ -401,7 +410,7 @@ def collide_range(
     for number in np.unique(part[counts > 0]).tolist():
         if number >= 0:
             some = [posted.where(part[_slots(posted)] == number) for posted in read()]
-            yield from _collided(some, measure, threshold, num_known, runtime, long_run, listed)
+            yield from _collided(some, *how)
 
 
 def _held(parts: Iterable[Posted], most: int) -> list[Posted] | None:
@@ -428,25 +437,34 @@ def _collided(
     runtime: Runtime,
     long_run: int,
     listed: int,
+    direction: str,
+    only_known: bool,
 ) -> Iterator[Collided]:
     """What all postings of some shingles find, about `listed` candidates at a time; the list is cleared."""
     ranks, index = _indexed(parts, measure, threshold, runtime)
     pinned = ranks < num_known
-    index, crowded = _without_long_runs(index, pinned, long_run)
+    index, crowded = _without_long_runs(index, pinned, long_run, only_known)
     index = index.put(runtime)
     if measure.directed:
         index = runtime.run(index.of_short_prefixes)
     if crowded.any():
         yield Collided(NO_RANKS, NO_RANKS, ranks[crowded], 0)
-    first, stop = np.zeros(len(ranks), np.int64), np.arange(len(ranks))
-    rows = np.flatnonzero((np.diff(runtime.fetch(index.offsets)) > 0) & ~pinned)
+    known, placed = int(pinned.sum()), np.diff(runtime.fetch(index.offsets)) > 0
+    everyone = np.arange(len(ranks))
+    first, stop = np.zeros(len(ranks), np.int64), np.minimum(everyone, known) if only_known else everyone
+    if direction == "of":
+        first[~pinned] = known
+    if direction != "in":  # rows of the reference set look for all others
+        first[pinned], stop = known, np.where(pinned, len(ranks), stop)
+    rows = np.flatnonzero(placed & (first < stop) & (~pinned | (direction != "in")))
     while len(rows):
         full = []
         for met in meet([index], rows, first[rows], stop[rows], MOST_ASKED, runtime, listed):
             going_on = met.counts == MOST_ASKED
             first[met.rows[going_on]] = met.candidates[np.cumsum(met.counts)[going_on] - 1] + 1
             full.append(met.rows[going_on])
-            left, right = met.candidates, np.repeat(met.rows, met.counts)
+            others = np.repeat(met.rows, met.counts)
+            left, right = np.minimum(met.candidates, others), np.maximum(met.candidates, others)
             apart = ~(crowded[left] & crowded[right])
             yield Collided(ranks[left[apart]], ranks[right[apart]], NO_RANKS, met.looks)
         rows = np.concatenate(full)
@@ -474,17 +492,22 @@ def _indexed(parts: list[Posted], measure: JoinMeasure, threshold: float, runtim
     return ranks, Index.of([runtime.fetch(array) for array in made], sizes, needed, measure.larger)
 
 
-def _without_long_runs(index: Index, pinned: np.ndarray, long_run: int) -> tuple[Index, np.ndarray]:
+def _without_long_runs(
+    index: Index, pinned: np.ndarray, long_run: int, only_known: bool = False
+) -> tuple[Index, np.ndarray]:
     """The index without the runs that are long, and whether each row was in one of them; in host memory.
 
-    Entries of two pinned rows do not meet.
+    Entries of two pinned rows do not meet, nor by `only_known` those of two others.
     """
     lengths = np.diff(index.starts)
     row = ((index.entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
     known = _before(pinned[row])
     ends = known[index.starts[1:]]
     meeting = meetings(lengths, index.starts[1:] - index.splits)
-    meeting -= meetings(ends - known[index.starts[:-1]], ends - known[index.splits])
+    of_known = ends - known[index.starts[:-1]], ends - known[index.splits]
+    meeting -= meetings(*of_known)
+    if only_known:
+        meeting -= meetings(lengths - of_known[0], index.starts[1:] - index.splits - of_known[1])
     long = 2 * meeting > long_run * lengths
     in_long = np.repeat(long, lengths)
     crowded = np.zeros(len(pinned), bool)

@@ -1,7 +1,8 @@
 """The stages that decide and name: who is kept, and which document stands for each that is removed.
 
 decide    one task: a bit for each rank
-name      of a range: which pairs are listed, and what became of each removed document
+name      of a range: which pairs are listed, what became of each removed document, and, where there is a reference
+          set, the best partner there of each document
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..nearest_reference import NearestReference
 from ..store.exchange import Exchanges, num_rows, read_arrays
 from . import deciding
 from .columns import AT_ONCE, load, rows_in, rows_of, save
@@ -28,6 +30,7 @@ from .work import WAITING_BESIDE, Files, file_name
 REMOVED = pa.schema([("words", pa.uint64())])
 LABELS = pa.schema([("rank", pa.int64()), ("label", pa.int64())])
 FATES = pa.schema([("row", pa.int64()), ("keeper", pa.int64()), ("resemblance", pa.float64())])
+NEAR = pa.schema([("row", pa.int64()), ("partner", pa.int64()), ("resemblance", pa.float64())])
 GROUPED = pa.schema([("keeper", pa.int64())])
 
 SORTED_BYTES = 64
@@ -139,9 +142,17 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
             goes.append(found.removed)
             keeper[found.removed - first], worth[found.removed - first] = found.keeper, found.resemblance
     copies = read_arrays(place, copied, part, BY_RANGE)
+    if layout.num_known:
+        partner, near = _nearest(files, own, by_right, layout)
+        _write_near(files, partner, near, copies, layout)
+        if recipe.only_against:
+            leaks = partner >= 0
+            keeper[leaks], worth[leaks] = partner[leaks], near[leaks]
     of = np.concatenate([*goes, copies["representative"]]) - first
     ranks, keepers, worths = np.concatenate([*goes, copies["rank"]]), keeper[of], worth[of]
     mine = ranks >= layout.num_known
+    if recipe.only_against:
+        mine &= keepers < layout.num_known  # copies inside the input are kept
     ranks, keepers, worths = ranks[mine], keepers[mine], worths[mine]
     with files.exchange("fates", FATES, layout.num_slices) as writer:
         slices, rows = layout.slice_of(layout.numbers_of(files, ranks))
@@ -149,3 +160,32 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
     with files.exchange("grouped", GROUPED, layout.partitions) as writer:
         writer.add(layout.range_of(keepers), {"keeper": keepers})
     return {"pairs": num_pairs}
+
+
+def _nearest(files: Files, own: list[str], by_right: list[str], layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """Find the best partner in the reference set of each rank of a range: ranks, -1 for none, and resemblances.
+
+    A document of the reference set is its own partner there: it is that of its copies.
+    """
+    first, stop = layout.bounds[files.number : files.number + 2].tolist()
+    found = NearestReference(layout.num_known, first, stop)
+    for names, at in ((own, 0), (by_right, files.number)):
+        for left, right, resemblance in rows_of(files.place, names, at, VERIFIED.names):
+            found.add(left, right, resemblance)
+    known = np.arange(first, min(stop, layout.num_known))
+    found.row[known - first], found.resemblance[known - first] = known, 1.0
+    return found.row, found.resemblance
+
+
+def _write_near(
+    files: Files, partner: np.ndarray, near: np.ndarray, copies: dict[str, np.ndarray], layout: Layout
+) -> None:
+    """Write the partners of the documents of the input: those of a range, and copies of documents of the range."""
+    first, stop = layout.bounds[files.number : files.number + 2].tolist()
+    ranks = np.concatenate([np.arange(first, stop), copies["rank"]])
+    of = np.concatenate([np.arange(first, stop), copies["representative"]]) - first
+    mine = (ranks >= layout.num_known) & (partner[of] >= 0)
+    ranks, of = ranks[mine], of[mine]
+    with files.exchange("near", NEAR, layout.num_slices) as writer:
+        slices, rows = layout.slice_of(layout.numbers_of(files, ranks))
+        writer.add(slices, {"row": rows, "partner": partner[of], "resemblance": near[of]})

@@ -24,7 +24,7 @@ from ..engine.arrays import concat_and_clear
 from ..engine.clock import Clock
 from ..stages import Verified
 from ..store.exchange import num_rows, read_arrays, read_partition
-from ..verification import in_host_memory, verify_spooled
+from ..verification import in_host_memory, verify_apart, verify_spooled
 from .columns import lists_of, load, ragged_of, rows_of, schema_of
 from .deciding import renumbered
 from .dividing import divided, together
@@ -35,6 +35,7 @@ from .work import WAITING_BESIDE, Files, file_name
 if TYPE_CHECKING:
     from ..documents.slices import Slice
     from ..engine.contract import Runtime
+    from ..measures import Measure
 
 PAIRS = pa.schema([("left", pa.int64()), ("right", pa.int64())])
 WANTED = pa.schema([("row", pa.int64()), ("rank", pa.int64())])
@@ -70,6 +71,8 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     def read() -> Iterator[list[np.ndarray]]:
         for right, left, needed in rows_of(files.place, names, files.number, ("right", "left", "needed")):
             new = right >= layout.num_known  # two documents of a reference set are no pair
+            if files.shared.recipe.only_against:
+                new &= left < layout.num_known
             yield [(right[new] - begin) * number + left[new], needed[new].astype(np.int64)]
 
     found = num_rows(files.place, names, files.number)
@@ -181,7 +184,7 @@ def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
         own = stack.enter_context(files.exchange("right", VERIFIED, 1, WAITING_BESIDE))
         if num_rows(files.place, [name], 0) == 0:
             return {"verified": 0}
-        ranks, compare = stack.enter_context(comparing(files, names, files.number))
+        ranks, compare = stack.enter_context(comparing(files, names, files.number, layout))
         for left, right in _at_once(rows_of(files.place, [name], 0, PAIRS.names), most):
             verified = compare(Pairs.from_unsorted(np.searchsorted(ranks, left), np.searchsorted(ranks, right)))
             a, b = ranks[verified.pairs.left], ranks[verified.pairs.right]
@@ -210,7 +213,7 @@ def _at_once(pieces: Iterable[list[np.ndarray]], most: int) -> Iterator[list[np.
 
 @contextlib.contextmanager
 def comparing(
-    files: Files, names: Sequence[str], asker: int
+    files: Files, names: Sequence[str], asker: int, layout: Layout
 ) -> Iterator[tuple[np.ndarray, Callable[[Pairs], Verified]]]:
     """The ranks that were asked for, ascending, and what compares pairs of their places, in host memory."""
     shared = files.shared
@@ -223,14 +226,15 @@ def comparing(
         ranks, rows = answered_sets(files, names, asker, spool, runtime)
         measure, clock = recipe.method.measure.knowing(statistics), Clock(None)
 
-        def compare(pairs: Pairs) -> Verified:
+        def compare_by(pairs: Pairs, measure: Measure) -> Verified:
             places, at = renumbered(np.concatenate([pairs.left, pairs.right]))  # of all places, few are of these pairs
             some = Pairs(at[: len(pairs)], at[len(pairs) :])
             found = runtime.run(verify_spooled, spool, rows[places], some, measure, recipe.threshold, clock, runtime)
             found = in_host_memory(found, runtime)
             return Verified(Pairs(places[found.pairs.left], places[found.pairs.right]), found.resemblance)
 
-        yield ranks, compare
+        num_known = int(np.searchsorted(ranks, layout.num_known))
+        yield ranks, lambda pairs: verify_apart(compare_by, pairs, num_known, measure)
 
 
 def answered_sets(

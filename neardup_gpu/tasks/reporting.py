@@ -24,7 +24,8 @@ def report_of(
     """Make the contents of report.json, without the times; the same keys as of a job in memory."""
     recipe, layout = job.recipe, made.layout
     kept = made.written.total("kept")
-    removed, exact = layout.num_rows - layout.num_known - kept, made.copied.total("copies_of_input")
+    removed = layout.num_rows - layout.num_known - kept
+    exact = made.copied.total("copies_of_reference" if recipe.only_against else "copies_of_input")
     mine = made.sketched.facts[job.num_known :]
     counted = {name: sum(facts[name] for facts in mine) for name in COUNTED}
     left_out: Counter[str] = Counter()
@@ -38,6 +39,7 @@ def report_of(
         "removed_near": removed - exact,
         "removed_unverified": made.written.total("unverified"),
         "reference_documents": layout.num_known,
+        **({} if reference is None else {"near_reference": made.written.total("near_reference")}),
         "empty": made.written.total("empty"),
         **{name: counted[name] for name in COUNTED if name != "documents"},
         **({"without_spots": sum(facts["without_spots"] for facts in mine)} if recipe.shingles.kind == "spots" else {}),

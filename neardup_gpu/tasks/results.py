@@ -29,11 +29,11 @@ from ..documents.writing_options import Writing
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, ids_of_kept, part_name, write_kept
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
-from ..tables import as_json, with_recipe
+from ..tables import as_json, near_column, with_recipe
 from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
-from .naming import FATES, GROUPED
+from .naming import FATES, GROUPED, NEAR
 from .pairs import VERIFIED, ask, asked, load_keys
 from .sketching import ROWS
 from .work import Files, file_name
@@ -53,6 +53,8 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
     found = read_arrays(files.place, names, part, VERIFIED)
     exact = read_arrays(files.place, copies, part, BY_RANGE)
     mine = exact["rank"] >= layout.num_known
+    if files.shared.recipe.only_against:
+        mine &= exact["representative"] < layout.num_known
     left = np.concatenate([found["left"], exact["representative"][mine]])
     right = np.concatenate([found["right"], exact["rank"][mine]])
     resemblance = np.concatenate([found["resemblance"], np.ones(int(mine.sum()))])
@@ -100,10 +102,12 @@ def columns(files: Files, slice: Slice) -> dict[str, Any]:
     return {"schema": to_text(united_of(readers, slice.covers)), "as_strings": holds_strings(readers[0])}
 
 
-def fates(files: Files, names: list[str], layout: Layout) -> None:
-    """Ask for the ids of the documents that stand for others of a slice."""
-    found = read_arrays(files.place, names, files.number, FATES)
-    ask(files, np.unique(found["keeper"]), layout)
+def fates(files: Files, names: list[str], near: list[str], layout: Layout) -> None:
+    """Ask for the ids of the documents that stand for others of a slice, and of their partners in a reference set."""
+    found = [read_arrays(files.place, names, files.number, FATES)["keeper"]]
+    if near:
+        found.append(read_arrays(files.place, near, files.number, NEAR)["partner"])
+    ask(files, np.unique(np.concatenate(found)), layout)
 
 
 def ids(files: Files, slice: Slice, offset: Offset, names: list[str], kind: str) -> None:
@@ -260,8 +264,20 @@ def write(
         other[removed] = len(ranks) + np.arange(len(removed))
         found = recipe.method.pair_columns(both, np.arange(len(ranks)), other)
         columns |= {name: arrow(values, kept) for name, values in found.items()}
+    partner, near = np.full(len(ranks), -1, np.int64), np.full(len(ranks), np.nan)
     if against:
         columns["in_reference"] = arrow(keeper < layout.num_known)
+        if layout.num_known:
+            given = [file_name("name", part, "near") for part in range(layout.partitions)]
+            of = read_arrays(place, given, number, NEAR)
+            partner[of["row"]], near[of["row"]] = of["partner"], of["resemblance"]
+        if not recipe.verifies:
+            leaks = np.flatnonzero(partner >= 0)
+            if len(leaks):
+                same = (told["hash"][leaks] == answers.told("hash", partner[leaks])).all(axis=1)
+                near[leaks] = np.where(same, 1.0, np.nan)
+        columns["near_reference"] = answers.ids(partner, own.type, partner < 0)
+        columns[near_column(recipe)] = arrow(near, np.isnan(near))
     written = [part_name(DOCUMENTS, files.number)]
     with placed(files, written[0]) as path:
         write_table(with_recipe(columns, recipe), path)
@@ -276,6 +292,7 @@ def write(
         "files": written,
         "kept": int(kept.sum()),
         "empty": int((num_tokens == 0).sum()),
+        "near_reference": int((partner >= 0).sum()),
         "unverified": int(np.isnan(resemblance[removed]).sum()),
     }
 

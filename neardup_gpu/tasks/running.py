@@ -24,7 +24,7 @@ from ..engine.memory import parse_size
 from ..errors import InputError, OutputError
 from ..job import check_writing, open_reference, opened
 from ..recall import choose_check
-from ..recipe import Recipe
+from ..recipe import Recipe, check_reference
 from ..store.artefacts import files_in, write_page, write_report
 from ..store.folder import Folder
 from ..store.leases import Lease
@@ -83,6 +83,7 @@ def run_job(
     """Run a job by workers that are there; what else it takes, and what it gives, is said of `dedup_in_tasks`."""
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
     num_checked = choose_check(check, recipe)
+    check_reference(recipe, None, against)
     recipe, statistics = recipe.with_statistics(frequencies)
     documents, reference = opened(source, texts, against, reading, recipe)
     column, _ = keep_column(recipe.keep)

@@ -96,16 +96,16 @@ def expected(live: dict, queries: list[str], least: float, direction: str, commo
         followed = {x for x in own if having.get(x, 0) <= common}
         found = []
         for at, theirs in enumerate(sets):
-            inner = mine if direction == "in" else theirs
             shared = len(followed & kept[at])
-            if not inner or not shared:
+            if not mine or not theirs or not shared:
                 continue
-            value = len(mine & theirs) / len(inner)
-            least_common = next(k for k in range(len(inner) + 1) if k / len(inner) >= least)
-            trials = (len(own), least) if direction == "in" else (least_common, 1 / m)
-            t = needed.setdefault(trials, greatest(*trials))
-            if shared >= max(1, t - len(own - followed)):
+            least_common = next(k for k in range(len(theirs) + 1) if k / len(theirs) >= least)
+            inside = (len(mine), len(own), least), (len(theirs), least_common, 1 / m)
+            some = inside if direction == "either" else (inside[direction == "of"],)
+            enough = [needed.setdefault(trials, greatest(*trials)) for trials in (each[1:] for each in some)]
+            if shared >= max(1, min(enough) - len(own - followed)):
                 tried.append((len(answers), list(live.values())[at]))
+                value = len(mine & theirs) / min(size for size, *_ in some)
                 if value >= least:
                     found.append((-value, at))
         answers.append(([(ids[at], -value) for value, at in sorted(found)], len(own), len(own - followed)))
@@ -157,8 +157,18 @@ def same_as_expected(index: nd.Index, live: dict, queries: list[str], **how) -> 
     return sum(len(matches) for matches, *_ in answers)
 
 
+WAYS = (
+    {},
+    {"direction": "of"},
+    {"direction": "either"},
+    {"common": 4},
+    {"direction": "of", "common": 2},
+    {"direction": "either", "common": 3},
+)
+
+
 def test_answers_are_those_of_the_definition_whatever_happens_to_the_index(tmp_path) -> None:
-    """Both directions, after adding in segments, removing, replacing, merging and compacting."""
+    """All directions, after adding in segments, removing, replacing, merging and compacting."""
     pages = Pages(3)
     live: dict[str, str] = {}
     recipe = nd.Recipe(method=nd.MinHash(), shingles=nd.Shingles(SIZE), threshold=0.8)
@@ -167,7 +177,7 @@ def test_answers_are_those_of_the_definition_whatever_happens_to_the_index(tmp_p
 
         def compare() -> None:
             nonlocal total
-            for how in ({}, {"direction": "of"}, {"common": 4}, {"direction": "of", "common": 2}):
+            for how in WAYS:
                 with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
                     total += same_as_expected(reader, live, queries, **how)
 
@@ -354,7 +364,7 @@ def test_what_is_refused(tmp_path, monkeypatch, capsys) -> None:
         ([*ask, "--direction", "of"], "--direction and --common: are for containment"),
         ([*ask, "--common", "7"], "--direction and --common: are for containment"),
         ([*ask, "--containment", "0.9", "--common", "0"], "--common must be >= 1, got 0"),
-        ([*ask, "--containment", "0.9", "--direction", "up"], "--direction 'up' is not one of in, of"),
+        ([*ask, "--containment", "0.9", "--direction", "up"], "--direction 'up' is not one of in, of, either"),
         (
             ["query", "y", "--text", "to be", "--containment", "0.9"],
             "y: keeps nothing that containment can be asked by",

@@ -217,7 +217,9 @@ def test_what_ranges_list_and_the_crowd_decide_alike(measured, most, long_run, t
             index = build_index(spool, rows, np.array(sorted(crowded)), kept, measure, threshold, clock, runtime)
         accepts = lambda left, right: np.ones(len(left), bool)  # noqa: E731
         for cluster in ("greedy", "components"):
-            search = Search(index, is_pinned, accepts, verify, measure.directed, most, None, tmp_path, clock, runtime)
+            search = Search(
+                index, measure, is_pinned, accepts, verify, measure.directed, most, None, tmp_path, clock, runtime
+            )
             found = find_partners(search, explicit, cluster)
             expected = decided(is_pinned.tolist(), every, cluster, most, measure.directed)
             assert set(zip(found.listed.pairs.left, found.listed.pairs.right, strict=True)) == expected.listed

@@ -36,7 +36,10 @@ class Near:
         None, "Ask which documents contain the share X of the query's shingles, not which resemble it.", metavar="X"
     )
     direction: str | None = setting(
-        None, "Documents that the query is contained in, or parts of the query: in or of.", metavar="WAY", shown="in"
+        None,
+        "Find the documents that the query is contained in (in), that are parts of it (of), or either.",
+        metavar="WAY",
+        shown="in",
     )
     common: int | None = setting(
         None, "By containment: shingles of more than N documents are not followed.", metavar="N", shown="10000"
