@@ -85,7 +85,8 @@ def find_files(sources: list[str], glob: str | None) -> Found:
     split = [_split_at_wildcard(source) for source in sources]
     for source, (base, pattern) in zip(sources, split, strict=True):
         if not is_uri(source) and not os.path.exists(base):
-            raise InputError(f"{_shortened(source)}: no such file or folder{_texts_hint(source, len(sources) > 1)}.")
+            hint = _texts_hint(source, len(sources) > 1)
+            raise InputError(f"{_shortened(source)}: no such file or folder{hint}.", path=_shortened(source))
         if pattern == "" and not is_uri(source):
             _check_file(source)
     whole = Found()
@@ -195,7 +196,8 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         if len(found.left_out.get("other_kinds", ())) > len(found.files):
             found.suggested = _suggested(system, root, others)
     if not found.files:
-        raise InputError(f"{_shortened(source)}: {_why_nothing(source, pattern, glob, is_result, found, several)}")
+        why = _why_nothing(source, pattern, glob, is_result, found, several)
+        raise InputError(f"{_shortened(source)}: {why}", path=_shortened(source))
     return found
 
 
@@ -279,12 +281,16 @@ def _naming_source(source: str) -> Iterator[None]:
     expected = (Exception,) if is_uri(source) else (OSError, pa.ArrowException, UnicodeDecodeError)
     try:
         yield
-    except (NeardupError, MemoryError):
+    except MemoryError:
+        raise
+    except NeardupError as error:
+        error.path = error.path or _shortened(source)
         raise
     except FileNotFoundError:
-        raise InputError(f"{_shortened(source)}: no such file or folder.") from None
+        raise InputError(f"{_shortened(source)}: no such file or folder.", path=_shortened(source)) from None
     except expected as error:
-        raise InputError(f"{_shortened(source)}: cannot be read ({brief(masked_text(str(error), source))}).") from None
+        why = brief(masked_text(str(error), source))
+        raise InputError(f"{_shortened(source)}: cannot be read ({why}).", path=_shortened(source)) from None
 
 
 def _check_file(path: str) -> None:
@@ -498,7 +504,8 @@ def one_kind(files: list[File], sources: list[str]) -> str:
         kind = format_of(file.path)
         if kind is None and file.how == "name":
             if _begins_as_text(file.system, file.path) is False:  # what cannot be read is said when it is read
-                raise InputError(f"{file.name}: unknown kind of file, not text; supported are {supported()}.")
+                why = f"unknown kind of file, not text; supported are {supported()}."
+                raise InputError(f"{file.name}: {why}", path=file.name)
             unknown.append(file.name)
         kinds.setdefault(kind or "text", []).append(file)
     if len(kinds) > 1:
