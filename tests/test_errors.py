@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
@@ -57,6 +58,16 @@ def test_an_error_of_a_file_names_it_and_the_row(tmp_path):
     assert raised(nd.dedup, missing).path == str(missing)
     (tmp_path / "x.pdf").write_bytes(b"%PDF\0")
     assert raised(nd.dedup, tmp_path / "x.pdf").path == str(tmp_path / "x.pdf")
+
+
+def test_a_parquet_that_is_nested_too_deeply_says_what_its_user_can_do(tmp_path):
+    value = pa.array([1])
+    for _ in range(100):
+        value = pa.StructArray.from_arrays([value], ["f"])
+    pq.write_table(pa.table({"text": ["a b"], "deep": value}), tmp_path / "deep.parquet")
+    error = raised(nd.open_documents, tmp_path / "deep.parquet")
+    assert error.path == str(tmp_path / "deep.parquet") and "write the columns that you need" in error.hint
+    assert "increasing" not in str(error)
 
 
 def test_a_full_disk_under_the_output_asks_for_another_output(tmp_path):
