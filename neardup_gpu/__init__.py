@@ -215,6 +215,8 @@ if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of 
             return importlib.import_module(f"neardup_gpu.{name}")
         for home, names in _HOMES.items():
             if name in names:
+                if home != "errors":
+                    importlib.import_module("neardup_gpu.engine.processors").check_environment()
                 value = getattr(importlib.import_module(f"neardup_gpu.{home}"), name)
                 globals()[name] = value
                 return value

@@ -100,9 +100,9 @@ def integer(name: str, value: Any, low: float = 0, high: int | None = None, hint
                 raise TypeError
             value = operator.index(value)
         except (TypeError, ValueError):
-            raise ArgumentTypeError(unfit(name, "a whole number", value, hint)) from None
+            raise ArgumentTypeError(unfit(name, "a whole number", value, hint), parameter=name) from None
     if value < low or (high is not None and value > high):
-        raise ParameterError(unfit(name, bounds(low, high), value, hint))
+        raise ParameterError(unfit(name, bounds(low, high), value, hint), parameter=name)
     return value
 
 
@@ -111,7 +111,7 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
     found = _real(name, value, hint)
     if not low <= found <= high:
         wanted = "a number" if (low, high) == (-math.inf, math.inf) else bounds(low, high)
-        raise ParameterError(unfit(name, wanted, value, hint))
+        raise ParameterError(unfit(name, wanted, value, hint), parameter=name)
     return found
 
 
@@ -120,7 +120,7 @@ def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True, hint
     found = _real(name, value, hint)
     if not 0 <= found <= 1 or (found == 0 and not zero) or (found == 1 and not one):
         wanted = bounds(0, 1) if zero and one else f"{'>=' if zero else '>'} 0 and {'<=' if one else '<'} 1"
-        raise ParameterError(unfit(name, wanted, value, hint))
+        raise ParameterError(unfit(name, wanted, value, hint), parameter=name)
     return found
 
 
@@ -128,7 +128,7 @@ def _real(name: str, value: Any, hint: str) -> float:
     if type(value) is float:
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentTypeError(unfit(name, "a number", value, hint))
+        raise ArgumentTypeError(unfit(name, "a number", value, hint), parameter=name)
     try:
         return float(value)
     except OverflowError:
@@ -142,7 +142,7 @@ def three(name: str, value: Any) -> tuple[Any, Any, Any]:
     except TypeError:
         parts = ()
     if len(parts) != 3:
-        raise ArgumentTypeError(f"{name}: {shown(value)} is not three integers; give (6, 14, 2) or so")
+        raise ArgumentTypeError(f"{name}: {shown(value)} is not three integers; give (6, 14, 2) or so", parameter=name)
     return parts
 
 
@@ -156,7 +156,7 @@ def flag(name: str, value: Any) -> bool:
         return value
     if _is_numpy_bool(value):
         return bool(value)
-    raise ArgumentTypeError(f"{name}: {shown(value)}; give True or False")
+    raise ArgumentTypeError(f"{name}: {shown(value)}; give True or False", parameter=name)
 
 
 def flag_or(name: str, value: Any, word: str) -> bool | str:
@@ -164,7 +164,7 @@ def flag_or(name: str, value: Any, word: str) -> bool | str:
     if isinstance(value, str):
         if value == word:
             return word
-        raise ParameterError(f"{name}: {shown(value)}; give True, False or {word!r}")
+        raise ParameterError(f"{name}: {shown(value)}; give True, False or {word!r}", parameter=name)
     return flag(name, value)
 
 
@@ -172,7 +172,7 @@ def function(name: str, value: Any, of: str) -> Callable[..., Any]:
     """A function; `of` says what it is called with."""
     if callable(value):
         return value
-    raise ArgumentTypeError(f"{name}: {type(value).__name__} given; pass a function of {of}")
+    raise ArgumentTypeError(f"{name}: {type(value).__name__} given; pass a function of {of}", parameter=name)
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
@@ -185,13 +185,13 @@ def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
                 return choice
     kinds = tuple({type(choice) for choice in choices})
     kind = ParameterError if isinstance(value, kinds) and not isinstance(value, bool) else ArgumentTypeError
-    raise kind(f"{name} {shown(value)} is not one of {', '.join(map(str, choices))}")
+    raise kind(f"{name} {shown(value)} is not one of {', '.join(map(str, choices))}", parameter=name)
 
 
 def text(name: str, value: Any, hint: str = "give a text") -> str:
     """A text."""
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"{name}: {shown(value)} is not a text{hinted(hint)}")
+        raise ArgumentTypeError(f"{name}: {shown(value)} is not a text{hinted(hint)}", parameter=name)
     return str(value)
 
 
@@ -199,9 +199,11 @@ def path(name: str, value: Any) -> str:
     """A text or a Path that may name a file."""
     found = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(found, str):
-        raise ArgumentTypeError(f"{name}: {shown(value)} is not a path; give a text or a Path")
+        raise ArgumentTypeError(f"{name}: {shown(value)} is not a path; give a text or a Path", parameter=name)
     if not found or "\0" in found:
-        raise ParameterError(f"{name} {shown(found)} cannot name a file{'' if found else '; it is empty'}")
+        raise ParameterError(
+            f"{name} {shown(found)} cannot name a file{'' if found else '; it is empty'}", parameter=name
+        )
     return found
 
 
@@ -210,7 +212,7 @@ def paths(name: str, value: Any) -> list[str]:
     if not isinstance(value, (list, tuple)):
         return [path(name, value)]
     if not value:
-        raise ParameterError(f"{name}: none given; name at least one file")
+        raise ParameterError(f"{name}: none given; name at least one file", parameter=name)
     return [path(name, each) for each in value]
 
 
@@ -219,12 +221,14 @@ def columns(name: str, value: Any, *, none: bool = False) -> list[str]:
     if isinstance(value, str):
         return [value]
     if not isinstance(value, (list, tuple)):
-        raise ArgumentTypeError(f"{name}: {shown(value)}; give the name of a column or a list of names")
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give the name of a column or a list of names", parameter=name)
     if not value and not none:
-        raise ParameterError(f"{name}: the list is empty; name a column, or leave it out")
+        raise ParameterError(f"{name}: the list is empty; name a column, or leave it out", parameter=name)
     for each in value:
         if not isinstance(each, str):
-            raise ArgumentTypeError(f"{name}: {shown(each)} is in the list, but names of columns are strings")
+            raise ArgumentTypeError(
+                f"{name}: {shown(each)} is in the list, but names of columns are strings", parameter=name
+            )
     return list(value)
 
 
@@ -233,7 +237,7 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: s
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(_article(each.__name__) for each in kinds)
-        raise ArgumentTypeError(f"{name}: {shown(value)}; give {wanted}{hinted(hint)}")
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give {wanted}{hinted(hint)}", parameter=name)
     return value
 
 
@@ -297,7 +301,7 @@ def values(name: str, value: Any) -> Any:
     """A one-dimensional array of anything; lists become one as NumPy reads them."""
     found, _ = as_array(name, value)
     if found.ndim != 1:
-        raise ParameterError(f"{name}: of shape {_shape(found.shape)}; give one dimension")
+        raise ParameterError(f"{name}: of shape {_shape(found.shape)}; give one dimension", parameter=name)
     if not found.dtype.isnative:
         found = found.astype(found.dtype.newbyteorder("="))
     if found.flags.c_contiguous:
@@ -310,7 +314,7 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
     import numpy as np
 
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):  # which NumPy imports when it is named
-        raise ArgumentTypeError(f"{name}: a masked array; fill it or leave out the masked values")
+        raise ArgumentTypeError(f"{name}: a masked array; fill it or leave out the masked values", parameter=name)
     if isinstance(value, np.ndarray):
         return np.asarray(value), False
     if hasattr(value, "__cuda_array_interface__"):
@@ -320,17 +324,18 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
         return value if isinstance(value, xp.ndarray) else xp.asarray(value), False
     listed = isinstance(value, (list, tuple, range))
     if not listed and not hasattr(value, "__array__"):
-        raise ArgumentTypeError(f"{name}: {shown(value)}; give an array or a list")
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give an array or a list", parameter=name)
     try:
         return np.asarray(value), listed
     except Exception:  # whatever class converts itself may raise any exception
-        raise ArgumentTypeError(f"{name}: {shown(value)} cannot be read as an array") from None
+        raise ArgumentTypeError(f"{name}: {shown(value)} cannot be read as an array", parameter=name) from None
 
 
 def _unfit_array(name: str, found: Any, wanted: Any, shape: tuple[int | None, ...], hint: str) -> ParameterError:
     needed = _shape(["rows" if length is None else length for length in shape])
     return ParameterError(
-        f"{name}: {found.dtype} of shape {_shape(found.shape)}; {wanted} of shape {needed} is needed{hinted(hint)}"
+        f"{name}: {found.dtype} of shape {_shape(found.shape)}; {wanted} of shape {needed} is needed{hinted(hint)}",
+        parameter=name,
     )
 
 
@@ -364,12 +369,12 @@ def texts(name: str, value: Any) -> Any:
     if not isinstance(value, (pa.Array, pa.ChunkedArray)):
         hint = "give a list of str, or an array of strings"
         if isinstance(value, bytes) or not (hasattr(value, "__array__") or isinstance(value, (list, tuple))):
-            raise ArgumentTypeError(f"{name}: {shown(value)}; {hint}")
+            raise ArgumentTypeError(f"{name}: {shown(value)}; {hint}", parameter=name)
         try:
             value = pa.array(value, pa.large_string())
         except UnicodeEncodeError as error:
             raise ParameterError(
-                f"{name}: {shown(error.object)} is not Unicode text; give such texts as bytes"
+                f"{name}: {shown(error.object)} is not Unicode text; give such texts as bytes", parameter=name
             ) from None
         except MemoryError:
             raise
@@ -377,14 +382,14 @@ def texts(name: str, value: Any) -> Any:
             single = getattr(value, "ndim", 1) == 0
             each_one = [value] if single or not hasattr(value, "__len__") else value
             wrong = next((each for each in each_one if not isinstance(each, (str, bytes, type(None)))), error)
-            raise ArgumentTypeError(f"{name}: {shown(wrong)} is not a text; {hint}") from None
+            raise ArgumentTypeError(f"{name}: {shown(wrong)} is not a text; {hint}", parameter=name) from None
     kind, types = value.type, pa.types
     if types.is_dictionary(kind):
         kind = kind.value_type
     readable = types.is_string, types.is_large_string, types.is_string_view
     binary = types.is_binary, types.is_large_binary, types.is_binary_view
     if not types.is_null(kind) and not any(is_kind(kind) for is_kind in (*readable, *binary)):
-        raise ArgumentTypeError(f"{name}: an array of {kind}; give one of strings")
+        raise ArgumentTypeError(f"{name}: an array of {kind}; give one of strings", parameter=name)
     return value.cast(pa.large_string()) if types.is_null(kind) else value
 
 
@@ -395,5 +400,5 @@ def within(name: str, found: Any, low: float, high: float, what: str = "") -> An
         if bad.any():
             at = int(bad.argmax())
             first = found.ravel()[at].item()
-            raise ParameterError(unfit(f"{name}[{at}]", bounds(low, high), first, what))
+            raise ParameterError(unfit(f"{name}[{at}]", bounds(low, high), first, what), parameter=name)
     return found

@@ -23,8 +23,35 @@ from .printable import printable
 class NeardupError(Exception):
     """Root of every error that this package raises on purpose.
 
-    As text it is one printable line, whatever names and values it repeats.
+    As text it is one printable line, whatever names and values it repeats. Its fields go with it to other processes.
+
+    Parameters
+    ----------
+    message : str
+    parameter : str, default None
+        Name of the wrong argument, setting or environment variable.
+    path : str, default None
+        File, folder or URI that cannot be used, as the message names it.
+    row : int, default None
+        Row that cannot be read, counted from 1. In JSON lines it is the line, in WARC the record.
+
+    Examples
+    --------
+    >>> error = InputError("a.jsonl line 3: is not valid JSON; mend the line", path="a.jsonl", row=3)
+    >>> error.path, error.row, error.parameter, error.hint
+    ('a.jsonl', 3, None, 'mend the line')
     """
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, path: str | None = None, row: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.parameter, self.path, self.row = parameter, path, row
+
+    @property
+    def hint(self) -> str | None:
+        """What to do next: the end of the message, from its first semicolon on. None if the message does not say it."""
+        return str(self).partition("; ")[2].removesuffix(".") or None
 
     def __str__(self) -> str:
         return printable(super().__str__())

@@ -6,7 +6,7 @@ rich draws what goes to a terminal. It takes 0.1 s to import, so it is imported 
 from __future__ import annotations
 
 import html as _html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .printable import printable, shell_path, shell_word
@@ -29,6 +29,19 @@ RECORDS = {
 }
 """Records of a crawl that are no documents: their names in reports, and in words."""
 
+LEFT_OUT = {
+    "other_kinds": "files of other kinds",
+    "about_the_data": "files about the data",
+    "underscored": "names that begin with an underscore",
+    "hidden": "names that begin with a dot",
+    "results": "results of dedup",
+    "artefacts": "files that neardup made",
+    "special": "pipes, sockets and devices",
+    "dangling": "links to nothing",
+    "again": "other names of files that are read",
+}
+"""Reasons why a file or folder that was found is not read: their names in reports, and in words."""
+
 BAR_WIDTH = 36
 """Characters of the longest bar of a histogram."""
 
@@ -38,6 +51,45 @@ def count(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+
+
+def some(names: Sequence[str], number: int | None = None) -> str:
+    """Return the first three names, and how many more there are: "a, b, c and 4 more".
+
+    Parameters
+    ----------
+    names : sequence of str
+    number : int, optional
+        The number of all names, if `names` holds only the first ones.
+    """
+    more = (len(names) if number is None else number) - len(names[:3])
+    return ", ".join(names[:3]) + (f" and {more:,} more" if more else "")
+
+
+def unread(description: dict[str, Any]) -> list[str]:
+    """Return a line for each reason why files or folders of an input are not read. The last line says if most files
+    of a folder are not read, as of unknown kind.
+
+    Parameters
+    ----------
+    description : dict
+        As `Documents.describe` returns it.
+    """
+    lines, left_out = [], description.get("left_out") or {}
+    for reason, found in left_out.items():
+        lines.append(unread_names(reason, found["first"], found["files"] + found.get("folders", 0)))
+    others = left_out.get("other_kinds", {"files": 0})
+    if others["files"] > description["num_files"]:
+        numbers = f"{others['files']:,} of {others['files'] + description['num_files']:,}"
+        glob = others.get("suggested_glob")
+        hint = "" if glob is None else f"; --glob '{glob}' (glob='{glob}') reads the {glob} files"
+        lines.append(f"most files, {numbers}, are of other kinds and are not read{hint}")
+    return lines
+
+
+def unread_names(reason: str, first: Sequence[str], number: int) -> str:
+    """Return a line that names some files or folders that are not read, by their reason in `LEFT_OUT`."""
+    return f"{LEFT_OUT[reason]}: {number:,} ({some(first, number)})"
 
 
 def size(num_bytes: float) -> str:
@@ -123,6 +175,10 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if left_out:
         listed = (count(number, RECORDS[kind]) for kind, number in left_out.items())
         rows.append(("left out", ", ".join(listed)))
+    lines = unread(report.get("input") or {})
+    if report.get("against"):
+        lines += [f"of the reference set, {line}" for line in unread(report["against"])]
+    rows += [("" if i or left_out else "left out", line) for i, line in enumerate(lines)]
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
         leaks = counts["near_reference"]

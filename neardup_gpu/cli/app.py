@@ -60,7 +60,10 @@ def run(arguments: list[str] | None) -> int:
 
         say_help(app, bound.arguments["tokens"])
         return 0
+    from ..engine.processors import check_environment
+
     try:
+        check_environment()
         return command(*bound.args, **bound.kwargs) or 0
     except NeardupError as error:
         from .errors import flags_of, in_flags
@@ -68,4 +71,6 @@ def run(arguments: list[str] | None) -> int:
         message = in_flags(str(error), flags_of(command))
         if any(getattr(flags, "json", False) for flags in bound.kwargs.values()):
             say_json({"status": "failed", "error": message})
-        raise type(error)(message) from error
+        again = type(error)(message)
+        again.parameter, again.path, again.row = error.parameter, error.path, error.row
+        raise again from error

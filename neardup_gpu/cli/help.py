@@ -89,4 +89,6 @@ def _row(label: str, meaning: str, column: int, width: int) -> list[str]:
 
 def _wrapped(text: str, width: int, indent: int = 0) -> list[str]:
     text = " ".join(text.split())
-    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    # `python -OO` strips the docstrings that say what commands do.
+    lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return lines or [""]

@@ -14,7 +14,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -25,6 +25,23 @@ AHEAD_BYTES = 16 << 20
 
 MOST_THREADS = 16
 """Threads that make steps at once, however many there are: what they give is taken by one."""
+
+_work: ContextVar[_Work[Any] | None] = ContextVar("work that this thread makes steps of", default=None)
+
+
+class StoppedError(BaseException):
+    """Ends a step whose results nobody will take. Only the thread that makes the step sees it."""
+
+
+def check_stopped() -> None:
+    """End the step that this thread makes if nobody will take its results, as after an interrupt.
+
+    Call it in each loop whose length an input decides: the one who interrupts waits for all threads.
+    """
+    work = _work.get()
+    if work is not None and work.is_stopped:
+        raise StoppedError
+
 
 T = TypeVar("T")
 I = TypeVar("I", bound=Iterable[Any])
@@ -144,6 +161,7 @@ class _Work(Generic[T]):
     def run(self, threads: int) -> None:
         """What each thread does."""
         share_threads(threads)
+        _work.set(self)
         while (lane := self._next()) is not None:
             self._make(lane)
 
@@ -167,6 +185,11 @@ class _Work(Generic[T]):
                     self._lanes.append(lane)
                 self._ready.notify()
                 return None if step is None else lane
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nobody will take any more results."""
+        return self._stopped
 
     @property
     def _is_over(self) -> bool:

@@ -30,7 +30,7 @@ import pyarrow.csv
 
 from ..engine.processors import own_threads
 from ..errors import InputError
-from .ahead import Step, closing, in_order
+from .ahead import Step, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .files import POINTER, File
 from .json_blocks import MARK, joined_runs
@@ -164,6 +164,7 @@ class Csv:
             step = size if self.compression is None else PACKED_BYTES
             data, row, line, more, begins = b"", -1, 1, True, True  # the header is row -1
             while more:
+                check_stopped()
                 chunk, broken = chunk_of(stream, max(size, len(data)), step, self.policy.skips)
                 self.share = packed.tell() / max(1, self.num_bytes)
                 more = bool(chunk) and broken is None

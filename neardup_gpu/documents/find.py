@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,11 +21,14 @@ from pyarrow import fs
 
 from ..definitions import METADATA_KEY
 from ..errors import InputError, NeardupError
+from ..log import log
+from ..report import some
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
+from .charsets import BOM_UTF16
 from .files import File, check_relative, escaped_name
 from .formats import format_of, supported
 from .packed import COMPRESSIONS
-from .patterns import Pattern, States
+from .patterns import Pattern, States, is_hidden
 from .reading import brief
 from .uris import file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found
 
@@ -37,28 +40,32 @@ ABOUT = (  # text files of these names are about the data that they lie beside
 DATASET_INFO = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json")
 """What Hugging Face's library writes beside a dataset, and ``state.json`` beside the first of them."""
 
-LEFT_OUT = {
-    "other_kinds": "files of other kinds",
-    "about_the_data": "files about the data",
-    "underscored": "names that begin with an underscore",
-    "results": "results of dedup",
-    "artefacts": "files that neardup made",
-    "special": "pipes, sockets and devices",
-    "dangling": "links to nothing",
-    "again": "other names of files that are read",
-}
-"""Reasons why something that was found is not read: their names in reports, and in words."""
-
 
 @dataclass
 class Found:
-    """Files to read, and the names of those that are not, by reason."""
+    """Files to read, and the names of files and folders that are not read, by their reasons in `report.LEFT_OUT`.
+
+    Names of folders end with a slash; nothing inside such a folder is named. `suggested` is a pattern that reads many
+    files of other kinds, if these are more than the files that are read.
+    """
 
     files: list[File] = field(default_factory=list)
     left_out: dict[str, list[str]] = field(default_factory=dict)
+    suggested: str | None = None
 
     def leave_out(self, reason: str, name: str) -> None:
+        """Note a file, or a folder whose name ends with a slash."""
         self.left_out.setdefault(reason, []).append(escaped_name(name))
+
+    def describe_left_out(self) -> dict[str, dict[str, Any]]:
+        """Return, for each reason, the numbers of files and folders that are not read, and the first names."""
+        described: dict[str, dict[str, Any]] = {}
+        for reason, names in sorted(self.left_out.items()):
+            folders = sum(name.endswith("/") for name in names)
+            described[reason] = {"files": len(names) - folders, "folders": folders, "first": names[:10]}
+        if self.suggested is not None:
+            described["other_kinds"]["suggested_glob"] = self.suggested
+        return described
 
 
 class _Entry(NamedTuple):
@@ -78,7 +85,8 @@ def find_files(sources: list[str], glob: str | None) -> Found:
     split = [_split_at_wildcard(source) for source in sources]
     for source, (base, pattern) in zip(sources, split, strict=True):
         if not is_uri(source) and not os.path.exists(base):
-            raise InputError(f"{_shortened(source)}: no such file or folder{_texts_hint(source, len(sources) > 1)}.")
+            hint = _texts_hint(source, len(sources) > 1)
+            raise InputError(f"{_shortened(source)}: no such file or folder{hint}.", path=_shortened(source))
         if pattern == "" and not is_uri(source):
             _check_file(source)
     whole = Found()
@@ -88,6 +96,7 @@ def find_files(sources: list[str], glob: str | None) -> Found:
         found = _find(source, base, pattern, glob, len(sources) > 1)
         for reason, names in found.left_out.items():
             whole.left_out.setdefault(reason, []).extend(names)
+        whole.suggested = whole.suggested or found.suggested
         for file in found.files:
             number = next((i for i, system in enumerate(systems) if system == file.system), len(systems))
             if number == len(systems):
@@ -155,7 +164,7 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
                     "documents."
                 )
     asked = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
-    selects = Pattern("**/*" if asked is None else asked)
+    rule = _Rule(Pattern("**/*" if asked is None else asked), by_user=asked is not None)
 
     def name_of(inside: str) -> str:
         return inside if shown == "." else f"{shown.rstrip('/')}/{inside}"
@@ -163,16 +172,18 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
     inner = Found()
     with _naming_source(source):
         if isinstance(system, fs.LocalFileSystem):
-            entries = list(_Walk(root or "/", selects, inner).files.values())
+            entries = list(_Walk(root or "/", rule, inner).files.values())
         else:
-            entries = _list(system, root, selects, inner)
+            entries = _list(system, root, rule, inner)
     for reason, names in inner.left_out.items():
         found.left_out[reason] = [name_of(name) for name in names]
     is_link = isinstance(system, fs.LocalFileSystem) and os.path.realpath(root) != root
     how = "pattern" if pattern else "folder"
+    others: dict[str, list[str]] = {}  # names of files of other kinds, by their extension
     for entry in entries:
         if asked is None and format_of(entry.inside) is None:
             found.leave_out("other_kinds", name_of(entry.inside))
+            others.setdefault(suffix_of(entry.inside), []).append(entry.inside)
             continue
         name = name_of(entry.inside)
         if escaped_name(name) != name:
@@ -180,21 +191,63 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         check_relative(entry.inside, name)
         path = f"{root}/{entry.inside}" if root or path.startswith("/") else entry.inside
         found.files.append(File(system, path, name, root, entry.real, is_link or entry.by_link, how, uri))
+    if asked is None:
+        found = _without_about(found)
+        if len(found.left_out.get("other_kinds", ())) > len(found.files):
+            found.suggested = _suggested(system, root, others)
     if not found.files:
-        raise InputError(f"{_shortened(source)}: {_why_nothing(source, pattern, glob, is_result, found, several)}")
-    return found if asked is not None else _without_about(found)
+        why = _why_nothing(source, pattern, glob, is_result, found, several)
+        raise InputError(f"{_shortened(source)}: {why}", path=_shortened(source))
+    return found
+
+
+def _suggested(system: fs.FileSystem, root: str, others: dict[str, list[str]]) -> str | None:
+    """Return a pattern that reads files of other kinds, by their most frequent extension that holds text; None if none
+    of the three most frequent ones does."""
+    for suffix in sorted(others, key=lambda suffix: (-len(others[suffix]), suffix))[:3]:
+        path = f"{root}/{min(others[suffix])}" if root else min(others[suffix])
+        is_plain = suffix and suffix.isprintable() and not re.search(r"[*?\[\s']", suffix)
+        if is_plain and _begins_as_text(system, path):
+            return f"*{suffix}"
+    return None
+
+
+_CONTROL = bytes({*range(32), 127} - {*b"\a\b\t\n\v\f\r\x1b"})
+"""Bytes that no text has, as the command `file` judges."""
+
+
+def _begins_as_text(system: fs.FileSystem, path: str) -> bool | None:
+    """Return whether the first bytes of a file are text; None if the file cannot be read."""
+    try:
+        with system.open_input_stream(path, compression=None) as stream:
+            begins = stream.read(4096)
+    except MemoryError:
+        raise
+    except Exception:  # a file system of fsspec may raise any exception
+        return None
+    return begins.startswith(BOM_UTF16) or begins.translate(None, _CONTROL) == begins
 
 
 def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, found: Found, several: bool) -> str:
     """Why a folder has nothing to read, and what to do."""
     if pattern or glob is not None:
         inside = " among the rows that this result kept" if is_result else ""
-        way = "" if is_uri(source) or not pattern else _texts_hint(source, several)
+        if hidden := found.left_out.get("hidden"):
+            way = f"; names that begin with a dot ({some(hidden)}) match only if the pattern writes the dot"
+        else:
+            way = "" if is_uri(source) or not pattern else _texts_hint(source, several)
         return f"no file matches {pattern or glob!r}{inside}{way}."
     if "results" in found.left_out:
-        results = ", ".join(found.left_out["results"][:3])
+        results = some(found.left_out["results"])
         return f"no file to read in this folder but results of dedup ({results}); name one to read the rows it kept."
-    return f"no file to read in this folder; it may hold {supported()}. Other files are read with glob=..."
+    skipped = [name for reason in ("hidden", "underscored") for name in found.left_out.get(reason, ())]
+    if found.suggested is not None:
+        way = f"To read others as text: glob='{found.suggested}'"
+    elif skipped:
+        way = f"Names that begin with _ or a dot ({some(skipped)}) are read with a pattern that writes them: glob=..."
+    else:
+        way = "Other files are read with glob=..."
+    return f"no file to read in this folder; it may hold {supported()}. {way}"
 
 
 def _without_about(found: Found) -> Found:
@@ -228,12 +281,16 @@ def _naming_source(source: str) -> Iterator[None]:
     expected = (Exception,) if is_uri(source) else (OSError, pa.ArrowException, UnicodeDecodeError)
     try:
         yield
-    except (NeardupError, MemoryError):
+    except MemoryError:
+        raise
+    except NeardupError as error:
+        error.path = error.path or _shortened(source)
         raise
     except FileNotFoundError:
-        raise InputError(f"{_shortened(source)}: no such file or folder.") from None
+        raise InputError(f"{_shortened(source)}: no such file or folder.", path=_shortened(source)) from None
     except expected as error:
-        raise InputError(f"{_shortened(source)}: cannot be read ({brief(masked_text(str(error), source))}).") from None
+        why = brief(masked_text(str(error), source))
+        raise InputError(f"{_shortened(source)}: cannot be read ({why}).", path=_shortened(source)) from None
 
 
 def _check_file(path: str) -> None:
@@ -271,27 +328,50 @@ _DECISIONS = {name.partition("/")[0] for name in beginnings_of(DOCUMENTS)}
 """One of these is beside the report of a result."""
 
 
+class _Rule(NamedTuple):
+    """Which names below a folder are read: those that a pattern selects.
+
+    Names that begin with an underscore are skipped unless the user wrote the pattern. Names that begin with a dot are
+    skipped unless the pattern writes a name that begins with a dot.
+    """
+
+    pattern: Pattern
+    by_user: bool
+
+    def step(self, states: States, name: str) -> tuple[bool, States, str | None]:
+        """Return whether a path that ends with this name is selected, the states for what lies below, and the reason
+        why the name is skipped that would otherwise be selected or lead to something."""
+        selected, below = self.pattern.step(states, name)
+        reason = None
+        if is_hidden(name) and not (selected or below):
+            selected, below = self.pattern.step(states, name, dots=True)
+            reason = "hidden"
+        elif name.startswith("_") and not self.by_user:
+            reason = "underscored"
+        return selected, below, reason
+
+
 class _Walk:
-    """Files below a local folder that the pattern selects.
+    """Files below a local folder that the rule selects.
 
     Links to folders are followed after everything that is there itself, in the order of their names, and never to a
     folder that was read already or that the link lies in. So the walk ends, and nothing depends on the order in which
     a folder lists its entries.
     """
 
-    def __init__(self, root: str, pattern: Pattern, found: Found) -> None:
-        self.pattern, self.found = pattern, found
+    def __init__(self, root: str, rule: _Rule, found: Found) -> None:
+        self.rule, self.found = rule, found
         self.files: dict[str, _Entry] = {}
         self.links: list[tuple[str, str, States]] = []  # path from the folder, real path, and states of the pattern
         seen: set[tuple[str, States]] = set()
-        pending = [("", os.path.realpath(root), pattern.start)]
+        pending = [("", os.path.realpath(root), rule.pattern.start)]
         while pending:
             for link in pending:
                 folders = [link]
                 while folders:
                     inside, real, states = folders.pop()
                     if (real, states) in seen:
-                        found.leave_out("again", inside)
+                        found.leave_out("again", f"{inside}/")
                         continue
                     seen.add((real, states))
                     folders += self._folders(inside, real, states)
@@ -304,17 +384,19 @@ class _Walk:
         only_kept, names = False, {entry.name for entry in entries}
         if inside and REPORT in names and not names.isdisjoint(_DECISIONS):
             only_kept = _is_result(fs.LocalFileSystem(), real)
-            if only_kept and "kept" not in self.pattern.names:
-                self.found.leave_out("results", inside)
+            if only_kept and "kept" not in self.rule.pattern.names:
+                self.found.leave_out("results", f"{inside}/")
                 return
         for entry in entries:
-            selected, below = self.pattern.step(states, entry.name)
+            selected, below, skipped = self.rule.step(states, entry.name)
             if not (selected or below) or (only_kept and entry.name != "kept"):
                 continue
             path = f"{inside}/{entry.name}" if inside else entry.name
-            if _is_hidden(entry.name):
-                if selected and _is_underscored(entry.name) and entry.is_file():
-                    self.found.leave_out("underscored", path)
+            if skipped is not None:
+                if below and entry.is_dir():
+                    self.found.leave_out(skipped, f"{path}/")
+                elif selected and not entry.is_dir():
+                    self.found.leave_out(skipped, path)
             elif entry.is_symlink():
                 self._link(path, entry, real, selected, below)
             elif entry.is_dir():
@@ -337,7 +419,7 @@ class _Walk:
             if selected:
                 self._file(path, status, target, by_link=True)
         elif below and f"{folder}/".startswith(f"{target.rstrip('/')}/"):
-            self.found.leave_out("again", path)
+            self.found.leave_out("again", f"{path}/")
         elif below:
             self.links.append((path, target, below))
 
@@ -358,35 +440,38 @@ def _identity(status: os.stat_result, real: str) -> str:
     return real if status.st_nlink == 1 else f"{status.st_dev}:{status.st_ino}"
 
 
-def _is_hidden(name: str) -> bool:
-    return name.startswith((".", "_")) and name not in (".", "..")  # which keys of an object store may hold
-
-
-def _is_underscored(name: str) -> bool:
-    """Whether a name begins with an underscore and would be read without it."""
-    return name.startswith("_") and format_of(name) is not None
-
-
-def _list(system: fs.FileSystem, root: str, pattern: Pattern, found: Found) -> list[_Entry]:
-    """Files in an object store below a prefix that the pattern selects."""
-    infos = system.get_file_info(fs.FileSelector(root, recursive=pattern.is_deep))
+def _list(system: fs.FileSystem, root: str, rule: _Rule, found: Found) -> list[_Entry]:
+    """List the files in an object store below a prefix that the rule selects."""
+    infos = system.get_file_info(fs.FileSelector(root, recursive=rule.pattern.is_deep))
     paths = {_path(info)[len(root) + 1 :]: info for info in infos if info.type == fs.FileType.File}
     folders = [path.removesuffix(f"/{REPORT}") for path in paths if path.endswith(f"/{REPORT}")]
     results = [folder for folder in folders if _is_result(system, f"{root}/{folder}")]
     entries = []
     for inside in sorted(paths):
-        *parents, name = inside.split("/")
-        if not pattern.matches(inside) or any(map(_is_hidden, parents)):
+        selected, skipped, reached = _follow(inside, rule)
+        if not selected:
             continue
         result = next((folder for folder in results if inside.startswith(f"{folder}/")), None)
-        if result is not None and not ("kept" in pattern.names and inside.startswith(f"{result}/kept/")):
-            found.leave_out("results", result)
-        elif _is_hidden(name):
-            if _is_underscored(name):
-                found.leave_out("underscored", inside)
+        is_kept = "kept" in rule.pattern.names and inside.startswith(f"{result}/kept/")
+        if result is not None and not is_kept and not (skipped and f"{result}/".startswith(reached)):
+            found.leave_out("results", f"{result}/")
+        elif skipped is not None:
+            found.leave_out(skipped, reached)
         else:
             entries.append(_Entry(False, inside, f"{root}/{inside}"))
     return entries
+
+
+def _follow(inside: str, rule: _Rule) -> tuple[bool, str | None, str]:
+    """Follow a path name by name: return whether it is selected, the reason why the first skipped name is skipped, and
+    the path as far as that name."""
+    parts, states, selected = inside.split("/"), rule.pattern.start, False
+    for number, name in enumerate(parts, 1):
+        selected, states, skipped = rule.step(states, name)
+        if skipped is not None:
+            is_file = number == len(parts)
+            return selected if is_file else bool(states), skipped, "/".join(parts[:number]) + ("" if is_file else "/")
+    return selected, None, inside
 
 
 def _path(info: fs.FileInfo) -> str:
@@ -411,26 +496,33 @@ def _texts_hint(source: str, several: bool) -> str:
 
 
 def one_kind(files: list[File], sources: list[str]) -> str:
-    """The format that all files share. Files of unknown extension are text where a pattern picked them."""
+    """The format that all files share. Files of unknown extension that the user named or picked by a pattern are text.
+    A named file of other contents is refused."""
     kinds: dict[str, list[File]] = {}
+    unknown: list[str] = []
     for file in files:
         kind = format_of(file.path)
         if kind is None and file.how == "name":
-            raise InputError(f"{file.name}: unknown kind of file; supported are {supported()}.")
+            if _begins_as_text(file.system, file.path) is False:  # what cannot be read is said when it is read
+                why = f"unknown kind of file, not text; supported are {supported()}."
+                raise InputError(f"{file.name}: {why}", path=file.name)
+            unknown.append(file.name)
         kinds.setdefault(kind or "text", []).append(file)
     if len(kinds) > 1:
         # Data rather than text, then the format of most files.
         a, b = sorted(kinds, key=lambda kind: (kind == "text", -len(kinds[kind]), kinds[kind][0].path))[:2]
         first, other = kinds[a][0], kinds[b][0]
         if len(sources) == 1 and first.how == "folder":
-            way = f"pick one kind, such as with glob='*{suffix_of(first)}'"
+            way = f"pick one kind, such as with glob='*{suffix_of(first.path)}'"
         else:
             way = "name files of one kind and read the others in a run of their own"
         raise InputError(f"{first.name} and {other.name} are of different kinds; {way}.")
+    if unknown:
+        log.warning("%s: no known kind of file; each is read as one text", some(unknown))
     return next(iter(kinds))
 
 
-def suffix_of(file: File) -> str:
+def suffix_of(path: str) -> str:
     """The extension, with that of its compression."""
-    suffixes = PurePosixPath(file.path).suffixes
+    suffixes = PurePosixPath(path).suffixes
     return "".join(suffixes[-2:] if suffixes[-1:] and suffixes[-1].lower() in COMPRESSIONS else suffixes[-1:])

@@ -14,6 +14,7 @@ import io
 import zlib
 from typing import Any
 
+from .ahead import check_stopped
 from .charsets import as_utf8, codec_of, meta_charset
 from .html import Markup, read_page
 
@@ -22,6 +23,9 @@ CODE_TYPES = ("text/css", "text/javascript", "text/ecmascript", "text/xml", "tex
 """Types of text that nobody reads as text; all others of text/* are documents."""
 
 _GZIP = b"\x1f\x8b"
+
+MAX_ENCODINGS = 5
+"""Most encodings of one payload. Servers apply one or two; each takes the time of decoding the whole payload."""
 
 _NO_ENCODINGS = ("", "identity", "none", "utf-8")
 """What servers send as an encoding where there is none."""
@@ -95,16 +99,19 @@ def undone(body: bytes, encodings: list[str], most: int, cut: bool) -> bytes:
     Raises
     ------
     UndecodableError
-        If an encoding is unknown or broken.
+        If an encoding is unknown or broken, or if there are more than `MAX_ENCODINGS`.
     OverflowError
         If the payload has more bytes than `most`.
     """
-    for encoding in reversed(encodings):
-        if encoding not in _NO_ENCODINGS:
-            undo = _UNDO.get(encoding)
-            if undo is None:
-                raise UndecodableError(encoding)
-            body = undo(body, most, cut)
+    applied = [encoding for encoding in encodings if encoding not in _NO_ENCODINGS]
+    if len(applied) > MAX_ENCODINGS:
+        raise UndecodableError(f"{len(applied):,} encodings")
+    for encoding in reversed(applied):
+        undo = _UNDO.get(encoding)
+        if undo is None:
+            raise UndecodableError(encoding)
+        check_stopped()
+        body = undo(body, most, cut)
         if len(body) > most:
             raise OverflowError
     return body
@@ -114,6 +121,7 @@ def _unchunked(body: bytes, most: int, cut: bool) -> bytes:
     """A body in chunks, each with its size in hexadecimal digits before it (RFC 9112, 7.1)."""
     parts, at = list[bytes](), 0
     while True:
+        check_stopped()
         end = body.find(b"\n", at, at + 4096)
         word = body[at : max(at, end)].partition(b";")[0].strip()
         try:
@@ -143,18 +151,29 @@ def _inflated(body: bytes, most: int, cut: bool) -> bytes:
             if inflate.eof or len(payload) > most or (cut and not _is_utf8(body)):
                 return payload
         return body
-    parts, size = list[bytes](), 0
-    while body and size <= most:
-        inflate = zlib.decompressobj(47)
-        try:
-            parts.append(inflate.decompress(body, most + 1 - size))
-        except zlib.error:
-            raise UndecodableError("gzip") from None
-        size += len(parts[-1])
+    parts, size, view, at = list[bytes](), 0, memoryview(body), 0
+    while at < len(body) and size <= most:
+        inflate, step = zlib.decompressobj(47), _FIRST_STEP
+        while not inflate.eof and at < len(body) and size <= most:
+            check_stopped()
+            piece = view[at : at + step]
+            try:
+                parts.append(inflate.decompress(piece, most + 1 - size))
+            except zlib.error:
+                raise UndecodableError("gzip") from None
+            size += len(parts[-1])
+            at += len(piece) - len(inflate.unused_data) - len(inflate.unconsumed_tail)
+            step = min(2 * step, _LAST_STEP)
         if not (inflate.eof or cut or size > most):
             raise UndecodableError("gzip")
-        body = inflate.unused_data if inflate.unused_data[:2] == _GZIP else b""
+        if view[at : at + 2] != _GZIP:
+            break
     return b"".join(parts)
+
+
+_FIRST_STEP, _LAST_STEP = 512, 1 << 20
+"""Bytes of a gzip member that are given to zlib at once: few at first, as zlib copies those behind the member's end,
+and a body may consist of millions of small members."""
 
 
 def _by_fastwarc(name: str) -> Any:

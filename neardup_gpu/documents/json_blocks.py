@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .ahead import check_stopped
+
 MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8."""
 
@@ -111,6 +113,7 @@ def _line_start(file: Any, place: int) -> int:
         return 0
     file.seek(place)
     while chunk := file.read(SEARCH_BYTES):
+        check_stopped()
         found = chunk.find(b"\n")
         if found >= 0:
             return file.tell() - len(chunk) + found + 1

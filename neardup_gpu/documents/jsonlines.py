@@ -32,7 +32,7 @@ import pyarrow.json
 from ..engine.processors import own_threads
 from ..errors import InputError
 from . import nested
-from .ahead import Step, in_order
+from .ahead import Step, check_stopped, in_order
 from .batches import Found
 from .columns import mixed_integers
 from .files import File
@@ -140,6 +140,7 @@ class JsonLines:
             problem: str | None = None  # of the pending line, which is then no longer held
             line, row, more = 1 + self.lines_before, 0, True
             while more:
+                check_stopped()
                 chunk, broken = self._chunk(stream, size or BLOCK_BYTES)
                 self.share = packed.tell() / max(1, self.num_bytes)
                 more = bool(chunk) and broken is None
@@ -168,7 +169,7 @@ class JsonLines:
         if problem is None:
             return pending, None
         if not self.policy.skips:
-            raise InputError(f"{self.name} line {line}: {problem}")
+            raise InputError(f"{self.name} line {line}: {problem}", path=self.name, row=line)
         return [], problem
 
     def _chunk(self, stream: Any, size: int) -> tuple[bytes, OSError | None]:
@@ -328,6 +329,13 @@ class JsonLines:
     # -------------------------------------------------------------------------------------------------- rows
 
     def _object(self, block: Block, row: int) -> dict[str, Any]:
+        try:
+            return self._parsed_object(block, row)
+        except InputError as error:
+            error.path, error.row = self.name, int(block.lines[row])
+            raise
+
+    def _parsed_object(self, block: Block, row: int) -> dict[str, Any]:
         where = f"{self.name} line {block.lines[row]}"
         problem = block.problems.get(int(block.lines[row]))
         if problem is None and block.lengths[row] > self.policy.max_document_bytes:

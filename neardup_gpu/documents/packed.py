@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .ahead import Step, closing, in_order
+from .ahead import Step, check_stopped, closing, in_order
 
 PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
 PACKING = 4  # about how many times as large as a compressed file its text is
@@ -49,6 +49,7 @@ def chunk_of(stream: Any, size: int, step: int, skips: bool) -> tuple[bytes, OSE
     parts: list[bytes] = []
     held = 0
     while held < size:
+        check_stopped()
         try:
             part = stream.read(min(step, size - held))
         except OSError as error:

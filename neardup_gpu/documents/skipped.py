@@ -71,6 +71,8 @@ class Noted:
     def add(self, error: InputError, file: str, row: int, *, line: int | None = None, rows: int | None = 1) -> None:
         """See `Skipped.add`."""
         if not self.skips:
+            error.path = error.path or file
+            error.row = error.row or (None if (rows, line) == (None, None) else line or row + 1)
             raise error
         self._found.append(Problem(error, file, row, line, rows))
 
@@ -105,11 +107,12 @@ class Skipped:
         rows : int, optional
             Their number; None for all rows that follow, if nobody knows their number.
         """
+        place = self.first_row + row + 1 if line is None else line
+        error.path, error.row = error.path or file, error.row or (None if (rows, line) == (None, None) else place)
         if not self.skips:
             raise error
         where = file if line is None else f"{file} line {line}"
         reason = str(error).removeprefix(f"{where}: ").removeprefix(f"{file}: ")
-        place = self.first_row + row + 1 if line is None else line
         self.entries.append({"file": file, "row": place, "rows": rows, "reason": reason})
         if rows:
             self.ranges.append((row, rows))

@@ -12,11 +12,11 @@ from pyarrow import fs
 from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
-from ..report import count
+from ..report import count, unread
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File, escaped_name
-from .find import LEFT_OUT, Found, find_files, one_kind
+from .find import Found, find_files, one_kind
 from .formats import FORMATS
 from .html import TREE
 from .memory import Memory, as_tables, as_texts
@@ -91,9 +91,14 @@ def open_documents(
     Notes
     -----
     Links are followed; a file that is reached several times, also by several names of its own (hard links), is read
-    once. Left out of folders are hidden files and folders, names that begin with ``_``, finished results of dedup and
-    other files that neardup wrote, pipes and devices, README, LICENSE and the like beside data, and files of unknown
-    extension: all but the first are counted, named in the log at INFO, and in the report.
+    once.
+
+    A file that `source` names, or that a pattern selects, is read whatever its name; a pattern selects names that
+    begin with a dot only if it writes the dot, as ``.github/*.md`` does. A named file of unknown extension is read as
+    text, unless its contents are not text. Without a pattern, these are left out of a folder: names that begin with
+    ``_`` or a dot, finished results of dedup and other files that neardup wrote, pipes and devices, README, LICENSE
+    and the like beside data, and files of unknown extension. All files and folders that are left out are counted and
+    named: in `Documents.left_out`, in the report, and in the log at INFO.
 
     Examples
     --------
@@ -137,8 +142,10 @@ def open_documents(
         readers, options["unreadable"] = _readers(open_file, found.files, options["policy"])
         readers = _without_our_files(readers, found)
     sources = [masked(name) if is_uri(name) else os.path.abspath(name) for name in names]
-    documents = Documents(readers, kind, sources=sources, glob=glob, left_out=found.left_out, **options)
-    _log_left_out(masked(names[0]), found.left_out)
+    left_out = found.describe_left_out()
+    documents = Documents(readers, kind, sources=sources, glob=glob, left_out=left_out, **options)
+    if lines := unread(documents.describe()):
+        log.info("%s: left out, %s", masked(names[0]), "; ".join(lines))
     return documents
 
 
@@ -179,16 +186,6 @@ def _without_our_files(readers: list[Reader], found: Found) -> list[Reader]:
         else:
             found.leave_out("artefacts", reader.name)
     return documents
-
-
-def _log_left_out(source: str, left_out: dict[str, list[str]]) -> None:
-    """Log the files that are not read, on one line."""
-    parts = []
-    for reason, names in left_out.items():
-        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-        parts.append(f"{LEFT_OUT[reason]}: {len(names):,} ({', '.join(names[:3])}{more})")
-    if parts:
-        log.info("%s: left out, %s", source, "; ".join(parts))
 
 
 def _readers(

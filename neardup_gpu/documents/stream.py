@@ -114,7 +114,7 @@ class Documents:
         html: bool | str,
         policy: Policy,
         other_columns: Iterable[str] = (),
-        left_out: dict[str, list[str]] | None = None,
+        left_out: dict[str, dict[str, Any]] | None = None,
         unreadable: Sequence[dict[str, object]] = (),
         splits: Sequence[str] = (),
         part: PartOfWhole | None = None,
@@ -184,6 +184,13 @@ class Documents:
         return suffix if suffix in (".gz", ".zst") else None
 
     @property
+    def left_out(self) -> dict[str, dict[str, Any]]:
+        """Files and folders that were found but are not read, by reason: ``files`` and ``folders`` are their numbers,
+        ``first`` are the first ten names, and ``suggested_glob`` is a pattern that reads many files of other kinds, if
+        most files of the folder are of other kinds."""
+        return self._left_out
+
+    @property
     def left_out_records(self) -> dict[str, int]:
         """What the last pass found that is no document, by its kind, such as requests in a crawl."""
         found: Counter[str] = Counter()
@@ -214,9 +221,7 @@ class Documents:
             "id_column": self.id_column,
             "html": self.html,
             "num_files": self.num_files,
-            "left_out": {
-                reason: {"files": len(names), "first": names[:10]} for reason, names in self._left_out.items()
-            },
+            "left_out": self._left_out,
             "on_error": self._policy.on_error,
             "max_document_bytes": self._policy.max_document_bytes,
         }

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from .ahead import Step
+from .ahead import Step, check_stopped
 from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .files import File
 from .html import without_markup
@@ -138,6 +138,7 @@ class Warc:
         self.num_records = row = 0
         with self._opened() as (file, records):
             while True:
+                check_stopped()
                 framed: Framed | None = None
                 try:
                     framed = records.next(self._wanted)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..report import count
+from .ahead import check_stopped
 
 CHUNK = 1 << 18
 """Bytes read, or unpacked, at a time."""
@@ -171,6 +172,7 @@ class Records:
     def _parts(self, size: int) -> Any:
         """The next bytes of a record, in parts; fewer where the file ends."""
         while size and (self._at < len(self._buffer) or self._more()):
+            check_stopped()
             part = self._buffer[self._at : self._at + size]
             self._at += len(part)
             size -= len(part)
@@ -251,6 +253,7 @@ class Records:
         """The first match of a pattern from a byte of the file on that fits."""
         held = b""
         while True:
+            check_stopped()
             self._file.seek(start + len(held))
             chunk = self._file.read(CHUNK)
             held += chunk

@@ -8,6 +8,44 @@ import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+from ..errors import ParameterError
+
+LAYERS = ("default", "safe", "forksafe", "threadsafe", "tbb", "omp", "workqueue")
+"""Values of NUMBA_THREADING_LAYER."""
+
+
+def check_environment() -> None:
+    """Check the environment variables with which Numba cannot be imported or cannot run kernels.
+
+    Raises
+    ------
+    ParameterError
+        If one has a value that Numba refuses.
+    """
+    if "numba" in sys.modules:
+        return
+    get = os.environ.get
+    threads, layer, disabled = get("NUMBA_NUM_THREADS"), get("NUMBA_THREADING_LAYER"), get("NUMBA_DISABLE_JIT")
+    if threads is not None and not (threads.strip().isdecimal() and int(threads)):
+        raise ParameterError(
+            f"the environment variable NUMBA_NUM_THREADS must be a whole number >= 1, got {threads!r}; unset it to use "
+            "all processors",
+            parameter="NUMBA_NUM_THREADS",
+        )
+    if layer is not None and layer not in LAYERS:
+        raise ParameterError(
+            f"the environment variable NUMBA_THREADING_LAYER must be one of {', '.join(LAYERS)}, got {layer!r}; unset "
+            "it to let Numba choose",
+            parameter="NUMBA_THREADING_LAYER",
+        )
+    if disabled not in (None, "", "0"):
+        raise ParameterError(
+            f"the environment variable NUMBA_DISABLE_JIT must be 0, got {disabled!r}; unset it, as kernels are "
+            "compiled",
+            parameter="NUMBA_DISABLE_JIT",
+        )
+
+
 _own: ContextVar[int | None] = ContextVar("threads that this code may use", default=None)
 
 

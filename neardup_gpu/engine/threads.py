@@ -47,7 +47,9 @@ def on_threads(threads: int | None) -> Iterator[None]:
     """
     most = most_threads()
     if threads is not None and not 1 <= threads <= most:
-        raise ParameterError(f"threads must be between 1 and {most} (what this machine has), got {threads}")
+        raise ParameterError(
+            f"threads must be between 1 and {most} (what this machine has), got {threads}", parameter="threads"
+        )
     number = threads or most
     with _shortage_in_one_line(), _one_at_a_time(), with_threads(number):
         _try_to_start(number if number <= SIDE_BY_SIDE else 2 * number)  # pieces side by side have threads of their own

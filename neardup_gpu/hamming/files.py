@@ -24,8 +24,9 @@ from neardup_gpu.kernels._launch import check_rows
 
 from ..data import arrow, one_array
 from ..errors import InputError, NeardupError, ResourceError, want
+from ..log import log
 from ..recipe import Recipe
-from ..report import count
+from ..report import count, unread_names
 from ..sketch_files import distinct_files
 from ..store.parquet import opened
 from .joins import CHUNK_BYTES, read_chunks
@@ -231,20 +232,32 @@ def _list_files(paths: list[Any], column: str) -> list[Path]:
 
 
 def _files_in(folder: Path, column: str) -> set[Path]:
-    """The files of fingerprints in a folder."""
-    inside = {
-        file
-        for file in folder.rglob("*")
-        if file.suffix.lower() in EXTENSIONS
-        and file.is_file()
-        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    }
+    """Find the files of fingerprints in a folder. The log names the others."""
+    inside: set[Path] = set()
+    left_out: dict[str, set[str]] = {}
+    for file in folder.rglob("*"):
+        parts = file.relative_to(folder).parts
+        skipped = next((number for number, part in enumerate(parts) if part.startswith((".", "_"))), None)
+        if skipped is not None:
+            reason = "hidden" if parts[skipped].startswith(".") else "underscored"
+            path = folder.joinpath(*parts[: skipped + 1])
+            left_out.setdefault(reason, set()).add(f"{path}/" if path.is_dir() else str(path))
+        elif file.is_file():
+            if file.suffix.lower() in EXTENSIONS:
+                inside.add(file)
+            else:
+                left_out.setdefault("other_kinds", set()).add(str(file))
     if not inside:
         raise InputError(f"{folder}: no file to read in this folder; it may hold {', '.join(EXTENSIONS)}")
     found = {file for file in inside if not _is_other(file, column)}
     if not found:
         way = "make some with `neardup sketch --method simhash`"
         raise InputError(f"{folder}: no file in this folder has column {column!r}; {way}")
+    if found != inside:
+        left_out["artefacts"] = set(map(str, inside - found))
+    if left_out:
+        lines = [unread_names(reason, sorted(names), len(names)) for reason, names in sorted(left_out.items())]
+        log.info("%s: left out, %s", folder, "; ".join(lines))
     return found
 
 

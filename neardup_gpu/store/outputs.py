@@ -31,6 +31,7 @@ from .. import checks
 from ..documents.uris import is_uri, masked
 from ..errors import OutputError
 from ..log import log
+from ..report import some
 from .artefacts import foreign_files, index_around, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
 
@@ -199,7 +200,7 @@ def _check_result(target: _Target, folder: Path, inputs: _Inputs, overwrite: boo
     if foreign is None:
         raise OutputError(f"{target}: holds other files than a result; overwrite=True replaces only earlier results")
     if foreign:
-        found = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3:,} more" if len(foreign) > 3 else "")
+        found = some(foreign)
         raise OutputError(f"{target}: also holds {found}, new or changed since the result was written; move that away")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
 import threading
 from pathlib import Path
@@ -47,9 +48,15 @@ def disk_full(
     missing = f"{most}{size(needed)} are to come"
     if left is not None and left < needed:
         missing = f"{most}{size(needed - left)} are missing ({size(left)} can be used, {size(needed)} are to come)"
+    shown, way = folder, f"name a larger disk with {parameter}=..."
+    partial = next((each for each in (folder, *folder.parents) if re.fullmatch(r"\..+\.partial", each.name)), None)
+    if partial is not None:  # beside the output, for which the disk is too small as well
+        shown = partial.parent
+        way = f"name an output on a larger disk, or another disk for temporary files with {parameter}=..."
     error = DiskFullError(
-        f"{folder}: {why or 'the disk is too small'}; for temporary files {missing}; name a larger disk with "
-        f"{parameter}=..."
+        f"{shown}: {why or 'the disk is too small'}; for temporary files {missing}; {way}",
+        parameter=parameter,
+        path=str(shown),
     )
     error.told = folder, needed, why
     return error
@@ -76,7 +83,8 @@ class Spool:
         except OSError as error:
             if wanting := want(error):
                 raise ResourceError(wanting) from error
-            raise OutputError(f"{self.folder}: {error.strerror}; name another folder with temp_dir=...") from None
+            message = f"{self.folder}: {error.strerror}; name another folder with temp_dir=..."
+            raise OutputError(message, parameter="temp_dir", path=str(self.folder)) from None
         self._place = threading.Lock()  # of the file's only position
         self._starts = [np.zeros(1, np.int64)]
         self.num_values = 0

@@ -353,7 +353,7 @@ def test_what_neardup_wrote_beside_simhashes_is_left_out_of_a_folder(
     assert "no column 'simhash'" in fails("pairs", folder / "pairs.parquet", "-o", tmp_path / "p.parquet")
     foreign = folder / "foreign.parquet"
     pq.write_table(pa.table({"x": [1]}), foreign)
-    assert f"{foreign}: no column 'simhash'" in fails("pairs", folder, "-o", tmp_path / "p.parquet")
+    assert f"{foreign}: no column 'simhash'" in fails("pairs", folder, "-o", tmp_path / "p.parquet", "-q")
     foreign.unlink()
     simhashes.unlink()
     assert f"{folder}: no file in this folder has column" in fails("pairs", folder, "-o", tmp_path / "p.parquet")

@@ -689,9 +689,9 @@ def test_missing_and_unknown_files(tmp_path):
         open_documents(str(tmp_path / "*.parquet"))
     with one_line(InputError, str(tmp_path), ".parquet", "glob=..."):
         open_documents(tmp_path)
-    (tmp_path / "x.xml").write_text("a,b")
-    with one_line(InputError, "x.xml", ".parquet", ".jsonl"):
-        open_documents(tmp_path / "x.xml")
+    (tmp_path / "x.pdf").write_bytes(b"%PDF-1.4\n\0")
+    with one_line(InputError, "x.pdf", ".parquet", ".jsonl"):
+        open_documents(tmp_path / "x.pdf")
     with one_line(InputError, "'*.txt'"):
         open_documents(tmp_path, glob="*.txt")
     with one_line(InputError, "empty"):

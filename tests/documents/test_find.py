@@ -24,22 +24,28 @@ from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
 
 
 def reference(pattern: list[str], path: list[str]) -> bool:
-    """The definition: ``**`` is any number of folders, and all names from there on where it comes last."""
+    """The definition: ``**`` is any number of folders, and all names from there on where it comes last. A name that
+    begins with a dot is matched only by a name of the pattern that begins with one."""
     if not pattern or not path:
         return not pattern and not path
+    dots = [name.startswith(".") and name not in (".", "..") for name in path]
     if pattern[0] == "**":
         if len(pattern) == 1:
-            return True
-        return any(reference(pattern[1:], path[i:]) for i in range(len(path)))
-    return fnmatch.fnmatchcase(path[0], pattern[0]) and reference(pattern[1:], path[1:])
+            return not any(dots)
+        return any(reference(pattern[1:], path[i:]) for i in range(len(path)) if not any(dots[:i]))
+    fits = fnmatch.fnmatchcase(path[0], pattern[0]) and (pattern[0].startswith(".") or not dots[0])
+    return fits and reference(pattern[1:], path[1:])
 
 
-NAMES = st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=5)
+NAMES = st.lists(st.text("ab.", min_size=1, max_size=4), min_size=1, max_size=5)
 
 
 @settings(max_examples=500, deadline=None)
 @given(
-    st.lists(st.sampled_from(["**", "*", "a", "a*", "*b", "?", "[ab]", "[!a]*", "*a*"]), min_size=1, max_size=5), NAMES
+    st.lists(
+        st.sampled_from(["**", "*", "a", "a*", "*b", "?", "[ab]", "[!a]*", "*a*", ".*", ".a"]), min_size=1, max_size=5
+    ),
+    NAMES,
 )
 @example(["**", "**", "a"], ["a"])
 @example(["a", "**"], ["a"])
@@ -165,21 +171,135 @@ def test_what_is_left_out_is_told(tmp_path, caplog):
     pq.write_table(pa.table({"body": ["a"]}), tmp_path / "x.parquet")
     for name in ("README.md", "_y.parquet", "a.xml", "b.xml", ".hidden.xml", "_SUCCESS"):
         (tmp_path / name).write_text("a")
+    for name in ("_temporary/0", ".git/objects"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "z.parquet").write_text("a")
     os.mkfifo(tmp_path / "pipe")
     documents = open_documents(tmp_path)
     described = documents.describe()["left_out"]
-    assert {reason: found["files"] for reason, found in described.items()} == {
-        "about_the_data": 1,
-        "underscored": 1,
-        "other_kinds": 2,
-        "special": 1,
+    assert described == documents.left_out
+    assert {reason: (found["files"], found["folders"]) for reason, found in described.items()} == {
+        "about_the_data": (1, 0),
+        "hidden": (1, 1),
+        "underscored": (2, 1),
+        "other_kinds": (2, 0),
+        "special": (1, 0),
     }
     assert described["other_kinds"]["first"] == [f"{tmp_path}/a.xml", f"{tmp_path}/b.xml"]
+    assert described["hidden"]["first"] == [f"{tmp_path}/.git/", f"{tmp_path}/.hidden.xml"]
+    assert described["underscored"]["first"] == [
+        f"{tmp_path}/{name}" for name in ("_SUCCESS", "_temporary/", "_y.parquet")
+    ]
     (line,) = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     assert f"files of other kinds: 2 ({tmp_path}/a.xml, {tmp_path}/b.xml)" in line
+    assert f"names that begin with a dot: 2 ({tmp_path}/.git/, {tmp_path}/.hidden.xml)" in line
+    assert "most files, 2 of 3, are of other kinds and are not read; --glob '*.xml' (glob='*.xml') reads" in line
     assert any("the text is column 'body'" in record.getMessage() for record in caplog.records)
     assert open_described(documents.describe()).num_files == 1
     assert "left_out" in open_documents(pa.table({"text": ["a"]})).describe()
+
+
+TREE = (
+    *("__init__.py", "a.py", "_b/__init__.py", "_b/c.py", "_b/.d/e.py", ".git/f.py", ".g.py", "h/_i.py", "h/j.txt"),
+    *("h/.k/_l.py", "_m/n.txt"),
+)
+"""Files of a source tree with names that begin with underscores and dots."""
+
+SELECTED = {
+    "*.py": ("__init__.py", "_b/__init__.py", "_b/c.py", "a.py", "h/_i.py"),
+    "_*.py": ("__init__.py", "_b/__init__.py", "h/_i.py"),
+    "_b/*": ("_b/__init__.py", "_b/c.py"),
+    "**/_b/**": ("_b/__init__.py", "_b/c.py"),
+    ".*.py": (".g.py",),
+    ".git/*": (".git/f.py",),
+    "**/.*/*.py": (".git/f.py", "_b/.d/e.py", "h/.k/_l.py"),
+    "h/.k/*": ("h/.k/_l.py",),
+    "**/*.txt": ("_m/n.txt", "h/j.txt"),
+    None: ("h/j.txt",),
+}
+"""What a pattern selects of the tree, and what is read without one."""
+
+SKIPPED = {
+    "*.py": {"hidden": [".g.py", ".git/", "_b/.d/", "h/.k/"]},
+    ".*.py": {"hidden": [".git/", "_b/.d/", "h/.k/"]},
+    "**/*.txt": {"hidden": [".git/", "_b/.d/", "h/.k/"]},
+    "_b/*": {},
+    "**/_b/**": {"hidden": [".git/", "_b/.d/", "h/.k/"]},
+    ".git/*": {},
+    None: {
+        "hidden": [".g.py", ".git/", "h/.k/"],
+        "other_kinds": ["a.py"],
+        "underscored": ["__init__.py", "_b/", "_m/", "h/_i.py"],
+    },
+}
+"""What is skipped by its name."""
+
+
+def of_tree(folder, glob, scheme=""):
+    found = find_files([f"{scheme}{folder}"], glob)
+    short = len(f"{scheme}{folder}/")
+    return [file.name[short:] for file in found.files], {
+        reason: [name[short:] for name in names] for reason, names in found.left_out.items()
+    }
+
+
+@pytest.mark.parametrize("glob", SELECTED)
+def test_a_pattern_of_the_user_is_obeyed_and_what_is_skipped_is_named(tmp_path, glob):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    for name in TREE:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("words")
+    memory.pipe({f"/tree/{name}": b"words" for name in TREE})
+    try:
+        here = of_tree(tmp_path, glob)
+        there = of_tree("tree", glob, "memory://")
+    finally:
+        memory.rm("/tree", recursive=True)
+    assert here[0] == there[0] == list(SELECTED[glob])
+    if glob is not None:
+        by_pattern = names(f"{tmp_path}/{glob if '/' in glob else f'**/{glob}'}")
+        assert [name[len(str(tmp_path)) + 1 :] for name in by_pattern] == here[0]
+    # A store has no folders, only files that a pattern selects; a local folder is not looked into.
+    assert {name for each in there[1].values() for name in each} <= {name for each in here[1].values() for name in each}
+    if glob in SKIPPED:
+        assert here[1] == SKIPPED[glob]
+    if glob in (None, "*.py"):
+        assert here == there
+
+
+def test_a_named_file_is_read_whatever_its_name(tmp_path, caplog):
+    for name in ("__init__.py", ".hidden.txt", "Makefile", "_a.jsonl"):
+        (tmp_path / name).write_text('{"text": "words"}\n')
+        assert read(tmp_path / name) == ["words" if name == "_a.jsonl" else '{"text": "words"}\n'], name
+    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert [line.partition(":")[0] for line in warned] == [f"{tmp_path}/__init__.py", f"{tmp_path}/Makefile"]
+    (tmp_path / "x.pdf").write_bytes(b"%PDF-1.4\n\x00\x01")
+    with pytest.raises(InputError, match=r"x\.pdf: unknown kind of file, not text"):
+        open_documents(tmp_path / "x.pdf")
+
+
+def test_a_pattern_is_suggested_where_most_files_are_not_read(tmp_path):
+    (tmp_path / "a.txt").write_text("words")
+    for i in range(4):
+        (tmp_path / f"{i}.py").write_text("print()")
+        (tmp_path / f"{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    (tmp_path / "4.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
+    assert open_documents(tmp_path).left_out["other_kinds"]["suggested_glob"] == "*.py"
+    assert "suggested_glob" not in open_documents(tmp_path, glob="*.txt").left_out
+    for i in range(9):
+        (tmp_path / f"{i}.txt").write_text("words")
+    assert "suggested_glob" not in open_documents(tmp_path).left_out["other_kinds"]  # most are read
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.py").write_text("print()")
+    with pytest.raises(InputError, match=r"no file to read.*glob='\*\.py'"):
+        open_documents(tmp_path / "in")
+    (tmp_path / "in/a.py").rename(tmp_path / "in/_a.txt")
+    with pytest.raises(InputError, match=r"no file to read.*in/_a\.txt.*glob="):
+        open_documents(tmp_path / "in")
+    (tmp_path / "in/_a.txt").rename(tmp_path / "in/.a.txt")
+    with pytest.raises(InputError, match=r"no file matches '\*\.txt'; names that begin with a dot.*in/\.a\.txt"):
+        open_documents(tmp_path / "in", glob="*.txt")
 
 
 def test_relative_names():

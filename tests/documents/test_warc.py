@@ -1,11 +1,14 @@
 """WARC and WET: made by warcio, read here, kept records read again by FastWARC and warcio; broken files."""
 
+import contextlib
 import gzip
 import io
 import random
 import re
 import subprocess
 import sys
+import threading
+import time
 import zlib
 from datetime import UTC, datetime
 
@@ -21,7 +24,8 @@ from warcio.warcwriter import WARCWriter
 
 from neardup_gpu import ScaleOut, dedup, dedup_in_tasks, info
 from neardup_gpu.cli.process import main
-from neardup_gpu.documents import open_documents, warc_records
+from neardup_gpu.documents import ahead, open_documents, warc, warc_records
+from neardup_gpu.documents.skipped import Noted
 from neardup_gpu.documents.warc_records import DamagedRecordError, Records
 from neardup_gpu.errors import InputError, NeardupError
 from neardup_gpu.explanation import explain
@@ -221,6 +225,62 @@ def test_encodings(tmp_path, headers, payload):
 )
 def test_charsets(tmp_path, declared, payload, seen):
     assert text_of(tmp_path, Archive().add(payload, [("Content-Type", declared)])).strip() == seen
+
+
+@pytest.mark.parametrize("number", [5, 6, 1000])
+def test_a_payload_has_at_most_five_encodings(tmp_path, number):
+    packed = PAGE.encode()
+    for _ in range(number):
+        packed = gzip.compress(packed)
+    encodings = ("Content-Encoding", ", ".join(["gzip", "identity"] * number))
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(Archive().add(packed, [*HTML, encodings]).add(b"<p>seen", HTML).data)
+    rows, documents = documents_of(path)
+    assert len(rows) == (2 if number == 5 else 1)
+    assert documents.left_out_records == ({} if number == 5 else {"undecodable": 1})
+
+
+def test_many_members_of_gzip_take_linear_time(tmp_path):
+    """zlib copies all bytes behind a member, which took a time that grew with the square of the payload."""
+    member, started = gzip.compress(b"<p>word "), time.monotonic()
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(Archive().add(member * 200_000, [*HTML, ("Content-Encoding", "gzip")]).data)
+    ((_, text, *_),), _ = documents_of(path)
+    assert text.count("word") == 200_000 and time.monotonic() - started < 30
+
+
+def test_a_reading_that_is_stopped_ends_before_the_file(tmp_path, monkeypatch):
+    """The one who stops waits for the thread that reads, which may find no document in all of a large file."""
+    archive = Archive().add(b"<p>seen", HTML)
+    for _ in range(50):
+        archive.add(b"", [("Host", "x")], kind="request", status="GET / HTTP/1.1")
+    path, parsed, stop = tmp_path / "a.warc.gz", [], threading.Event()
+    path.write_bytes(archive.data)
+    found = warc._parsed
+
+    def waits(data):
+        parsed.append(data)
+        if len(parsed) == 10:
+            stop.wait(10)
+        return found(data)
+
+    monkeypatch.setattr(warc, "_parsed", waits)
+    work = ahead._Work(iter([]), 1, lambda _: 1)
+    reader = open_documents(path)._readers[0]
+
+    def read():
+        ahead._work.set(work)
+        with contextlib.suppress(ahead.StoppedError):
+            list(reader._rows(Noted(False)))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while len(parsed) < 10:
+        time.sleep(0.01)
+    work.stop()
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive() and len(parsed) < 15
 
 
 def test_what_is_no_document_is_counted(tmp_path, capsys):

@@ -462,11 +462,33 @@ def two_formats_by_a_pattern(box):
     return ["dedup", "in/*", "--id-column", "id", "-o", "out"]
 
 
-@case(status=0, writes="out", says=("names that begin with an underscore: 1", "in/_index.md"))
-def an_underscore_hides_a_file_but_not_silently(box):
+@case(status=0, writes="out", says=("names that begin with an underscore: 2", "in/_index.md", "in/_temporary/"))
+def an_underscore_hides_files_and_folders_but_not_silently(box):
     texts(box, "in")
     box.write("in/_index.md", "words")
+    box.write("in/_temporary/0.txt", "words")
     return ["dedup", "in", "-o", "out"]
+
+
+@case(status=0, writes="out", then=counted(2, 2), says=("names that begin with a dot: 1 (in/.git/)",))
+def a_pattern_reads_what_begins_with_an_underscore(box):
+    for name in ("__init__.py", "_internal/a.py", ".git/a.py"):
+        box.write(f"in/{name}", f"the words of {name}")
+    return ["dedup", "in", "--glob", "*.py", "-o", "out"]
+
+
+@case(status=0, writes="out", then=counted(1, 1), says=("most files, 9 of 10", "--glob '*.py'"))
+def most_files_are_of_a_kind_that_is_not_read(box):
+    box.write("in/a.txt", "some words")
+    for i in range(9):
+        box.write(f"in/{i}.py", f"print({i})")
+    return ["dedup", "in", "-o", "out"]
+
+
+@case(status=0, writes="out", then=counted(1, 1), says=("__init__.py", "no known kind of file"))
+def a_named_file_of_no_known_kind_is_a_text(box):
+    box.write("__init__.py", "print()")
+    return ["dedup", "__init__.py", "-o", "out"]
 
 
 @case(status=0, writes="again", then=lambda box, ended: _again(box, 5))

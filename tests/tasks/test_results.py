@@ -116,7 +116,7 @@ def test_a_result_as_input(made):
     assert read_report(made / "parts")["counts"]["kept"] == len(kept[0])
     found = find_files([str(made)], None)
     assert {file.path for file in found.files} == {str(made / "in" / name) for name in ("a.parquet", "b.parquet")}
-    assert {str(made / "parts"), str(made / "memory")} <= set(found.left_out["results"])
+    assert {f"{made}/parts/", f"{made}/memory/"} <= set(found.left_out["results"])
     for name, holds in ((DOCUMENTS, "what dedup decided"), (PAIRS, "pairs")):
         with pytest.raises(InputError, match=holds):
             open_documents(made / "parts" / name)
