@@ -15,7 +15,6 @@ from ..engine.choice import kernel, resolve
 from ..errors import DamagedError
 from ..store.arrays import ArraysFile
 from .design import TableDesign
-from .members import names_missing_rows
 
 
 class Tables:
@@ -118,8 +117,6 @@ class Tables:
         except ValueError as error:
             raise DamagedError(f"the index is damaged: {error}; build it again") from None
         query, row, distance = map(to_host, found[:3])
-        if len(row) and row.max() >= len(self):
-            raise names_missing_rows()
         return query, row, distance
 
     def _on_device(self) -> dict[str, Any]:

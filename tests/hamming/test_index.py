@@ -147,6 +147,10 @@ def test_damaged_ids_are_not_answered(tmp_path):
         index, path = HammingIndex(values, 1, ["ab", "cd", "ef"]), tmp_path / "index"
         index.save(path, overwrite=True)
         forged(path, **{name: new})
+        if name == "id_offsets":
+            with pytest.raises(InputError, match="its array 'id_offsets' holds values that it cannot have"):
+                HammingIndex.load(path)
+            continue
         broken = HammingIndex.load(path)
         for ask in (broken.query, lambda row, broken=broken: broken.ids.arrow(np.array([row]))):
             with pytest.raises(InputError, match="the index is damaged: its ids are not valid"):
@@ -202,7 +206,7 @@ def test_damaged_members_are_not_answered(tmp_path, name):
         if new is not None:
             index.save(path, overwrite=True)
             forged(path, **{name: new})
-            with pytest.raises(InputError, match="names rows that it does not have"):
+            with pytest.raises(InputError, match="holds values that it cannot have"):
                 HammingIndex.load(path).query(planted(np.random.default_rng(3), 3))
 
 
@@ -298,7 +302,7 @@ def test_a_damaged_compressed_index_says_so(tmp_path):
 def test_rows_that_an_index_lacks_are_not_answered(tmp_path, num_words):
     index, path = saved(tmp_path, num_words=num_words)
     forged(path, rows=np.full_like(index.tables.arrays["rows"], 2**32 - 1))
-    with pytest.raises(InputError, match="names rows that it does not have"):
+    with pytest.raises(InputError, match="holds values that it cannot have"):
         HammingIndex.load(path).query(planted(np.random.default_rng(3), 3, num_words))
 
 

@@ -4,7 +4,6 @@
 NEARDUP_EVERY_CALL set, each of them is, which takes minutes.
 """
 
-import builtins
 import json
 import os
 import re
@@ -23,6 +22,7 @@ import pytest
 from growing import same_as_dedup, table
 
 import neardup_gpu as nd
+from neardup_gpu.store.folder import Folder
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks at open files as Linux shows them")
 
@@ -113,15 +113,14 @@ def named(index: nd.Index) -> set[str]:
 
 def files_opened(folder: Path) -> set[str]:
     """Files of an index that are read when it is opened."""
-    found, opened = set(), builtins.open
+    found, opened = set(), Folder.open
 
-    def noting(file: Any, *arguments: Any, **options: Any) -> Any:
-        if not isinstance(file, int) and Path(file).is_relative_to(folder):
-            found.add(Path(file).relative_to(folder).as_posix())
-        return opened(file, *arguments, **options)
+    def noting(place: Folder, name: str) -> Any:
+        found.add(place.path_of(name).relative_to(folder).as_posix())
+        return opened(place, name)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(builtins, "open", noting)
+        patch.setattr(Folder, "open", noting)
         nd.Index.open(folder, engine="cpu").close()
     return found
 

@@ -173,14 +173,14 @@ def test_a_damaged_order_is_an_error(harm: str, tmp_path) -> None:
 def test_a_disk_that_is_full_after_the_order_was_written(tmp_path, monkeypatch) -> None:
     documents = table([0, 1], ["to be or not to be", "to be or not to go"])
     with nd.Index.create(tmp_path / "x", recipe=exact(), engine="cpu") as index:
-        write = ArraysFormat.write
+        write = ArraysFormat.write_to
 
         def full(kind, *arguments):
             if kind is SEGMENT:
                 raise OSError(28, "No space left on device")
             write(kind, *arguments)
 
-        monkeypatch.setattr(ArraysFormat, "write", full)
+        monkeypatch.setattr(ArraysFormat, "write_to", full)
         with pytest.raises(nd.OutputError, match="No space left on device; the index is as it was committed last"):
             index.add(documents, id_column="id")
         monkeypatch.undo()

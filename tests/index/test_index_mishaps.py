@@ -17,6 +17,7 @@ import neardup_gpu as nd
 from neardup_gpu.index import manifest as manifests, queries
 from neardup_gpu.index.opened import Opened
 from neardup_gpu.store.checksums import checksum
+from neardup_gpu.store.folder import Folder
 
 
 @pytest.fixture
@@ -101,14 +102,17 @@ def test_after_a_failed_commit_segments_can_be_merged(make, monkeypatch) -> None
     same_as_dedup(index, live)
 
 
-def test_an_opening_that_failed_does_not_keep_the_lock(make, tmp_path) -> None:
+def refused(*_: object, **__: object) -> None:
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_an_opening_that_failed_does_not_keep_the_lock(make, tmp_path, monkeypatch) -> None:
     make({"a": "to be"}).close()
     with nd.Index.open(tmp_path / "x", engine="cpu") as index:
-        stray = tmp_path / "x" / "segments" / "folder"
-        stray.mkdir()  # cannot be unlinked
-        with pytest.raises(nd.OutputError, match=r"directory|permitted"):
+        (tmp_path / "x" / "segments" / "00000099").write_text("what a killed writer left")
+        with monkeypatch.context() as patch, pytest.raises(nd.OutputError, match="permitted"):
+            patch.setattr(Folder, "remove", refused)
             index.remove(["a"])
-        stray.rmdir()
         with nd.Index.open(tmp_path / "x", engine="cpu") as other:
             other.add(table(["b"], ["or not"]), id_column="id")
         assert index.remove(["a", "b"]) == 2
@@ -140,10 +144,7 @@ def test_a_commit_replaces_no_manifest(make, tmp_path, monkeypatch) -> None:
         manifests.commit(folder, other)
     assert (folder / "manifest.00000002").read_bytes() == theirs
 
-    def no_links(*_: object) -> None:
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os, "link", refused)
     index.add(table(["b"], ["or not"]), id_column="id")
     assert sorted(path.name for path in folder.glob("manifest.*")) == ["manifest.00000003"]
 
@@ -231,7 +232,7 @@ def test_a_manifest_of_another_format_that_is_held(make, tmp_path) -> None:
     path = tmp_path / "x" / "manifest.00000001"
     text = json.dumps({"kind": "neardup index", "format": 0}).encode()
     path.write_bytes(f'{{"checksum": "{checksum(text):016x}", "manifest": '.encode() + text + b"}\n")
-    theirs = tmp_path / "x" / "segments" / "of another version"
+    theirs = tmp_path / "x" / "segments" / "00000099"
     theirs.write_text("theirs")
     with open(path, "rb") as held:
         manifests.fcntl.flock(held.fileno(), manifests.fcntl.LOCK_SH)

@@ -118,30 +118,34 @@ class Watch:
 
     def install(self) -> None:
         """Watch this process from now on."""
-        watch, opened = self, builtins.open
+        watch, opened = self, io.open
 
         class Raw(io.FileIO):
             def write(self, data: Any) -> int:
-                watch("write", str(self.name))
+                watch("write", path_of(self.fileno()))
                 return super().write(data)
 
-        def open_file(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-            if isinstance(file, int) or not set(mode) & set("wx") or not str(file).startswith(watch._folder):
-                return opened(file, mode, *arguments, **options)
-            watch("open", str(file))
-            assert mode in ("wb", "xb"), mode
-            return io.BufferedWriter(Raw(str(file), mode[0]))
+        def path_of(file: Any, folder: int | None = None) -> str:
+            if isinstance(file, int):
+                return os.readlink(f"/proc/self/fd/{file}")
+            return os.fspath(file) if folder is None else os.path.join(path_of(folder), os.fspath(file))
 
-        builtins.open = open_file  # type: ignore[assignment]
+        def open_file(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+            if not set(mode) & set("wx") or not path_of(file).startswith(watch._folder):
+                return opened(file, mode, *arguments, **options)
+            assert isinstance(file, int) and mode == "wb", "files of an index are opened by `store/folder.py`"
+            return io.BufferedWriter(Raw(file, "w"))
+
+        builtins.open = io.open = open_file  # type: ignore[assignment]
 
         def watched(name: str) -> None:
             call = getattr(os, name)
 
             def instead(*arguments: Any, **options: Any) -> Any:
-                first = arguments[0]
                 if name != "open" or arguments[1] & os.O_CREAT:
-                    path = os.readlink(f"/proc/self/fd/{first}") if isinstance(first, int) else os.fspath(first)
-                    watch(name, path if name not in ("link", "rename", "replace") else os.fspath(arguments[1]))
+                    of_two = name in ("link", "rename", "replace")
+                    folder = options.get("dst_dir_fd" if of_two else "dir_fd")
+                    watch(name, path_of(arguments[1 if of_two else 0], folder))
                 return call(*arguments, **options)
 
             setattr(os, name, instead)
