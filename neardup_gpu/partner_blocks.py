@@ -81,9 +81,13 @@ class BlockSearch:
                 self._begin(rows)
 
             self._begin(rows)
-            inputs = max(begin, search.num_known)
+            inputs, words = max(begin, search.num_known), self._words
             if inputs < begin + len(rows):
                 cut |= contained_references(search, inputs, begin + len(rows), cluster)
+                if search.most is None:  # then pairs are forgotten while more are found, and may be found again
+                    found = search.known.all().pairs
+                    hand_on_now()
+                    self._words = np.union1d(words, packed_pairs(found.left, found.right))
             first_partners(search, first, is_open, rows, hand_on_now if search.most is None else None)
             of_block = (self._everyone >= begin) & is_open
             search.known.add(further_reference(search, first, of_block))
@@ -91,6 +95,7 @@ class BlockSearch:
                 reached[rows], was_open[rows] = first[rows], is_open[rows]
                 self._settle(state, first, is_open, begin, begin + len(rows))
             self._end()
+            self._words = words
         if cluster == "components":
             reached, was_open = first, is_open
         truncated = bool(was_open.any())
