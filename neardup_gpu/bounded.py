@@ -116,7 +116,7 @@ def size_of(memory: Any, max_comparisons: Any = None) -> int:
             "max_comparisons and memory: a job within a bound of memory may run as tasks, which count "
             "otherwise; leave one of them out"
         )
-    return parse_size(memory, "the bound of memory")
+    return parse_size(memory, "memory")
 
 
 def fit(
@@ -184,7 +184,9 @@ def fit(
     if division is None or least > memory:
         least = max(least, forecast.least(load, recipe, alike))
         work = f"{count(need.documents, 'document')} in {size(need.text_bytes)} of text"
-        raise ParameterError(f"{size(memory)} of memory are too few for {work}; give at least {_rounded(least)}")
+        raise ParameterError(
+            f"{size(memory)} of memory is not enough for {work}; give at least {_rounded(least)}", parameter="memory"
+        )
     return Fit(division.need, division=division)
 
 

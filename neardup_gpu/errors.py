@@ -16,6 +16,7 @@ exits with status 2. Each class is also the built-in error that fits, so that `e
 
 import errno
 import re
+from typing import ClassVar
 
 from .printable import printable
 
@@ -29,9 +30,11 @@ class NeardupError(Exception):
     ----------
     message : str
     parameter : str, default None
-        Name of the wrong argument, setting or environment variable.
+        Name of the wrong argument, setting or environment variable. Unless given, of a ParameterError or an
+        ArgumentTypeError the name that the message begins with.
     path : str, default None
-        File, folder or URI that cannot be used, as the message names it.
+        File, folder or URI that cannot be used, as the message names it. Unless given, what stands before the first
+        colon of other errors that begin with it.
     row : int, default None
         Row that cannot be read, counted from 1. In JSON lines it is the line, in WARC the record.
 
@@ -42,11 +45,16 @@ class NeardupError(Exception):
     ('a.jsonl', 3, None, 'mend the line')
     """
 
+    _BEGINNING: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
+    """What a message of this kind begins with: what it is about."""
+
     def __init__(
         self, message: str = "", *, parameter: str | None = None, path: str | None = None, row: int | None = None
     ) -> None:
         super().__init__(message)
         self.parameter, self.path, self.row = parameter, path, row
+        if parameter is None and path is None and (named := self._BEGINNING.match(message)):
+            self.parameter, self.path = named.groupdict().get("parameter"), named.groupdict().get("path")
 
     @property
     def hint(self) -> str | None:
@@ -57,8 +65,18 @@ class NeardupError(Exception):
         return printable(super().__str__())
 
 
+_PARAMETER = re.compile(
+    r"(?:--)?(?P<parameter>[A-Za-z_][\w-]*)(?:(?:,| and|,? or) \w+)*(?: [^:]{0,200})?(?::(?!//)| must )"
+)
+_PATH = re.compile(
+    r"(?!column |id |ids |keep |threshold |backend |the |no |its |a |an )(?P<path>[^'\"]+?)(?: line [\d,]+)?: "
+)
+
+
 class InputError(NeardupError, ValueError):
     """A document source cannot be used as asked."""
+
+    _BEGINNING = _PATH
 
 
 class DamagedError(InputError):
@@ -68,17 +86,25 @@ class DamagedError(InputError):
 class OutputError(NeardupError, OSError):
     """A result cannot be written where it was asked for."""
 
+    _BEGINNING = _PATH
+
 
 class ParameterError(NeardupError, ValueError):
     """A setting is outside its range or contradicts another."""
+
+    _BEGINNING = _PARAMETER
 
 
 class ArgumentTypeError(NeardupError, TypeError):
     """An argument is of a type that the function does not take."""
 
+    _BEGINNING = _PARAMETER
+
 
 class RecipeMismatchError(NeardupError, ValueError):
     """Artefacts of different recipes cannot be combined."""
+
+    _BEGINNING = _PATH
 
 
 class ResourceError(NeardupError, RuntimeError):

@@ -429,7 +429,9 @@ class Recipe:
                 name = min(unknown)
                 reason = getattr(method, "refused", {}).get(name)
                 why = f": {reason}" if reason else ""
-                raise ParameterError(f"{name} is no setting of a recipe whose method is {method.name}{why}")
+                raise ParameterError(
+                    f"{name} is not a setting of a recipe whose method is {method.name}{why}", parameter=name
+                )
             changes["method"] = method.with_(**of_method)
         return replace(self, **changes)
 

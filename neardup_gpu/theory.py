@@ -662,7 +662,8 @@ def choose_segments(threshold: float, recall: float = 0.99) -> tuple[int, int, i
     if k is None:
         raise ParameterError(
             f"no {MAX_SEGMENTS} segments of one-bit samples pass {recall!r} of the pairs at threshold {threshold!r}; "
-            "raise the threshold, lower the recall or give a filter."
+            "raise the threshold, lower the recall or give a filter.",
+            parameter="threshold",
         )
     return k, SEGMENT, 2
 

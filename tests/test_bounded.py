@@ -246,13 +246,13 @@ def refused(source, **options):
 
 def test_what_cannot_be_bounded_is_one_line(few, tmp_path):
     least = refused(few, memory="100MB")
-    assert least.startswith("100.0 MB of memory are too few for 3,000 documents in ")
+    assert least.startswith("100.0 MB of memory is not enough for 3,000 documents in ")
     given = least.rpartition("give at least ")[2]
     assert "tasks" in nd.dedup(few, id_column="id", engine="cpu", memory=given).report
     stream = pa.RecordBatchReader.from_batches(pq.read_schema(few), pq.read_table(few).to_batches())
     assert refused(stream, memory="1GB").startswith("a stream gives its rows only once")
     assert "by the backend cpu, not by reference" in refused(few, memory="1GB", engine="reference")
-    assert refused(few, memory="lots").startswith("the bound of memory 'lots' is not a size")
+    assert refused(few, memory="lots").startswith("memory 'lots' is not a size")
     assert refused(few, memory=TIGHT, temp_dir=tmp_path / "none", output=tmp_path / "out").endswith("temp_dir=...")
     assert not list(tmp_path.iterdir())
 
@@ -273,7 +273,7 @@ def test_flags(few, tmp_path, capsys):
     assert main([*base, "--output", str(tmp_path / "o"), "--memory", "1GB", "--work-dir", str(tmp_path / "w")]) == 2
     assert "--task-memory" in capsys.readouterr().err
     assert main([*base, "--output", str(tmp_path / "o"), "--memory", "lots"]) == 2
-    assert "the bound of memory 'lots'" in capsys.readouterr().err
+    assert "memory 'lots'" in capsys.readouterr().err
     assert main([*base, "--dry-run", "--memory", str(TIGHT)]) == 0
     told = capsys.readouterr()
     assert "of memory" in told.err and "runs as tasks over files" in told.err and "2,940" in told.out

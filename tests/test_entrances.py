@@ -13,6 +13,7 @@ import neardup_gpu as nd
 from neardup_gpu import errors, hamming, theory
 from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.hamming import HammingIndex, TableDesign
+from neardup_gpu.printable import printable
 
 pytestmark = pytest.mark.thorough
 
@@ -150,7 +151,8 @@ class World:
             "dedup",
             nd.dedup,
             {"source": self.table, "id_column": "id", "check": 0},
-            f"{dedup} frequencies:path? output:path? overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
+            f"{dedup} direction:choice? only_against:flag frequencies:path? output:path? "
+            f"overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
             f"memory:bound? max_comparisons:count? check:count? report:flag {WRITE}",
         )
         yield (
@@ -296,7 +298,8 @@ class World:
             "Recipe",
             nd.Recipe,
             {},
-            "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count",
+            "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count "
+            "only_against:flag",
         )
         yield "Shingles", nd.Shingles, {}, "size:count kind:choice stop_words:path?"
         limits = "bucket_limit:count bucket_probe:count"
@@ -471,14 +474,18 @@ def all_parameters():
 
 
 def outcome(function, arguments):
-    """What is given back, generators emptied; or the message, which is one line whatever went wrong."""
+    """What is given back, generators emptied; or the message, which is one line whatever went wrong.
+
+    With a message comes what the error's fields say it is about: a parameter, or a file.
+    """
     try:
         found = function(**arguments)
         return list(found) if inspect.isgenerator(found) else found, None
     except errors.NeardupError as error:
         message = str(error)
         assert message and message.isprintable() and len(message) < 400, message
-        return None, message
+        assert error.path is None or printable(error.path) in message, (message, error.path)
+        return error.parameter or error.path, message
 
 
 ALSO_NAMED = {
@@ -508,6 +515,7 @@ def test_whatever_a_parameter_is_given(world, entrance, parameter, tmp_path, mon
         found, message = outcome(function, {**arguments, parameter: value})
         if label not in fits:
             assert message is not None, f"{label} passed as {parameter}: {found!r}"
+            assert found is not None, f"{label} passed as {parameter}: the error of {message!r} has no fields"
             named = {parameter, parameter.replace("_", " "), parameter.rstrip("s"), *ALSO_NAMED.get(parameter, ())}
             assert kind.startswith("source") or any(name in message for name in named), f"{label}: {message}"
 

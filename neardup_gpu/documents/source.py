@@ -161,13 +161,14 @@ def _names(source: Any) -> list[str]:
         )
     names = [os.fspath(path) for path in paths]
     if not names:
-        raise InputError("no input: the list of paths is empty.")
+        raise InputError("no input: the list of paths is empty.", parameter="source")
     for name in names:
         if isinstance(name, bytes):  # what __fspath__ may give
             raise InputError("cannot read documents from bytes: give paths as str.")
         if not name:
             raise InputError(
-                "no input: a path is empty; write . for the folder that you are in, or pass texts as texts=[...]."
+                "no input: a path is empty; write . for the folder that you are in, or pass texts as texts=[...].",
+                parameter="source",
             )
         if escaped_name(name) != name:
             raise InputError(f"{escaped_name(name)}: the name is not UTF-8; rename it.")

@@ -127,7 +127,7 @@ def parse_size(value: Any, name: str = "memory") -> int:
         raise ArgumentTypeError(f"{name}: {checks.shown(value)} is no size; {how}")
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b|bytes)?\s*", str(value), re.IGNORECASE)
     if found is None or len(found[1]) > 30:
-        raise ParameterError(f"{name} {checks.shown(value)} is not a size; {how}")
+        raise ParameterError(f"{name} {checks.shown(value)} is not a size; {how}", parameter=name)
     number, unit, binary = found.groups()
     power = "kmgt".index(unit.lower()) + 1 if unit else 0
     parsed = int(float(number) * (1024 if binary else 1000) ** power) if unit else int(float(number))

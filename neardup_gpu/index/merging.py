@@ -26,14 +26,14 @@ import numpy as np
 from neardup_gpu.kernels import gather, merge as merge_kernel
 from neardup_gpu.kernels._launch import alone
 
-from ..errors import OutputError
+from ..errors import DamagedError, OutputError
 from ..recipe import Recipe
 from ..store.arrays import Filling
 from .columns import merge_columns, merged_columns
 from .finding import Finder, finder_of
 from .manifest import SEGMENTS, Place, check_newest
 from .order import MOST_COUNTED, Order, header_of
-from .segments import AS_BEFORE, COLUMNS, SEGMENT, Segment, copies_of
+from .segments import AS_BEFORE, COLUMNS, REBUILD, SEGMENT, Segment, copies_of
 from .sketches import stored
 from .snapshot import Snapshot, order_of
 from .writer import Writer, place_of
@@ -394,11 +394,14 @@ def merged(
             for number in range(len(parts[0][0])):
                 go_on()
                 some = [(keys[number], rows[number]) for keys, rows in parts]
-                place = number * table_shapes[name][-1]
+                place, end = (each * table_shapes[name][-1] for each in (number, number + 1))
                 for keys, rows in merge_tables(some, renumbered[name]):
-                    filling.put(f"{name}_keys", keys, place)
-                    filling.put(f"{name}_rows", rows, place)
+                    if place + len(keys) <= end:
+                        filling.put(f"{name}_keys", keys, place)
+                        filling.put(f"{name}_rows", rows, place)
                     place += len(keys)
+                if place != end:  # tables of one name hold the same entries
+                    raise DamagedError(f"{path.parent.parent}: its {name} tables contradict one another; {REBUILD}")
         return filling.arrays, order
 
 

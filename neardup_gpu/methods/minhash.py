@@ -219,7 +219,9 @@ class MinHash:
                 f"sampler 'fast' and weighting {self.weighting!r}: weights have a sampler of their own"
             )
         if self.weighting != "tfidf" and self.frequencies is not None:
-            raise ParameterError(f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does")
+            raise ParameterError(
+                f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does", parameter="frequencies"
+            )
 
     def _given(self) -> Filter | None:
         """The filter given by name, as numbers, or as k, s and r; None if none is given."""

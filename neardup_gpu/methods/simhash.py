@@ -87,7 +87,9 @@ class SimHash:
         if self.weighting == "tfidf" and self.elements != "tokens":
             raise ParameterError("weighting 'tfidf' is for tokens; of shingles take 'tf' or 'log'")
         if self.weighting != "tfidf" and self.frequencies is not None:
-            raise ParameterError(f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does")
+            raise ParameterError(
+                f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does", parameter="frequencies"
+            )
 
     @property
     def measure(self) -> Measure:

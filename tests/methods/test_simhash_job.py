@@ -460,7 +460,7 @@ class TestRecipes:
         for other in ({"radius": 3}, {"recall": 0.9}):
             method = "minhash" if "radius" in other else "simhash"
             with pytest.raises(
-                ParameterError, match=f"{min(other)} is no setting of a recipe whose method is {method}"
+                ParameterError, match=f"{min(other)} is not a setting of a recipe whose method is {method}"
             ):
                 Recipe(method=method).with_(**other)
         with pytest.raises(ParameterError, match="recipe and method: the recipe holds that"):
