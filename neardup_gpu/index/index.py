@@ -613,8 +613,14 @@ class Index:
 
     # ------------------------------------------------------------------------------------------ looking after it
 
-    def compact(self) -> int:
+    def compact(self, *, rebuild: bool = False) -> int:
         """Merge all segments into one, in which nothing is dead. It is never needed: adding merges by itself.
+
+        Parameters
+        ----------
+        rebuild : bool, default False
+            Also make the index's tables, pairs and decisions again from what it stores of its documents, as if they
+            were added anew. It repairs an index of which `check` says that a table is wrong.
 
         Returns
         -------
@@ -637,20 +643,32 @@ class Index:
         ...     index.info()["segments"]
         1
         """
-        return upkeep.compact(self._opened)
+        return upkeep.compact(self._opened, checks.flag("rebuild", rebuild))
 
-    def check(self) -> dict[str, Any]:
-        """Compare every file of the index with its checksums.
+    def check(self, *, all: bool = False) -> dict[str, Any]:
+        """Compare every file of the index with its checksums, and its tables with the sets that it stores.
+
+        Parameters
+        ----------
+        all : bool, default False
+            Compare the tables of all documents. Otherwise a sample of each segment is compared, which finds a table of
+            which 2% of the rows are wrong with probability 0.999.
 
         Returns
         -------
         dict
-            What was looked at: files, bytes, documents, entries, pairs.
+            What was looked at: files, bytes, documents, entries, pairs, and how many entries were compared.
 
         Raises
         ------
         DamagedError
-            If a file is not as it was written; the message names it.
+            If a file is not as it was written, or a table is not that of the sets; the message names the file.
+
+        Notes
+        -----
+        The tables by which candidates are found are made again from sets, or from stored simhashes or min-hash samples.
+        They cannot be made again in a min-hash index without sets that stores only some bits of each sample, unless
+        candidates share segments. Tables of ids and of equal texts are not compared.
 
         Examples
         --------
@@ -659,7 +677,7 @@ class Index:
         ...     index.check()["files"]
         1
         """
-        return upkeep.check(self._opened)
+        return upkeep.check(self._opened, checks.flag("all", all))
 
     def info(self) -> dict[str, Any]:
         """What the index holds.

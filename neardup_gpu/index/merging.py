@@ -17,6 +17,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ from .columns import merge_columns, merged_columns
 from .finding import Finder, finder_of
 from .manifest import SEGMENTS, Place, check_newest
 from .order import MOST_COUNTED, Order, header_of
-from .remaking import stored
 from .segments import AS_BEFORE, COLUMNS, SEGMENT, Segment, copies_of
+from .sketches import stored
 from .snapshot import Snapshot, order_of
 from .writer import Writer, place_of
 
@@ -65,6 +66,13 @@ def due(places: list[Place]) -> int:
     return 0
 
 
+Again = Callable[[list[Segment], list[np.ndarray]], tuple[dict[str, np.ndarray], Order | None]]
+"""Makes arrays of a merged segment anew instead of copying them, given its parts and which rows of entries stay.
+
+Returns them by name, and the order of shingles that the postings among them follow, if it made a new one.
+"""
+
+
 class Merge:
     """A merge of neighbouring segments: it is begun, written and published, each once, in this order.
 
@@ -76,8 +84,9 @@ class Merge:
     writer : Writer
     start, stop : int
         Numbers of the first of its segments and of the one after the last.
-    renewing : Finder, optional
-        Makes a new order of shingles. Then these have to be all segments until it is published.
+    again : callable, optional
+        Makes some arrays of the merged segment anew, see `Again`. If it makes a new order of shingles, these have to be
+        all segments until the merge is published.
 
     Raises
     ------
@@ -85,7 +94,7 @@ class Merge:
         If another process has written to the index.
     """
 
-    def __init__(self, writer: Writer, start: int, stop: int, renewing: Finder | None = None) -> None:
+    def __init__(self, writer: Writer, start: int, stop: int, again: Again | None = None) -> None:
         check_newest(writer.folder, writer.manifest)
         self._writer, self._stopped = writer, threading.Event()
         self._before, self._parts = writer.segments[:start], writer.segments[start:stop]
@@ -93,7 +102,7 @@ class Merge:
         self._file, self._path = writer.new_file(SEGMENTS)
         self._arrays: dict[str, np.ndarray] = {}
         self._order: Order | None = None
-        self._renewing = renewing
+        self._again = again
         writer.unpublished.add(self._name)
 
     @property
@@ -122,7 +131,7 @@ class Merge:
                 self._go_on()
                 if segment.file is not None:
                     segment.file.verify_all()
-            self._arrays, self._order = merged(self._before, self._parts, self._path, self._renewing, self._go_on)
+            self._arrays, self._order = merged(self._before, self._parts, self._path, self._again, self._go_on)
         except OSError as error:
             raise OutputError(f"{self._path}: {error.strerror}; {AS_BEFORE}") from None
 
@@ -135,8 +144,8 @@ class Merge:
         self._stopped.set()
         self._writer.unpublished.discard(self._name)
 
-    def publish(self) -> None:
-        """Put the merged segment into the place of its parts, and commit.
+    def publish(self, **changes: Any) -> None:
+        """Put the merged segment into the place of its parts, and commit; `changes` are of the manifest.
 
         Raises
         ------
@@ -163,7 +172,7 @@ class Merge:
             segments.insert(start, segment)
             places.insert(start, place)
         try:
-            writer.publish(segments, places, folders)
+            writer.publish(segments, places, folders, **changes)
         finally:
             writer.unpublished.discard(self._name)
 
@@ -172,8 +181,8 @@ class GivenUpError(Exception):
     """A merge was given up while it was being written."""
 
 
-def _renewing(writer: Writer, number: int) -> Finder | None:
-    """What makes a new order of shingles where so many of the last segments are merged, if they should have one.
+def _renewing(writer: Writer, number: int) -> Again | None:
+    """Return what makes postings by a new order where the last `number` segments are merged, if they should have one.
 
     Where all segments become one, and are few documents, these say better than the first ones did what is common.
     """
@@ -181,11 +190,32 @@ def _renewing(writer: Writer, number: int) -> Finder | None:
         return None
     if sum(len(each.arrays["set_values"]) for each in writer.segments) > MOST_COUNTED:
         return None
-    return finder_of(Recipe.from_json(writer.manifest.recipe, f"{writer.folder}"), writer.manifest.keeps)
+    return partial(
+        _renewed, finder_of(Recipe.from_json(writer.manifest.recipe, f"{writer.folder}"), writer.manifest.keeps)
+    )
+
+
+def _renewed(
+    finder: Finder, segments: list[Segment], rows: list[np.ndarray]
+) -> tuple[dict[str, np.ndarray], Order | None]:
+    """Return the postings of some entries by an order of their own shingles; nothing if they have none."""
+    mine, order = finder.prepared(stored(segments, rows), None)
+    return ({} if order is None else finder.arrays(mine)), order
 
 
 def merge_last(writer: Writer, number: int) -> None:
     """Merge the last segments of an index into one, without what is dead, and commit.
+
+    Raises
+    ------
+    OutputError, DamagedError
+        As `merge_now` does.
+    """
+    merge_now(Merge(writer, len(writer.segments) - number, len(writer.segments), _renewing(writer, number)))
+
+
+def merge_now(merge: Merge, **changes: Any) -> None:
+    """Write a merge and publish it, with other changes of the manifest.
 
     Raises
     ------
@@ -194,10 +224,9 @@ def merge_last(writer: Writer, number: int) -> None:
     DamagedError
         If one of them is not as it was written.
     """
-    merge = Merge(writer, len(writer.segments) - number, len(writer.segments), _renewing(writer, number))
     try:
         merge.write()
-        merge.publish()
+        merge.publish(**changes)
     except BaseException:
         merge.give_up()
         raise
@@ -287,12 +316,12 @@ def merged(
     before: list[Segment],
     segments: list[Segment],
     path: Path,
-    renewing: Finder | None,
+    again: Again | None,
     go_on: Callable[[], None],
 ) -> tuple[dict[str, np.ndarray], Order | None]:
     """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead.
 
-    Beside them the order of shingles that `renewing` made, if it was given, of all that are merged.
+    Beside them the order of shingles that `again` made, if it was given and made one.
     `go_on` is called now and then, and may end it by an error; there is no file then.
     """
     documents = [np.flatnonzero(each.live_documents) for each in segments]
@@ -305,20 +334,20 @@ def merged(
     sequence = np.concatenate([each["sequence"][some] for each, some in zip(segments, documents, strict=True)])
     entry = np.concatenate([each["entry"][some] for each, some in zip(segments, documents, strict=True)])
     copies = copies_of(sequence, entry)
-    everything = Snapshot([*before, *segments], "cpu")
-    pairs = [everything.live(each["pair_left"]) & everything.live(each["pair_right"]) for each in segments]
-    gone = [each.live_entries[each["gone"]] != 0 for each in segments]
-    again, order, order_id = {}, None, _order_id(segments)
-    if renewing is not None:
-        mine, order = renewing.prepared(stored(segments, entries), None)
-        if order is not None:
-            again, order_id = renewing.arrays(mine), order.id
+    anew, order = ({}, None) if again is None else again(segments, entries)
+    order_id = _order_id(segments) if order is None else order.id
+    if "flags" in anew:  # what was decided is made anew: nothing of it is copied
+        pairs, gone = ([np.zeros(len(each[name]), bool) for each in segments] for name in ("pair_left", "gone"))
+    else:
+        everything = Snapshot([*before, *segments], "cpu")
+        pairs = [everything.live(each["pair_left"]) & everything.live(each["pair_right"]) for each in segments]
+        gone = [each.live_entries[each["gone"]] != 0 for each in segments]
     with_sets = "set_values" in segments[0].arrays
     set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True) if with_sets]
     integers = "ids" in segments[0].arrays
     id_sizes = [each.ids.sizes(places) for each, places in zip(segments, documents, strict=True) if not integers]
-    tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys") and name not in again]
-    columns = [name for name in COLUMNS if name in segments[0].arrays]
+    tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys") and name not in anew]
+    columns = [name for name in COLUMNS if name in segments[0].arrays and name not in anew]
     num_pairs = sum(int(each.sum()) for each in pairs)
     num_gone = sum(int(each.sum()) for each in gone)
     renumbered = {name: new_places if name == "id" else new_rows for name in tables}
@@ -339,10 +368,10 @@ def merged(
         "gone": (np.uint32, (num_gone,)),
         "keeper": (np.int64, (num_gone,)),
         "keeper_resemblance": (np.uint64, (num_gone,)),
-        **{name: (array.dtype, array.shape) for name, array in again.items()},
+        **{name: (array.dtype, array.shape) for name, array in anew.items()},
     }
     with SEGMENT.filled(path, header_of(order_id), shapes) as filling:
-        for name, array in {"sequence": sequence, "entry": entry, "copies": copies, **again}.items():
+        for name, array in {"sequence": sequence, "entry": entry, "copies": copies, **anew}.items():
             filling.put(name, array)
         if integers:
             _concatenate(filling, "ids", segments, documents)

@@ -1,38 +1,222 @@
-"""Remaking: the tables by which candidates are found, made again from what is stored of entries."""
+"""Remaking: the tables by which candidates are found, made again from what is stored of entries; and comparing them.
+
+Which tables can be made again:
+
+    posting     of the exact join, from the sets of entries and the order of shingles
+    feature     of min-hash, from the sets; in an index without sets from the stored samples, if they have all their
+                bits or candidates share segments of the stored bits. Otherwise they cannot be made again.
+    simhash     from the stored simhashes. The simhashes themselves were made from the texts, which are not stored.
+    contained   from the sets
+
+Tables of ids and of word hashes are not among them.
+
+How many entries are compared
+-----------------------------
+A table is wrong where it lacks a row that it should have, or has a row that it should not have. Let at least the
+share w = `WRONG` of the rows that it should have be missing, or at least that share of the rows that it has be foreign.
+`check` draws n rows at random of those that the table has, and n of those that it should have, and compares all rows of
+their entries both ways. Each draw of one of the two kinds meets a wrong row with probability w or more, so all of them
+miss with probability (1 - w)**n at most. That is at most 1 - `FOUND` if n is ln(1 - FOUND) / ln(1 - w) or more: 342 for
+w = 0.02 and FOUND = 0.999. The same holds where w is the share of wrong rows among all of both kinds, which is a mean
+of the two shares and thus not above the greater one.
+
+Rows that a table has are drawn by their places in it. Rows that it should have are drawn by drawing entries in
+proportion to the rows that each should have. For containment these are not known before all elements are; so shingles
+are drawn, and those that are elements are kept.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..data import Ragged
-from .sketches import Sketched
+from ..errors import DamagedError
+from .elements import elements_of, tables
+from .finding import finder_of
+from .merging import merge_tables
+from .order import MOST_COUNTED, Order
+from .segments import REBUILD
+from .sketches import stored
 
 if TYPE_CHECKING:
+    from ..recipe import Recipe
+    from .keeps import Keeps
     from .segments import Segment
 
+WRONG, FOUND = 0.02, 0.999
+"""A table of which this share of rows is wrong is found by a sampled check with this probability at least."""
 
-def stored(segments: list[Segment], rows: list[np.ndarray]) -> Sketched:
-    """Return what segments store of some of their entries: words, sets and sketches; there are no hashes and no keys.
+DRAWN = math.ceil(math.log(1 - FOUND) / math.log(1 - WRONG))
+"""Rows that are drawn of those that a table has, and as many of those that it should have."""
+
+BLOCK_SHINGLES = 6 << 20
+"""Shingles of entries whose tables are made at once, at most about."""
+
+AT_ONCE = 1 << 20
+"""Rows of a table that are compared at a time."""
+
+
+def new_order(segments: list[Segment], rows: list[np.ndarray]) -> Order | None:
+    """Return an order of the shingles of some entries, of a sample if they have many; None if they have none."""
+    total = sum(int(segment.set_sizes(some).sum()) for segment, some in zip(segments, rows, strict=True))
+    step = max(1, -(-total // MOST_COUNTED))
+    sets = stored(segments, [some[::step] for some in rows]).sets
+    return Order.of(sets) if total else None
+
+
+def tables_of(
+    segments: list[Segment], rows: list[np.ndarray], recipe: Recipe, keeps: Keeps, order: Order | None
+) -> dict[str, np.ndarray]:
+    """Return the tables of some entries, made again; entries are numbered from 0 in the order given.
+
+    Takes 24 bytes of memory for each row of a table.
 
     Parameters
     ----------
     segments : list of Segment
     rows : list of arrays of int64
         Rows of entries, ascending, for each segment.
+    order : Order or None
+        The order that postings follow, in an index that has some.
     """
-    pairs = list(zip(segments, rows, strict=True))
-    number = sum(map(len, rows))
-    values, sizes, sketch = [np.empty(0, np.uint64)], [np.zeros(1, np.int64)], None
-    if segments and "set_values" in segments[0].arrays:
-        parts = [segment.sets_of(some) for segment, some in pairs]
-        values, sizes = [each.values for each in parts], [*sizes, *(each.sizes for each in parts)]
-    else:
-        sizes.append(np.zeros(number, np.int64))
-    if segments and "sketch" in segments[0].arrays:
-        sketch = np.concatenate([segment.sketches_of(some) for segment, some in pairs])
-    tokens = np.concatenate([np.empty(0, np.int64), *(segment["tokens"][some] for segment, some in pairs)])
-    nothing = np.empty((number, 0), np.uint64)
-    sets = Ragged(np.concatenate(values), np.cumsum(np.concatenate(sizes)))
-    return Sketched(nothing, tokens, nothing, sets, sketch)
+    finder, parts, numbers, start = finder_of(recipe, keeps), list[dict[str, np.ndarray]](), list[np.ndarray](), 0
+    for segment, some in _blocks(segments, rows):
+        here = stored([segment], [some])
+        made: dict[str, np.ndarray] = {}
+        if (sketches := finder.remade(here, order)) is not None:
+            made |= finder.arrays(sketches)
+        if keeps.containment is not None:
+            made |= tables(here.sets, keeps.containment, recipe, "cpu")
+        parts.append(made)
+        numbers.append(np.arange(start, start + len(some)))
+        start += len(some)
+    return parts[0] if len(parts) == 1 else _merged(parts, numbers)
+
+
+def _blocks(segments: list[Segment], rows: list[np.ndarray]) -> Iterator[tuple[Segment, np.ndarray]]:
+    """Yield entries of one segment after another, at most about `BLOCK_SHINGLES` shingles at a time; at least once."""
+    for segment, some in zip(segments, rows, strict=True):
+        sizes = segment.set_sizes(some) if "set_values" in segment.arrays else np.ones(len(some), np.int64)
+        cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // BLOCK_SHINGLES)) + 1
+        for part in np.split(some, cuts):
+            yield segment, part
+
+
+def _merged(parts: list[dict[str, np.ndarray]], numbers: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the tables of blocks as one, given the numbers of the entries of each block."""
+    found: dict[str, np.ndarray] = {}
+    for name in (name.removesuffix("_keys") for name in list(parts[0]) if name.endswith("_keys")):
+        dimensions = parts[0][f"{name}_keys"].ndim
+        of_parts = [tuple(np.atleast_2d(part.pop(f"{name}_{kind}")) for kind in ("keys", "rows")) for part in parts]
+        made = []
+        for number in range(len(of_parts[0][0])):
+            ranges = list(merge_tables([(keys[number], rows[number]) for keys, rows in of_parts], numbers))
+            made.append([np.concatenate(each) for each in zip(*ranges, strict=True)])
+        keys, rows = (np.stack(each) if dimensions == 2 else each[0] for each in zip(*made, strict=True))
+        found |= {f"{name}_keys": keys, f"{name}_rows": rows}
+    return found
+
+
+def check_tables(segment: Segment, recipe: Recipe, keeps: Keeps, everything: bool, random: np.random.Generator) -> int:
+    """Compare the tables of a segment with those made again, of a sample of its entries or of all.
+
+    Returns
+    -------
+    int
+        How many entries were compared.
+
+    Raises
+    ------
+    DamagedError
+        If a table has a row that it should not have, or lacks one.
+    """
+    rows = np.arange(segment.num_entries) if everything else _drawn(segment, recipe, keeps, random)
+    made = tables_of([segment], [rows], recipe, keeps, segment.order)
+    chosen = np.zeros(segment.num_entries, bool)
+    chosen[rows] = True
+    for name in (name.removesuffix("_keys") for name in made if name.endswith("_keys")):
+        expected = np.atleast_2d(made[f"{name}_keys"]), np.atleast_2d(made[f"{name}_rows"])
+        keys, numbers = segment.keys(name), np.atleast_2d(segment[f"{name}_rows"])
+        if keys.shape != numbers.shape or len(keys) != len(expected[0]):
+            raise _wrong(segment, name)
+        for number in range(len(keys)):
+            _compare(segment, name, (keys[number], numbers[number]), [each[number] for each in expected], rows, chosen)
+    return len(rows) if made else 0
+
+
+def _wrong(segment: Segment, name: str) -> DamagedError:
+    return DamagedError(f"{segment.name}: its {name} table is not that of the entries stored in it; {REBUILD}")
+
+
+def _compare(
+    segment: Segment,
+    name: str,
+    table: tuple[np.ndarray, np.ndarray],
+    expected: list[np.ndarray],
+    rows: np.ndarray,
+    chosen: np.ndarray,
+) -> None:
+    """Compare those rows of a table that are of chosen entries with what they should be; and the order of its keys."""
+    place, before = 0, np.uint64(0)
+    for start in range(0, len(table[0]), AT_ONCE):
+        keys, numbers = (each[start : start + AT_ONCE] for each in table)
+        if keys[0] < before or (keys[1:] < keys[:-1]).any() or int(numbers.max()) >= len(chosen):
+            raise _wrong(segment, name)
+        before = keys[-1]
+        some = np.flatnonzero(chosen[numbers])
+        here = slice(place, place + len(some))
+        if not np.array_equal(keys[some], expected[0][here]) or not np.array_equal(
+            numbers[some], rows[expected[1][here]]
+        ):
+            raise _wrong(segment, name)
+        place += len(some)
+    if place != len(expected[0]):
+        raise _wrong(segment, name)
+
+
+def _drawn(segment: Segment, recipe: Recipe, keeps: Keeps, random: np.random.Generator) -> np.ndarray:
+    """Return the rows of the entries that a sampled check compares, ascending: see the head of this file."""
+    finder, number = finder_of(recipe, keeps), segment.num_entries
+    lengths = finder.lengths(segment)
+    found = [_weighted(lengths, random)]
+    for name in (
+        name for name in segment.arrays if name.endswith("_rows") and name != "id_rows" and name != "hash_rows"
+    ):
+        has = segment[name].reshape(-1)
+        if len(has):
+            found.append(has[random.integers(len(has), size=DRAWN)].astype(np.int64))
+    if keeps.containment is not None:
+        found.append(_with_elements(segment, recipe, keeps.containment, random))
+    rows = np.unique(np.concatenate(found))
+    if len(rows) and rows[-1] >= number:
+        raise _wrong(segment, "row")
+    return rows
+
+
+def _weighted(lengths: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Return rows of entries drawn in proportion to their lengths."""
+    ends = np.cumsum(lengths)
+    if not len(ends) or not ends[-1]:
+        return np.empty(0, np.int64)
+    return np.searchsorted(ends, random.integers(ends[-1], size=DRAWN), side="right")
+
+
+def _with_elements(segment: Segment, recipe: Recipe, modulus: int, random: np.random.Generator) -> np.ndarray:
+    """Return rows of entries drawn in proportion to their elements.
+
+    Of the shingles that are drawn, about every m-th is an element. Twice as many as are needed are enough with a
+    probability above 1 - 1e-30 (Chernoff); if that is all shingles or more, all are looked at instead.
+    """
+    offsets = segment["set_offsets"]
+    total = int(offsets[-1])
+    if 2 * DRAWN * modulus >= total:
+        lengths = elements_of(segment.sets_of(np.arange(segment.num_entries)), modulus, recipe, "cpu").sizes
+        return _weighted(np.asarray(lengths), random)
+    places = random.integers(total, size=2 * DRAWN * modulus)
+    values = segment["set_values"][places]
+    sizes = elements_of(Ragged(values, np.arange(len(values) + 1)), modulus, recipe, "cpu").sizes
+    return np.searchsorted(offsets, places[np.flatnonzero(sizes)], side="right") - 1

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
     from .keeps import Keeps
+    from .segments import Segment
 
 
 class Sketched(NamedTuple):
@@ -61,6 +62,29 @@ def sketched(text: Ragged, recipe: Recipe, keeps: Keeps, runtime: Runtime, *, fe
     """Sketch documents of UTF-8 text; without features their sets and hashes alone are made."""
     make = partial(sketched_span, text, recipe, keeps, runtime.backend, features=features)
     return joined(list(runtime.map(make, [Span.of_documents(text.offsets, pa.nulls(len(text)))])))
+
+
+def stored(segments: list[Segment], rows: list[np.ndarray]) -> Sketched:
+    """Return what segments store of some of their entries: words, sets and sketches; there are no hashes and no keys.
+
+    Parameters
+    ----------
+    segments : list of Segment
+    rows : list of arrays of int64
+        Rows of entries, ascending, for each segment.
+    """
+    pairs, number = list(zip(segments, rows, strict=True)), sum(map(len, rows))
+    sets = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
+    if "set_values" in segments[0].arrays:
+        parts = [segment.sets_of(some) for segment, some in pairs]
+        sizes = np.concatenate([np.zeros(1, np.int64), *(part.sizes for part in parts)])
+        sets = Ragged(np.concatenate([part.values for part in parts]), np.cumsum(sizes))
+    sketch = None
+    if "sketch" in segments[0].arrays:
+        sketch = np.concatenate([segment.sketches_of(some) for segment, some in pairs])
+    tokens = np.concatenate([segment["tokens"][some] for segment, some in pairs]).astype(np.int64)
+    nothing = np.empty((number, 0), np.uint64)
+    return Sketched(nothing, tokens, nothing, sets, sketch)
 
 
 def joined(parts: list[Sketched]) -> Sketched:

@@ -6,20 +6,30 @@ import html
 import os
 from typing import Any
 
+import numpy as np
+
 from ..errors import DamagedError
 from ..store.arrays import ArraysFile
 from .manifest import DELETED, SEGMENTS
 from .merging import merge_last
 from .opened import Opened
 from .order import ORDER
+from .rebuilding import rebuild
+from .remaking import check_tables
 from .segments import DEAD, SEGMENT
 from .snapshot import order_of
 
 
-def compact(opened: Opened) -> int:
-    """Merge all segments into one, in which nothing is dead; returns its bytes."""
-    with opened.running():
+def compact(opened: Opened, again: bool) -> int:
+    """Merge all segments into one, in which nothing is dead; returns its bytes.
+
+    With `again`, also make its tables, pairs and decisions again from what is stored of its entries.
+    """
+    with opened.running() as runtime:
         writer = opened.write()
+        if again:
+            rebuild(opened, runtime)
+            return num_bytes(opened)
         some = writer.manifest.segments
         if len(some) > 1 or any(each.deleted is not None for each in some):
             merge_last(writer, len(some))
@@ -32,16 +42,22 @@ def num_bytes(opened: Opened) -> int:
     return sum(os.path.getsize(opened.folder / name) for name in opened.manifest.files())
 
 
-def check(opened: Opened) -> dict[str, Any]:
-    """Compare every file with its checksums; returns what was looked at.
+def check(opened: Opened, everything: bool) -> dict[str, Any]:
+    """Compare every file with its checksums, and tables with what is stored of entries; returns what was looked at.
+
+    Parameters
+    ----------
+    opened : Opened
+    everything : bool
+        Compare the tables of all entries; of a sample of them otherwise, see `remaking.py`.
 
     Raises
     ------
     DamagedError
-        If a file is not as it was written.
+        If a file is not as it was written, or a table is not that of the stored entries.
     """
     opened.check_open()
-    folder, manifest = opened.folder, opened.manifest
+    folder, (manifest, segments) = opened.folder, opened.state
     for number in {place.order for place in manifest.segments if place.order is not None}:
         path = folder / SEGMENTS / f"{number:08}"
         ArraysFile(path, ORDER).verify_all()
@@ -54,11 +70,16 @@ def check(opened: Opened) -> dict[str, Any]:
             found.verify_all()
             if kind is SEGMENT and len(found.arrays["sequence"]) != place.documents:
                 raise DamagedError(f"{path}: is not the file that the manifest names; {SEGMENT.again}")
-    order_of(opened.state[1])
+    order_of(segments)
+    random, compared = np.random.default_rng(), 0
+    with opened.running():
+        for segment in segments:
+            compared += check_tables(segment, opened.recipe, manifest.keeps, everything, random)
     held = info(opened)
     return {
         "files": 1 + len(manifest.files()),
         **{name: held[name] for name in ("bytes", "documents", "entries", "pairs")},
+        "compared": compared,
     }
 
 

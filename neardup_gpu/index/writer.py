@@ -33,9 +33,8 @@ from .manifest import (
     with_segments,
 )
 from .order import ORDER, Order, header_of
-from .remaking import stored
 from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
-from .sketches import Sketched
+from .sketches import Sketched, stored
 from .snapshot import Snapshot, hashes_of, order_of
 
 if TYPE_CHECKING:
@@ -158,24 +157,39 @@ def segment_of(
     }
     new = Segment.in_memory(arrays, kind, order)
     together = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)
-    found = join(together, mine, recipe, keeps, runtime)
-    stored = slice(None if recipe.verifies else 0)  # `decide` finds unverified pairs anew
-    arrays |= {
-        "flags": found.flags,
-        "pair_left": found.left[stored],
-        "pair_right": found.right[stored],
-        "pair_resemblance": words_of(found.resemblance[stored]),
-    }
-    keeper, value = _keepers(together, sequence[founding], found.left, found.right, found.resemblance, recipe)
+    decide_entries(together, mine, recipe, keeps, runtime)
+    return new, decided(together, sequence, entry)
+
+
+def decide_entries(
+    snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime
+) -> dict[str, np.ndarray]:
+    """Decide of new entries, which are the last segment of a snapshot, in memory; put what was found into its arrays.
+
+    Returns
+    -------
+    dict of str to array
+        These arrays: flags, pairs, and the keepers of what is not kept.
+    """
+    new = snapshot.segments[-1]
+    found = join(snapshot, sketches, recipe, keeps, runtime)
+    new.arrays["flags"] = found.flags
+    listed = slice(None if recipe.verifies else 0)  # `decide` finds unverified pairs anew
+    keeper, value = _keepers(snapshot, new["founders"], found.left, found.right, found.resemblance, recipe)
     gone = np.flatnonzero(found.flags & KEPT == 0)
     if not recipe.verifies:
         value[gone] = np.nan
-    arrays |= {
+    arrays = {
+        "flags": found.flags,
+        "pair_left": found.left[listed],
+        "pair_right": found.right[listed],
+        "pair_resemblance": words_of(found.resemblance[listed]),
         "gone": gone.astype(np.uint32),
         "keeper": keeper[gone],
         "keeper_resemblance": words_of(value[gone]),
     }
-    return new, decided(together, sequence, entry)
+    new.arrays |= arrays
+    return arrays
 
 
 def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -> Segment:

@@ -4,9 +4,11 @@ import random
 
 import pytest
 from growing import same_as_dedup, table
-from postings import assert_tables_are_those_of_the_sets
+from postings import assert_tables_are_those_of_the_entries
 
 import neardup_gpu as nd
+from neardup_gpu.index import adding, writer
+from neardup_gpu.index.snapshot import Snapshot
 
 RECIPE = nd.Recipe(method="exact", shingles=nd.Shingles(2), threshold=0.8)
 
@@ -30,7 +32,7 @@ def test_one_add_of_many_commits_misses_nothing(commits: int, threads: int, tmp_
     live = sixteen_words(20 * commits)
     with nd.Index.create(tmp_path / "x", recipe=RECIPE, engine=nd.Engine(backend="cpu", threads=threads)) as index:
         index.add(table(list(live), list(live.values())), id_column="id", commit_every=20)
-        assert_tables_are_those_of_the_sets(index)
+        assert_tables_are_those_of_the_entries(index)
         found = index.query(table(list(live), list(live.values())), id_column="id")
         answers = set(zip(found["query_id"].to_pylist(), found["id"].to_pylist(), strict=True))
         assert not [id for id in live if (id, id) not in answers]
@@ -49,7 +51,7 @@ def test_an_order_may_be_chosen_while_each_commit_of_an_add_is_under_way(tmp_pat
         index.add(table(list(some), list(some.values())), id_column="id", commit_every=10, replace=True)
         live |= some
         order = list(dict.fromkeys([id for id in live if id not in some] + list(some)))
-        assert_tables_are_those_of_the_sets(index)
+        assert_tables_are_those_of_the_entries(index)
         same_as_dedup(index, {id: live[id] for id in order})
 
 
@@ -76,3 +78,47 @@ def test_a_segment_of_another_order_is_refused(tmp_path) -> None:
                 nd.DamagedError, match=r"follow another order than those .* `neardup index compact --re"
             ):
                 call()
+
+
+@pytest.fixture
+def wrong(tmp_path, monkeypatch):
+    """An index as `add` left it when the postings of a segment under way followed the order before the last one."""
+    monkeypatch.setattr(adding, "following", lambda new, *_: new)
+    monkeypatch.setattr(writer, "order_of", order_without_a_check)
+    monkeypatch.setattr(writer, "header_of", lambda _: {})
+    live = sixteen_words(340)
+    for i in range(180, 340, 2):  # near-duplicates of the documents of the ninth commit
+        live[f"d{i}"] = " ".join(["other", *live[f"d{160 + i // 2 % 20}"].split()[1:]])
+    with nd.Index.create(tmp_path / "x", recipe=RECIPE, engine="cpu") as index:
+        monkeypatch.setattr(adding, "order_of", order_without_a_check)
+        monkeypatch.setattr(Snapshot, "order", property(lambda snapshot: order_without_a_check(snapshot.segments)))
+        index.add(table(list(live), list(live.values())), id_column="id", commit_every=20)
+    monkeypatch.undo()
+    return tmp_path / "x", live
+
+
+def order_without_a_check(segments):
+    return next((each.order for each in segments if each.order is not None), None)
+
+
+def test_check_finds_wrong_postings_and_a_rebuild_repairs_them(wrong) -> None:
+    folder, live = wrong
+    with nd.Index.open(folder, engine="cpu") as index:
+        found = index.query(table(list(live), list(live.values())), id_column="id")
+        answers = set(zip(found["query_id"].to_pylist(), found["id"].to_pylist(), strict=True))
+        assert [id for id in live if (id, id) not in answers]
+        with pytest.raises(AssertionError):
+            same_as_dedup(index, live)
+        for everything in (False, True):
+            with pytest.raises(nd.DamagedError, match=r"posting table is not that .* `neardup index compact"):
+                index.check(all=everything)
+        index.compact(rebuild=True)
+        assert index.check(all=True)["compared"] == index.info()["entries"]
+        assert_tables_are_those_of_the_entries(index)
+        found = index.query(table(list(live), list(live.values())), id_column="id")
+        answers = set(zip(found["query_id"].to_pylist(), found["id"].to_pylist(), strict=True))
+        assert not [id for id in live if (id, id) not in answers]
+        same_as_dedup(index, live)
+        same_as_dedup(index, live, keep="longest")
+        index.add(table(["e"], [live["d170"] + " more"]), id_column="id")
+        same_as_dedup(index, live | {"e": live["d170"] + " more"})

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from ...report import row, size
+from ...settings import setting
 from ..console import say, say_json
-from ..options import JsonFlags, given
+from ..options import DOCUMENTS, JsonFlags, flags, given
 from .options import IndexFolder
 
 
-def check(index: IndexFolder, /, *, printed: JsonFlags = None) -> None:
-    """Compare every file of an index with its checksums."""
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Which tables are compared with the sets that they were made of."""
+
+    all: bool = setting(False, "Compare the tables of all documents with the stored sets, not those of a sample.")
+
+
+ComparedFlags: Any = flags(DOCUMENTS, Compared)
+
+
+def check(index: IndexFolder, /, *, compared: ComparedFlags = None, printed: JsonFlags = None) -> None:
+    """Compare every file of an index with its checksums, and its tables with the stored sets."""
     from ...index import Index
 
     with Index.open(index) as opened:
-        found = opened.check()
+        found = opened.check(**given(compared))
     if given(printed).get("json"):
         say_json({"status": "sound", "index": index, **found})
         return

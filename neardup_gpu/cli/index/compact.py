@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from ...printable import shell_path
 from ...report import size
+from ...settings import setting
 from ..console import say_written, shown_progress
-from ..options import given
+from ..options import DOCUMENTS, flags, given
 from .options import IndexFolder, Said, SaidFlags
 
 
-def compact(index: IndexFolder, /, *, written: SaidFlags = None) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Rebuilding:
+    """What is made again."""
+
+    rebuild: bool = setting(False, "Also make tables, pairs and decisions again from what is stored of documents.")
+
+
+RebuildingFlags: Any = flags(DOCUMENTS, Rebuilding)
+
+
+def compact(index: IndexFolder, /, *, how: RebuildingFlags = None, written: SaidFlags = None) -> None:
     """Merge all segments of an index into one, without what was removed; adding merges by itself."""
     from ...index import Index
 
     shown = Said(output=index, **given(written))
     with shown_progress(shown), Index.open(index) as opened:
-        num_bytes, documents = opened.compact(), len(opened)
+        num_bytes, documents = opened.compact(**given(how)), len(opened)
     rows = [("documents", f"{documents:,}"), ("size", size(num_bytes))]
     found = {"documents": documents, "bytes": num_bytes}
     say_written(found, rows, shown, f"neardup index info {shell_path(index)}")

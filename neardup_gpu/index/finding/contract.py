@@ -12,6 +12,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ..order import Order
+    from ..segments import Segment
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -37,6 +38,22 @@ class Finder(Protocol):
 
         The order is made of these entries if there is none yet. Queries are not prepared.
         """
+        ...
+
+    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+        """Return stored entries as `arrays` takes them, with keys that are made again; None where they cannot be.
+
+        Parameters
+        ----------
+        sketches : Sketched
+            Words, sets and sketches of entries, as `sketches.stored` gives them.
+        order : Order or None
+            The order of the index, if it has one.
+        """
+        ...
+
+    def lengths(self, segment: Segment) -> np.ndarray:
+        """Return how many rows each entry of a segment should have in each of its tables."""
         ...
 
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:

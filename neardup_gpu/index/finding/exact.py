@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neardup_gpu.kernels import gather, prefix_probe, prefixes
+from neardup_gpu.kernels._bounds import prefix_lengths_of
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 
 from ...data import Ragged
@@ -79,6 +80,15 @@ class ByPrefixes:
             return sketches, None
         order = order or Order.of(sketches.sets)
         return sketches._replace(keys=Prefixes.of(sketches.sets, order, self.threshold, "cpu")), order
+
+    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+        """Return stored entries with their prefixes for keys."""
+        return sketches if order is None else self.prepared(sketches, order)[0]
+
+    def lengths(self, segment: Segment) -> np.ndarray:
+        """Return how many postings each entry of a segment should have: those of its long prefix."""
+        sizes = segment.set_sizes(np.arange(segment.num_entries))
+        return np.minimum(prefix_lengths_of(sizes, self.threshold)[1], sizes)
 
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The table of the postings of entries."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neardup_gpu.kernels._tables import sorted_tables
 from neardup_gpu.kernels.probe import in_order
 
+from ...methods._bbit import segments
 from ...methods.minhash import MinHash
 from ..snapshot import WITHOUT_END
 from .by_segment import found_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
     from ..order import Order
-    from ..segments import Asked
+    from ..segments import Asked, Segment
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -34,10 +35,27 @@ class ByFeatures:
 
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: MinHash = recipe.method
+        self.seed, self.sets = recipe.seed, keeps.sets
 
     def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
         """As they are; features need no order."""
         return sketches, None
+
+    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+        """Return stored entries with their features for keys: made of the sets, or of samples if these are whole."""
+        how: Any = {"seed": self.seed, "backend": "cpu"}
+        if self.sets:
+            return sketches._replace(keys=self.method.keys(self.method.sketch(sketches.sets, **how), **how))
+        if self.method.sample_bits is None:
+            return sketches._replace(keys=self.method.keys(sketches.sketch, **how))
+        if self.method.candidates == "segments":
+            assert self.method.filter is not None
+            return sketches._replace(keys=segments(sketches.sketch, self.method.filter.k, self.method.filter.s))
+        return None
+
+    def lengths(self, segment: Segment) -> np.ndarray:
+        """Return how many rows each entry of a segment should have in each table: one, if it has words."""
+        return (segment["tokens"] > 0).astype(np.int64)
 
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""

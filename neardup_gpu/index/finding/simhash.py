@@ -66,6 +66,14 @@ class ByBits:
         """As they are; tables of bits need no order of shingles."""
         return sketches, None
 
+    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+        """Return stored entries with their simhashes for keys, which are stored."""
+        return sketches._replace(keys=sketches.sketch)
+
+    def lengths(self, segment: Segment) -> np.ndarray:
+        """Return how many rows each entry of a segment should have in each table: one, if it has words."""
+        return (segment["tokens"] > 0).astype(np.int64)
+
     def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
         """The tables of entries, those without words are in none."""
         rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
