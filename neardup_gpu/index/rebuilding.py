@@ -81,4 +81,5 @@ def _with_decisions(
     tokens = segment["tokens"].astype(np.int64)
     mine, _ = finder.prepared(Sketched(np.empty((number, 2), np.uint64), tokens, keys, sets, sketch), segment.order)
     new = Segment.in_memory(dict(segment.arrays), segment.id_kind, segment.order)
+    new.place = segment.place  # it says where entries begin whose founders are dead
     return decide_entries(Snapshot([], on_host(runtime.backend), new), mine, recipe, keeps, runtime), None

@@ -1,5 +1,6 @@
 """An index against a dictionary of texts, by random steps; Hypothesis finds the shortest way to a difference."""
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from growing import same_as_dedup, value_of, valued
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from index_steps import take_steps
 
 import neardup_gpu as nd
 
@@ -133,3 +135,9 @@ def test_an_index_is_a_dictionary_of_texts() -> None:
 
     checks = settings(max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(Growing, settings=checks)
+
+
+@pytest.mark.thorough
+def test_random_steps_equal_brute_force(tmp_path: Path) -> None:
+    """Of all kinds of indexes, with adds of 9, 17 and 65 commits; NEARDUP_OPERATIONS says how many steps."""
+    take_steps(int(os.environ.get("NEARDUP_OPERATIONS", "2200")), tmp_path)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from growing import same_as_dedup, table
-from postings import assert_tables_are_those_of_the_sets
+from postings import assert_tables_are_those_of_the_entries
 
 import neardup_gpu as nd
 from neardup_gpu.index import adding, writer
@@ -32,7 +32,7 @@ def test_one_add_of_many_commits_misses_nothing(commits: int, threads: int, tmp_
     live = sixteen_words(20 * commits)
     with nd.Index.create(tmp_path / "x", recipe=RECIPE, engine=nd.Engine(backend="cpu", threads=threads)) as index:
         index.add(table(list(live), list(live.values())), id_column="id", commit_every=20)
-        assert_tables_are_those_of_the_sets(index)
+        assert_tables_are_those_of_the_entries(index)
         found = index.query(table(list(live), list(live.values())), id_column="id")
         answers = set(zip(found["query_id"].to_pylist(), found["id"].to_pylist(), strict=True))
         assert not [id for id in live if (id, id) not in answers]
@@ -51,7 +51,7 @@ def test_an_order_may_be_chosen_while_each_commit_of_an_add_is_under_way(tmp_pat
         index.add(table(list(some), list(some.values())), id_column="id", commit_every=10, replace=True)
         live |= some
         order = list(dict.fromkeys([id for id in live if id not in some] + list(some)))
-        assert_tables_are_those_of_the_sets(index)
+        assert_tables_are_those_of_the_entries(index)
         same_as_dedup(index, {id: live[id] for id in order})
 
 
@@ -114,7 +114,7 @@ def test_check_finds_wrong_postings_and_a_rebuild_repairs_them(wrong) -> None:
                 index.check(all=everything)
         index.compact(rebuild=True)
         assert index.check(all=True)["compared"] == index.info()["entries"]
-        assert_tables_are_those_of_the_sets(index)
+        assert_tables_are_those_of_the_entries(index)
         found = index.query(table(list(live), list(live.values())), id_column="id")
         answers = set(zip(found["query_id"].to_pylist(), found["id"].to_pylist(), strict=True))
         assert not [id for id in live if (id, id) not in answers]

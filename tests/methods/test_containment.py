@@ -310,7 +310,9 @@ class TestRefusals:
 
         with pytest.raises(ParameterError, match="method containment keeps no sketches; choose "):
             sketch(texts=["a"], method="containment", output="x.parquet")
-        with pytest.raises(ParameterError, match="bucket_limit is not a setting of a recipe whose method is containment"):
+        with pytest.raises(
+            ParameterError, match="bucket_limit is not a setting of a recipe whose method is containment"
+        ):
             dedup(texts=["a"], method="containment", bucket_limit=5)
 
 

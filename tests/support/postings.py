@@ -3,21 +3,22 @@
 import numpy as np
 
 import neardup_gpu as nd
-from neardup_gpu.data import Ragged
-from neardup_gpu.index.finding.exact import Prefixes
-from neardup_gpu.index.segments import sorted_table
+from neardup_gpu.index.elements import tables
+from neardup_gpu.index.finding import finder_of
+from neardup_gpu.index.sketches import stored
 
 
-def assert_tables_are_those_of_the_sets(index: nd.Index) -> None:
-    """Raise AssertionError if a posting of a segment is not that of its sets by its order, or one is missing."""
-    recipe = index.recipe
-    orders = {segment.place.order for segment in index._opened.state[1]} - {None}
-    assert len(orders) <= 1
-    for segment in index._opened.state[1]:
-        if recipe.method.name != "exact" or segment.order is None:
-            continue
-        sets = Ragged(segment["set_values"], segment["set_offsets"])
-        made = Prefixes.of(sets, segment.order, recipe.threshold, "cpu")
-        rows = np.repeat(np.arange(len(sets)), np.diff(made.offsets))
-        keys, rows = sorted_table(made.keys, rows)
-        assert np.array_equal(segment["posting_keys"], keys) and np.array_equal(segment["posting_rows"], rows)
+def assert_tables_are_those_of_the_entries(index: nd.Index) -> None:
+    """Raise AssertionError if a table of a segment is not that of its entries, or a segment names another order."""
+    manifest, segments = index._opened.state
+    finder = finder_of(index.recipe, manifest.keeps)
+    assert len({segment.place.order for segment in segments} - {None}) <= 1
+    for segment in segments:
+        everyone = stored([segment], [np.arange(segment.num_entries)])
+        made = finder.arrays(finder.remade(everyone, segment.order))
+        if manifest.keeps.containment is not None:
+            made |= tables(everyone.sets, manifest.keeps.containment, index.recipe, "cpu")
+        for name, array in made.items():
+            if name.endswith(("_keys", "_rows")):
+                assert np.array_equal(segment[name], array), (segment.name, name)
+        assert segment.file.header.get("order") == (None if segment.order is None else segment.order.id)
