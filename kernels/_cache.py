@@ -30,7 +30,10 @@ from numba.core.serialize import dumps
 
 log = logging.getLogger("neardup_gpu")
 
+AGAIN = "so every process compiles them again (about a minute)"
 ELSEWHERE = "NEARDUP_CACHE_DIR=DIR keeps them in another folder"
+ONCE = {"once": True}
+"""Mark of records about this machine instead of a job: they are logged once per job's process, not by each worker."""
 
 
 def private_folder(name: str) -> tuple[Path | None, str]:
@@ -51,10 +54,12 @@ def private_folder(name: str) -> tuple[Path | None, str]:
         _make(folder)
         problem = None if os.name == "nt" else _shared(folder)
     except OSError as error:
+        if isinstance(error, (FileExistsError, NotADirectoryError)):
+            return None, f"{error.filename} is in the way and is not a folder"
         return None, f"{error.filename}: {error.strerror}"
     except RuntimeError:
         return None, "there is no home folder"
-    if problem is None and not os.access(folder, os.W_OK):
+    if problem is None and not os.access(folder, os.W_OK | os.X_OK):
         problem = f"{folder} cannot be written"
     return (folder, "") if problem is None else (None, problem)
 
@@ -288,7 +293,7 @@ class KernelCache(FunctionCache):
         try:
             _write(self._path(sig, data.codegen), dumps(Kept.of(data)))
         except OSError as error:
-            log.warning("compiled kernels cannot be kept (%s: %s); %s", self._folder, error.strerror, ELSEWHERE)
+            _warn(f"{self._folder}: {error.strerror}")
             self._folder = None
 
     def flush(self) -> None:
@@ -353,6 +358,11 @@ def _announce(folder: Path | None, reason: str) -> None:
         return
     _announced = True
     if folder is not None:
-        log.info("compiling kernels for this machine, once (about a minute)")
+        log.info("compiling kernels for this machine, once (about a minute)", extra=ONCE)
     else:
-        log.warning("compiling kernels (about a minute), which are not kept: %s; %s", reason, ELSEWHERE)
+        _warn(reason)
+
+
+def _warn(reason: str) -> None:
+    """Say why no kernel is kept. The filter of `neardup_gpu.log` lets the first such line of a process pass."""
+    log.warning("compiled kernels cannot be kept: %s, %s; %s", reason, AGAIN, ELSEWHERE, extra=ONCE)

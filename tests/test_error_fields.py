@@ -80,7 +80,7 @@ def test_a_full_disk_under_the_output_asks_for_another_output(tmp_path):
 
 
 VARIABLES = [
-    *(("NUMBA_NUM_THREADS", value) for value in ("0", "-2", "abc")),
+    *(("NUMBA_NUM_THREADS", value) for value in ("0", "-2", "abc", "100000", "9" * 5000)),
     ("NUMBA_THREADING_LAYER", "nope"),
     ("NUMBA_DISABLE_JIT", "1"),
 ]
@@ -92,6 +92,23 @@ def test_a_wrong_variable_of_numba_is_one_line(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     error = raised(check_environment)
     assert error.parameter == name and repr(value) in str(error) and "unset it" in error.hint
+
+
+def test_too_many_threads_of_numba_that_is_imported_are_one_line():
+    code = "import numba, neardup_gpu as nd\ntry:\n    nd.dedup\nexcept nd.ParameterError as error:\n    print(error)"
+    command, environment = [sys.executable, "-c", code], {**os.environ, "NUMBA_NUM_THREADS": "100000"}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert "NUMBA_NUM_THREADS must be a whole number between 1 and " in ended.stdout
+
+
+@pytest.mark.parametrize("value", ["100000", "9" * 30, "abc", "-3", "0", ""])
+def test_no_variable_of_openmp_ends_in_a_traceback(tmp_path, value):
+    (tmp_path / "a.txt").write_text("words")
+    command = [sys.executable, "-m", "neardup_gpu", "dedup", "a.txt", "--dry-run", "--quiet"]
+    environment = {**os.environ, "OMP_NUM_THREADS": value}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0 and "Traceback" not in ended.stderr
+    assert ended.stderr.replace("libgomp: Invalid value for environment variable OMP_NUM_THREADS", "").strip() == ""
 
 
 @pytest.mark.parametrize("name", ["NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"])

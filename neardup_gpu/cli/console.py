@@ -193,12 +193,19 @@ def _as_object(message: str, level: str, facts: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
-    """What the library logs, on stderr, a line each: nothing if `quiet`, no progress without `stages`."""
+    """Print what the library logs on stderr, a line per record; no progress without `stages`.
+
+    With `quiet` only a warning about this machine is printed, which would make every run slow without a word.
+    """
     import logging
 
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if not quiet and (stages or not record.name.endswith(".progress")):
+            if quiet:
+                is_shown = getattr(record, "once", False) and record.levelno >= logging.WARNING
+            else:
+                is_shown = stages or not record.name.endswith(".progress")
+            if is_shown:
                 note(record.getMessage(), record.levelname.lower(), **getattr(record, "progress", {}))
 
     log, handler = logging.getLogger("neardup_gpu"), Notes()

@@ -138,9 +138,21 @@ def attempt(task: Task) -> Outcome:
 # --------------------------------------------------------------------------------------------- for other processes
 
 
+_unsent: list[logging.LogRecord] = []
+"""Records of `warm_up` for the first outcome that this worker, or one that is forked from it, sends."""
+
+
+def warm_up(packed: bytes, level: int) -> None:
+    """Run a task of which only what it logs about this machine is kept: that no compiled kernel can be kept."""
+    records = outcome_of(attempt_apart(packed, level)).records
+    _unsent.extend(record for record in records if getattr(record, "once", False))
+
+
 def attempt_apart(packed: bytes, level: int) -> bytes:
     """Run a task in a worker: the task pickled, the level of the log that is read; the outcome, pickled."""
     with _Kept(level) as kept:
+        kept.records += _unsent
+        _unsent.clear()
         try:
             outcome = attempt(pickle.loads(packed))
         except Exception as error:

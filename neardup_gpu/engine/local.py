@@ -33,7 +33,7 @@ from .. import checks
 from ..errors import BackendUnavailableError, ParameterError, ResourceError
 from ..log import log
 from ..tasks.contract import ATTEMPTS, Task
-from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of
+from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of, warm_up
 from .processors import most_threads, thread_limits
 
 _PROGRAM = """
@@ -405,7 +405,7 @@ def serve(pipe: Connection, *, warm: bool = False) -> None:
     with contextlib.suppress(OSError):
         pipe.send_bytes(str(os.getpid()).encode())
         if not warm:
-            attempt_apart(*tasks.get())
+            warm_up(*tasks.get())
         while True:
             pipe.send_bytes(attempt_apart(*tasks.get()))
     os._exit(0)
@@ -486,7 +486,7 @@ def breed(pipe: Connection) -> None:
     _die_with_parent()
     os.set_inheritable(pipe.fileno(), False)
     with contextlib.suppress(OSError, EOFError):
-        attempt_apart(*pipe.recv())
+        warm_up(*pipe.recv())
         gc.freeze()
         forked: list[int] = []
         while True:

@@ -13,6 +13,9 @@ from ..errors import ParameterError
 LAYERS = ("default", "safe", "forksafe", "threadsafe", "tbb", "omp", "workqueue")
 """Values of NUMBA_THREADING_LAYER."""
 
+MOST_THREADS = 1024
+"""Upper bound for NUMBA_NUM_THREADS on machines with fewer processors: starting 100,000 threads takes minutes."""
+
 
 def check_environment() -> None:
     """Check the environment variables with which Numba cannot be imported or cannot run kernels.
@@ -22,16 +25,21 @@ def check_environment() -> None:
     ParameterError
         If one has a value that Numba refuses.
     """
-    if "numba" in sys.modules:
-        return
+    imported = "numba" in sys.modules
     get = os.environ.get
     threads, layer, disabled = get("NUMBA_NUM_THREADS"), get("NUMBA_THREADING_LAYER"), get("NUMBA_DISABLE_JIT")
-    if threads is not None and not (threads.strip().isdecimal() and int(threads)):
+    if imported:
+        threads = str(most_threads())
+    most = max(MOST_THREADS, os.cpu_count() or 1)
+    number = threads.strip() if threads is not None else "1"
+    if not (number.isdecimal() and len(number) <= 20 and 1 <= int(number) <= most):
         raise ParameterError(
-            f"the environment variable NUMBA_NUM_THREADS must be a whole number >= 1, got {threads!r}; unset it to use "
-            "all processors",
+            f"the environment variable NUMBA_NUM_THREADS must be a whole number between 1 and {most}, got {threads!r}; "
+            "unset it to use all processors",
             parameter="NUMBA_NUM_THREADS",
         )
+    if imported:
+        return
     if layer is not None and layer not in LAYERS:
         raise ParameterError(
             f"the environment variable NUMBA_THREADING_LAYER must be one of {', '.join(LAYERS)}, got {layer!r}; unset "

@@ -24,6 +24,7 @@ from neardup_gpu.cli import console
 from neardup_gpu.engine import bars, clock
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.errors import ArgumentTypeError
+from neardup_gpu.kernels import _cache
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -392,3 +393,15 @@ def test_matches_line_up_whatever_their_ids_are(capsys: pytest.CaptureFixture[st
 def test_help_needs_no_terminal_library_until_it_draws() -> None:
     code = "import neardup_gpu.cli, sys; assert not {m.partition('.')[0] for m in sys.modules} & {'rich', 'logging'}"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_that_no_kernel_is_kept_is_said_once_also_quietly(
+    capsys: pytest.CaptureFixture[str], quiet: bool, tmp_path: Path
+) -> None:
+    with console.notes(quiet=quiet):
+        for _ in range(3):
+            logging.getLogger("neardup_gpu").warning("%s cannot be written", tmp_path, extra=_cache.ONCE)
+        logging.getLogger("neardup_gpu").warning("of the job")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"{tmp_path} cannot be written", *([] if quiet else ["of the job"])]

@@ -74,6 +74,16 @@ def results(workers, tasks):
     return found
 
 
+@pytest.mark.parametrize("number", [1, 3])
+def test_that_workers_keep_no_kernel_is_said_once(caplog, number):
+    """They compile before their first task, of which nobody reads the result."""
+    reason = f"/{number} cannot be written"
+    with LocalWorkers(number, first=Task("first", 0, chores.compile_unkept, (reason,))) as started:
+        assert results(started, tasks_of(chores.square, *((number,) for number in range(6))))[5] == 25
+    (line,) = [line for line in caplog.messages if "compiled kernels" in line]
+    assert line.startswith(f"compiled kernels cannot be kept: {reason}, so every process compiles them again")
+
+
 class TestAnyWorkers:
     def test_each_task_is_given_with_its_result(self, workers):
         tasks = tasks_of(chores.square, *((number,) for number in range(20)))

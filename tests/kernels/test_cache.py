@@ -4,6 +4,7 @@ import hashlib
 import logging
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from neardup_gpu.kernels import _cache, _launch as launch
+from neardup_gpu.log import once
 
+AGAIN = ", so every process compiles them again (about a minute); NEARDUP_CACHE_DIR=DIR keeps them in another folder"
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 as_root = pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to give files away")
 
@@ -22,6 +25,7 @@ def home(tmp_path, monkeypatch):
     os.chmod(tmp_path, 0o700)
     monkeypatch.setenv("NEARDUP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(_cache, "_announced", False)
+    monkeypatch.setattr(once, "lines", set())
     return tmp_path / "cache"
 
 
@@ -108,7 +112,7 @@ def test_also_where_a_link_leads_there(home, tmp_path):
 @posix
 def test_folders_that_cannot_be_made(home, tmp_path, monkeypatch):
     home.write_text("a file")
-    assert _cache.private_folder("name") == (None, f"{home}: File exists")
+    assert _cache.private_folder("name") == (None, f"{home} is in the way and is not a folder")
     monkeypatch.setenv("NEARDUP_CACHE_DIR", "/proc/nowhere")
     assert _cache.private_folder("name")[0] is None
     monkeypatch.delenv("NEARDUP_CACHE_DIR")
@@ -140,6 +144,7 @@ def test_what_was_compiled_is_found_again(home, monkeypatch, caplog):
     assert caplog.messages == ["compiling kernels for this machine, once (about a minute)"]
     caplog.clear()
     monkeypatch.setattr(_cache, "_announced", False)
+    once.lines.clear()
     assert compiled(monkeypatch, folder)
     assert caplog.messages == []
     assert len(list(folder.iterdir())) == 1
@@ -296,18 +301,44 @@ def test_what_cannot_be_written_is_not_kept(home, monkeypatch, caplog, lost):
     else:
         monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert not compiled(monkeypatch, folder)
+    assert not compiled(monkeypatch, folder)  # said once, not for each kernel
     (said,) = caplog.messages
-    assert said.startswith(f"compiled kernels cannot be kept ({folder}: No ")
+    assert said.startswith(f"compiled kernels cannot be kept: {folder}: No ") and said.endswith(AGAIN)
     assert lost == "gone" or not any(folder.iterdir())
 
 
 def test_without_a_folder_it_is_said_why(home, monkeypatch, caplog):
     assert not compiled(monkeypatch, None, "/x belongs to another user")
     assert not compiled(monkeypatch, None, "/x belongs to another user")
-    assert caplog.messages == [
-        "compiling kernels (about a minute), which are not kept: /x belongs to another user; "
-        "NEARDUP_CACHE_DIR=DIR keeps them in another folder"
-    ]
+    assert caplog.messages == [f"compiled kernels cannot be kept: /x belongs to another user{AGAIN}"]
+
+
+LIMITED = """
+import logging, os
+import neardup_gpu.log
+from neardup_gpu.kernels import _cache, _launch as launch
+logging.basicConfig(format="%(message)s", level="WARNING")
+launch.CACHE, launch.WHY_NOT_KEPT = _cache.private_folder("name")
+def compiled(constant):
+    def add(a): return a + constant
+    assert launch.jit()(add)(20) == 20 + constant
+"""
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None or os.geteuid() != 0, reason="takes a right from root")
+@pytest.mark.parametrize("which", ["read only", "without entry", "parent", "later"])
+def test_a_folder_that_this_user_cannot_write_is_named_once(home, which):
+    """Without the right to pass over permissions, root is a user as others are."""
+    place = home / "name"
+    home.mkdir(mode=0o500 if which == "parent" else 0o700)
+    if which != "parent":
+        place.mkdir(mode={"read only": 0o500, "without entry": 0o600, "later": 0o700}[which])
+    later = f"os.chmod({str(place)!r}, 0o500)\n" if which == "later" else ""
+    code = f"{LIMITED}{later}compiled(1)\ncompiled(2)\ncompiled(3)\n"
+    unprivileged = ["setpriv", "--bounding-set", "-dac_override", sys.executable, "-c", code]
+    done = subprocess.run(unprivileged, capture_output=True, text=True, check=True)
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("compiled kernels cannot be kept: ") and said.endswith(AGAIN) and str(home) in said
 
 
 @pytest.mark.thorough
@@ -316,6 +347,7 @@ def test_another_cpu_is_announced_too(home):
     code = """
 import logging
 logging.basicConfig(level=logging.INFO)
+from neardup_gpu.log import once
 from neardup_gpu.kernels import _launch as launch
 def add(a, b):
     return a + b

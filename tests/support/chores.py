@@ -155,6 +155,18 @@ def surroundings(name):
     return os.read(0, 1), numba.config.NUMBA_NUM_THREADS, pyarrow.cpu_count(), os.environ.get(name)
 
 
+def compile_unkept(reason):
+    """Compile a kernel where none can be kept."""
+    from neardup_gpu.kernels import _launch
+
+    _launch.CACHE, _launch.WHY_NOT_KEPT = None, reason
+
+    def double(a):
+        return 2 * a
+
+    return _launch.jit()(double)(21)
+
+
 def where(path):
     """The GPUs that the process of this task sees; it waits until another task has begun, so that both run at once."""
     own, other = path
