@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,9 +29,10 @@ from .manifest import (
     check_newest,
     clean,
     commit,
-    path_of,
+    first_free_file,
+    is_made,
+    next_number,
     synced,
-    with_segments,
 )
 from .order import ORDER
 from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
@@ -41,9 +43,16 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
     from .keeps import Keeps
+    from .locking import WriterLock
 
 MOST_ENTRIES = 2**32 - 2
 """Of a segment: rows are 32 bits."""
+
+SKIPPED_FILES = 10_000
+"""Numbers of files that a writer with a lease skips: more than another one uses before it finds that it lost its."""
+
+CLEANED_EVERY = 60.0
+"""Seconds between two removals of old files where these stay for a while, as there are no locks."""
 
 TOO_LARGE = "ids: an index takes integers below 2**63; give larger ones as strings"
 
@@ -248,6 +257,8 @@ class Writer:
     manifest : Manifest
     segments : list of Segment
         Of the manifest.
+    lock : WriterLock
+        The right to write.
 
     Attributes
     ----------
@@ -255,10 +266,14 @@ class Writer:
         Paths, below the folder, of files that are being written, and that no manifest names yet.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, segments: list[Segment]) -> None:
-        self.folder, self.manifest, self.segments = folder, manifest, segments
+    def __init__(self, folder: Path, manifest: Manifest, segments: list[Segment], lock: WriterLock) -> None:
+        self.folder, self.manifest, self.segments, self._lock = folder, manifest, segments, lock
         self.unpublished: set[str] = set()
-        self._next_file = manifest.next_file
+        self._next_file = max(manifest.next_file, first_free_file(folder))
+        self._cleaned = -CLEANED_EVERY
+        if lock.is_lease:
+            self._next_file += SKIPPED_FILES
+            self.publish(segments, manifest.segments, set())  # who lost the lease finds the number taken
 
     def new_file(self, inner: str) -> tuple[int, Path]:
         """The number and the path of a file that is not there yet, in one of the index's folders.
@@ -276,10 +291,14 @@ class Writer:
         Raises
         ------
         OutputError
-            If that cannot be done.
+            If that cannot be done, or this process may no longer write.
         """
+        if self._lock.is_lease and time.monotonic() - self._cleaned < CLEANED_EVERY:
+            return
+        self._lock.check()
+        self._cleaned = time.monotonic()
         try:
-            clean(self.folder, self.manifest, self.unpublished)
+            clean(self.folder, self.manifest, self.unpublished, self._next_file)
         except OSError as error:
             raise OutputError(f"{self.folder}: {error.strerror}; what was committed is safe") from None
 
@@ -292,6 +311,7 @@ class Writer:
             If something cannot be written; the index is as before then.
         """
         manifest, segments = self.manifest, self.segments
+        self._lock.check()
         check_newest(self.folder, manifest)
         places = list(manifest.segments)
         folders = {self.folder / SEGMENTS}
@@ -328,17 +348,19 @@ class Writer:
         Raises
         ------
         OutputError
-            If the manifest cannot be written, or another process has written one.
+            If the manifest cannot be written, or another process has written one or may write now.
         """
-        manifest = with_segments(self.manifest, places, next_file=self._next_file, **changes)
+        before, number = self.manifest.number, next_number(self.folder, self.manifest)
+        manifest = replace(self.manifest, number=number, segments=places, next_file=self._next_file, **changes)
         try:
             for folder in folders:
                 synced(folder)
-            commit(self.folder, manifest)
+            self._lock.check()
+            commit(self.folder, manifest, before)
         except OutputError:  # the manifest of this number is another process's
             raise
         except BaseException as error:
-            there = path_of(self.folder, manifest.number).exists()  # but the folder could not be synced after it
+            there = is_made(self.folder, manifest.number)  # but the folder could not be synced after it
             if there:
                 self._take(manifest, segments)
             if isinstance(error, OSError):
