@@ -108,6 +108,8 @@ class Tables:
             If the tables are damaged, as far as that decides the answer.
         """
         where = resolve(backend)
+        if self._file is not None:
+            self._file.check_size()
         self._verify(masks, queries, radius, on_cpu=where == "cpu")
         arrays = self._on_device() if where == "gpu" else self.arrays
         tables, whole = [arrays[name] for name in self._names], arrays.get("fingerprints")

@@ -1,10 +1,11 @@
 """The manifest of an index: what there is, in one file that appears whole; and who holds it.
 
-The manifest with the greatest number is the index. It is JSON with a checksum of its own. Readers and the writer meet
-in locks of the system alone, which end with the process that has them:
+The manifest with the greatest number is the index. It is JSON with a checksum of its own. `locking.py` says how readers
+and the writer agree.
 
-    manifest.00000042    a reader holds a shared lock on the one that it reads
-    writer.lock          the writer holds an exclusive lock; the file says who it is
+No commit replaces a manifest: its name is taken by a link, or by a rename that never replaces. On file systems that
+have neither, the name is first taken by an empty file, which is then replaced. An empty manifest is a commit that was
+not made: readers use the one before it, and the next commit takes a greater number.
 """
 
 from __future__ import annotations
@@ -15,10 +16,7 @@ import json
 import os
 import re
 import secrets
-import socket
-import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +25,12 @@ import pyarrow as pa
 from ..errors import DamagedError, InputError, OutputError
 from ..store.artefacts import OF_AN_INDEX
 from ..store.checksums import changed, checksum
-from ..store.folder import Folder, read_all
-from ..store.outputs import try_to_lock
+from ..store.disk import renamed
+from ..store.folder import Folder
 from .columns import ID_TYPES, type_named
 from .keeps import Keeps
+from .locking import Hold, remove_unread
 from .validity import MOST_NUMBER, problem_of
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 2
 """What is written; earlier ones, which lacked some fields, are read."""
@@ -44,9 +38,9 @@ FORMAT = 2
 MOST_BYTES = 1 << 28
 """Bytes of a manifest, at most; almost all of a large one are the paths of inputs."""
 
-SEGMENTS, DELETED, LOCK = "segments", "deleted", "writer.lock"
+SEGMENTS, DELETED = "segments", "deleted"
 _NEW = re.compile(rf"{OF_AN_INDEX.pattern}(\.\w+)?\.new")
-_OURS = re.compile(r"[0-9]{8,}")
+_OURS = re.compile(r"[0-9]{8,15}")
 _KIND = "neardup index"
 _NO_LINKS = errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 
@@ -241,49 +235,86 @@ def path_of(folder: Path, number: int) -> Path:
     return folder / f"manifest.{number:08}"
 
 
+def newest(folder: Path) -> int:
+    """Return the number of the newest manifest; empty ones are of commits that were not made.
+
+    Raises
+    ------
+    InputError
+        As `numbers` does.
+    DamagedError
+        If all manifests are empty.
+    """
+    while True:
+        found = numbers(folder)
+        made = next((number for number in reversed(found) if is_made(folder, number)), None)
+        if made is not None:
+            return made
+        if found == numbers(folder):
+            raise changed(path_of(folder, found[-1]))
+
+
+def is_made(folder: Path, number: int) -> bool:
+    """Return whether there is a manifest that is not empty: an empty one is of a commit that was not made."""
+    try:
+        return Folder(folder).size(path_of(folder, number).name) > 0
+    except FileNotFoundError:
+        return False
+    except OSError:  # no file: what opens it says so
+        return True
+
+
 class Held:
     """A manifest that is held: none of its files vanishes until it is let go."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         while True:
-            path = path_of(folder, numbers(folder)[-1])
+            path = path_of(folder, newest(folder))
             try:
-                self._file = Folder(folder).open(path.name)
+                self._hold = Hold(path)
             except FileNotFoundError:  # a newer one has come
                 continue
             except OSError as error:
                 raise InputError(f"{path}: {error.strerror}; restore the index") from None
             try:
-                if fcntl is not None:
-                    with contextlib.suppress(OSError):  # a file system without locks
-                        fcntl.flock(self._file.fileno(), fcntl.LOCK_SH)
-                if not Folder(folder).has(path.name):  # it went before it was locked
-                    self._file.close()
+                if not Folder(folder).has(path.name):  # it was removed before it was locked
+                    self._hold.close()
                     continue
-                self.manifest = _read(path, read_all(self._file, MOST_BYTES))
+                self.manifest = _read(path, self._hold.read(MOST_BYTES))
             except OSError as error:
-                self._file.close()
+                self._hold.close()
                 raise InputError(f"{path}: {error.strerror}; restore the index") from None
             except BaseException:
-                self._file.close()
+                self._hold.close()
                 raise
             return
 
+    def check(self) -> None:
+        """See that its files are there; raises InputError if they may have been removed."""
+        self._hold.check()
+
     def close(self) -> None:
         """Let it go."""
-        self._file.close()
+        self._hold.close()
 
 
-def commit(folder: Path, manifest: Manifest) -> None:
+def commit(folder: Path, manifest: Manifest, before: int = 0) -> None:
     """Make a manifest the index; all of its files are on disk already, and their names.
+
+    Parameters
+    ----------
+    folder : Path
+    manifest : Manifest
+    before : int
+        The number of the manifest that it follows. Those between are empty.
 
     Raises
     ------
     OSError
         If it cannot be written. The index is as before then, unless the manifest has its name already.
     OutputError
-        If there is a manifest of this number, which another process wrote; it stays as it is.
+        If another process has written a manifest, which stays as it is.
     """
     data, place = manifest.to_bytes(), Folder(folder)
     if len(data) > MOST_BYTES:
@@ -298,22 +329,57 @@ def commit(folder: Path, manifest: Manifest) -> None:
         file.flush()
         os.fsync(file.fileno())
     try:
-        place.link(new, name)  # unlike a rename it replaces nothing
+        if manifest.number > before + 1 or not _take_name(place, new, name):
+            _claim(folder, new, name, before)
     except FileExistsError:
         raise _overtaken(folder) from None
+    place.sync()
+    # A process that was held up before it took the name may find the name free again, as its manifest was removed.
+    if numbers(folder)[-1] > manifest.number:
+        raise _overtaken(folder)
+
+
+def _take_name(place: Folder, new: str, name: str) -> bool:
+    """Give a new manifest its name if nothing has it; return False where the file system has no such operation."""
+    try:
+        place.link(new, name)  # unlike a rename it replaces nothing
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        place.rename(new, name)
-    else:
-        with contextlib.suppress(OSError):  # `clean` removes it too
-            place.remove(new)
-    place.sync()
+        return renamed(place.path_of(new), place.path_of(name), exchange=False)
+    with contextlib.suppress(OSError):  # `clean` removes it too
+        place.remove(new)
+    return True
+
+
+def _claim(folder: Path, new: str, name: str, before: int) -> None:
+    """Take the name by an empty file, see that no earlier empty one was filled meanwhile, and replace it.
+
+    Of two processes at once, one looks after the other has taken its name: so it is refused here, or by the last look
+    of `commit`.
+    """
+    place, number = Folder(folder), int(name.rpartition(".")[2])
+    os.close(place.create(name))
+    if any(before < each < number and is_made(folder, each) for each in numbers(folder)):
+        raise _overtaken(folder)
+    place.rename(new, name)
+
+
+def next_number(folder: Path, manifest: Manifest) -> int:
+    """Return the number of the manifest that follows one, after those that are empty.
+
+    Raises
+    ------
+    OutputError
+        If a later one is there: where locks are of no use, another process may have written it.
+    """
+    check_newest(folder, manifest)
+    return numbers(folder)[-1] + 1
 
 
 def check_newest(folder: Path, manifest: Manifest) -> None:
     """Raise OutputError if there is a later manifest: where locks are of no use, another process may have written."""
-    if numbers(folder)[-1] > manifest.number:
+    if newest(folder) > manifest.number:
         raise _overtaken(folder)
 
 
@@ -323,68 +389,44 @@ def _overtaken(folder: Path) -> OutputError:
     )
 
 
-def clean(folder: Path, newest: Manifest, unpublished: set[str]) -> None:
-    """Remove older manifests that no reader holds, and all files that none names. Only the writer may.
+def clean(folder: Path, last: Manifest, unpublished: set[str], below: int) -> None:
+    """Remove older manifests that no reader holds, and files that none names. Only the writer may.
 
-    Files that it is still writing, given by their paths below the folder, stay.
+    Files that it is still writing, given by their paths below the folder, stay; and those whose number is not below the
+    given one, which may be of another writer where locks are of no use.
 
     As long as a reader holds a manifest that cannot be read here, nobody knows which files it needs: all stay then.
     """
-    named, known, place = newest.files() | unpublished, True, Folder(folder)
-    for number in numbers(folder):
-        if number >= newest.number:
+    named, known, place = last.files() | unpublished, True, Folder(folder)
+    now = since = place.status(path_of(folder, last.number).name).st_mtime
+    for number in reversed(numbers(folder)):
+        if number >= last.number:
             continue
         path = path_of(folder, number)
-        try:
-            file = place.open(path.name)
-        except OSError:  # somebody else's
-            known = False
-            continue
-        with file:
-            if try_to_lock(file.fileno()):
-                place.remove(path.name)
-                continue
+        written = place.status(path.name)
+        if not is_made(folder, number):  # a commit that was not made
+            place.remove(path.name)
+        else:
             try:
-                named |= _read(path, read_all(file, MOST_BYTES)).files()
-            except (InputError, OSError):  # damaged, or of another version
+                if not remove_unread(place, path.name, since, now):
+                    named |= _read(path, place.read(path.name, MOST_BYTES)).files()
+            except (InputError, OSError):  # damaged, of another version, or no file of ours
                 known = False
+        since = written.st_mtime
     unnamed = [(place, name) for name in place.names() if _NEW.fullmatch(name)]
     for inner in (SEGMENTS, DELETED) if known else ():
         some = Folder(folder, inner)
-        ours = (name for name in some.names() if _OURS.fullmatch(name))
+        ours = (name for name in some.names() if _OURS.fullmatch(name) and int(name) < below)
         unnamed += [(some, name) for name in ours if f"{inner}/{name}" not in named]
     for some, name in unnamed:
         with contextlib.suppress(IsADirectoryError):  # somebody else's
             some.remove(name)
 
 
-@contextlib.contextmanager
-def writing(folder: Path) -> Iterator[bool]:
-    """Be the one writer of an index in the block; False where that cannot be known, as locks are of no use.
-
-    Raises
-    ------
-    OutputError
-        If another process is, which the message names, or the folder cannot be written.
-    """
-    try:
-        file = Folder(folder).open_own(LOCK)
-    except OSError as error:
-        raise OutputError(f"{folder}: {error.strerror}; an index is written by whoever may write its folder") from None
-    try:
-        locked = try_to_lock(file)
-        if locked is False:
-            who = os.read(file, 1000).decode("utf-8", "replace").strip() or "another process"
-            raise OutputError(f"{folder}: is being written by {who}; wait until it has ended")
-        command = " ".join(os.path.basename(word) if number == 0 else word for number, word in enumerate(sys.argv[:3]))
-        name = f"process {os.getpid()} on {socket.gethostname()} ({command})".encode("utf-8", "replace")[:500]
-        with contextlib.suppress(OSError):  # a full disk: others are refused all the same
-            os.ftruncate(file, 0)
-            os.write(file, name)
-        make_folders(folder)
-        yield locked is True
-    finally:
-        os.close(file)
+def first_free_file(folder: Path) -> int:
+    """Return a number that is greater than those of all files in the folders of an index."""
+    names = [name for inner in (SEGMENTS, DELETED) for name in Folder(folder, inner).names()]
+    return 1 + max((int(name) for name in names if _OURS.fullmatch(name)), default=-1)
 
 
 def make_folders(folder: Path) -> None:
@@ -400,8 +442,3 @@ def make_folders(folder: Path) -> None:
             Folder(folder, inner).make()
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror}; name another folder") from None
-
-
-def with_segments(manifest: Manifest, segments: list[Place], **changes: Any) -> Manifest:
-    """The next manifest: with other segments, and what else has changed."""
-    return replace(manifest, number=manifest.number + 1, segments=segments, **changes)

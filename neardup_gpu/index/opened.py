@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..engine.threads import on_threads
 from ..errors import DamagedError, ParameterError
 from ..recipe import Recipe
 from . import manifest as manifests
+from .locking import WriterLock
 from .manifest import Held, Manifest
 from .segments import SEGMENT, Segment
 from .snapshot import Snapshot, on_host, order_of
@@ -43,7 +45,7 @@ class Opened:
         self._held: Held | None = None
         self.state: tuple[Manifest, list[Segment]] = Manifest(0, ""), []
         self._snapshot: tuple[tuple[Manifest, list[Segment]], Snapshot] | None = None
-        self._closed = False
+        self._closed, self._process = False, os.getpid()
         self._load()
 
     @property
@@ -77,7 +79,7 @@ class Opened:
         """Take the newest snapshot, unless this process writes and has it."""
         self.check_open()
         with self._refreshing:  # of several threads, one after another
-            if self._writer is None and manifests.numbers(self.folder)[-1] != self.manifest.number:
+            if self._writer is None and manifests.newest(self.folder) != self.manifest.number:
                 self._load()
 
     def close(self) -> None:
@@ -90,9 +92,32 @@ class Opened:
         self._stack.close()
 
     def check_open(self) -> None:
-        """Raise ParameterError if the index was closed."""
+        """Raise ParameterError if the index was closed, or opened by a process that this one was forked from."""
         if self._closed:
             raise ParameterError(f"{self.folder}: the index is closed; open it again")
+        if os.getpid() != self._process:
+            raise ParameterError(
+                f"{self.folder}: the index was opened before this process was forked; open it again in this one"
+            )
+
+    def check_files(self) -> None:
+        """Check that the index is open, and that its files are there and as large as they were.
+
+        A file that is cut while it is read ends the process, as the system sends a signal (SIGBUS); so whoever cuts one
+        between this look and the reading can still do that.
+
+        Raises
+        ------
+        ParameterError
+            As `check_open` does.
+        InputError, DamagedError
+            If a file was cut, or may have been removed.
+        """
+        self.check_open()
+        if self._held is not None:
+            self._held.check()
+        for segment in self.state[1]:
+            segment.check_size()
 
     def snapshot(self, runtime: Runtime) -> tuple[Manifest, Snapshot]:
         """The manifest and its segments, which belong together whatever another thread refreshes meanwhile."""
@@ -106,14 +131,14 @@ class Opened:
     @contextlib.contextmanager
     def running(self, threads: int | None = None) -> Iterator[Runtime]:
         """Compute in the block, with so many threads instead of the engine's."""
-        self.check_open()
+        self.check_files()
         with on_threads(self.engine.threads if threads is None else threads), self.engine.start() as runtime:
             yield runtime
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[Runtime]:
         """Compute in the block on the thread that calls, which starts no others: any number of threads may."""
-        self.check_open()
+        self.check_files()
         with kernels_alone():
             yield HostRuntime(on_host(self.engine.resolve()))
 
@@ -129,12 +154,12 @@ class Opened:
         with self._refreshing:
             if self._writer is None:
                 with contextlib.ExitStack() as stack:  # lets go of the lock if the rest fails
-                    locked = stack.enter_context(manifests.writing(self.folder))
+                    lock = stack.enter_context(WriterLock(self.folder))
+                    manifests.make_folders(self.folder)
                     self._load()
-                    writer = Writer(self.folder, self.manifest, self.state[1])
-                    if locked:  # else another one may be writing what no manifest names yet
-                        writer.clean()
-                    self._writer = writer
+                    self._writer = writer = Writer(self.folder, self.manifest, self.state[1], lock)
+                    stack.callback(setattr, self, "_writer", None)
+                    writer.clean()
                     self._stack.push(stack.pop_all())
             else:  # which may have committed something and failed afterwards
                 self.state = self._writer.manifest, self._writer.segments

@@ -178,6 +178,12 @@ class Segment:
             return self.file.header.get("order")
         return None if self.order is None else self.order.id
 
+    def check_size(self) -> None:
+        """Raise DamagedError if a file that is mapped was cut."""
+        for file in (self.file, None if self.order is None else self.order.file):
+            if file is not None:
+                file.check_size()
+
     @property
     def first(self) -> int:
         """All its documents and entries have this number or a greater one, and a smaller one than the next segment."""

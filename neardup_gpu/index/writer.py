@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,21 +29,30 @@ from .manifest import (
     check_newest,
     clean,
     commit,
-    path_of,
-    with_segments,
+    first_free_file,
+    is_made,
+    next_number,
 )
 from .order import ORDER, Order, header_of
 from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
 from .sketches import Sketched, stored
 from .snapshot import Snapshot, hashes_of, order_of
+from .validity import MOST_NUMBER
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
     from .keeps import Keeps
+    from .locking import WriterLock
 
 MOST_ENTRIES = 2**32 - 2
 """Of a segment: rows are 32 bits."""
+
+SKIPPED_FILES = 10_000
+"""Numbers of files that a writer with a lease skips: more than another one uses before it finds that it lost its."""
+
+CLEANED_EVERY = 60.0
+"""Seconds between two removals of old files where these stay for a while, as there are no locks."""
 
 TOO_LARGE = "ids: an index takes integers below 2**63; give larger ones as strings"
 
@@ -275,6 +285,8 @@ class Writer:
     manifest : Manifest
     segments : list of Segment
         Of the manifest.
+    lock : WriterLock
+        The right to write.
 
     Attributes
     ----------
@@ -282,10 +294,14 @@ class Writer:
         Paths, below the folder, of files that are being written, and that no manifest names yet.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, segments: list[Segment]) -> None:
-        self.folder, self.manifest, self.segments = folder, manifest, segments
+    def __init__(self, folder: Path, manifest: Manifest, segments: list[Segment], lock: WriterLock) -> None:
+        self.folder, self.manifest, self.segments, self._lock = folder, manifest, segments, lock
         self.unpublished: set[str] = set()
-        self._next_file = manifest.next_file
+        self._next_file = max(manifest.next_file, first_free_file(folder))
+        self._cleaned = -CLEANED_EVERY
+        if lock.is_lease:
+            self._next_file += SKIPPED_FILES
+            self.publish(segments, manifest.segments, set())  # who lost the lease finds the number taken
 
     def new_file(self, inner: str) -> tuple[int, Path]:
         """The number and the path of a file that is not there yet, in one of the index's folders.
@@ -304,10 +320,15 @@ class Writer:
         Raises
         ------
         OutputError
-            If that cannot be done.
+            If that cannot be done, or this process may no longer write.
         """
+        if self._lock.is_lease and time.monotonic() - self._cleaned < CLEANED_EVERY:
+            return
+        self._lock.check()
+        self._cleaned = time.monotonic()
         try:
-            clean(self.folder, self.manifest, self.unpublished)
+            below = self._next_file if self._lock.is_lease else MOST_NUMBER
+            clean(self.folder, self.manifest, self.unpublished, below)
         except OSError as error:
             raise OutputError(f"{self.folder}: {error.strerror}; what was committed is safe") from None
 
@@ -320,6 +341,9 @@ class Writer:
             If something cannot be written; the index is as before then.
         """
         manifest, segments = self.manifest, self.segments
+        self._lock.check()
+        for segment in self.segments:
+            segment.check_size()
         check_newest(self.folder, manifest)
         places = list(manifest.segments)
         folders = {SEGMENTS}
@@ -362,18 +386,20 @@ class Writer:
         Raises
         ------
         OutputError
-            If the manifest cannot be written, or another process has written one.
+            If the manifest cannot be written, or another process has written one or may write now.
         """
-        manifest = with_segments(self.manifest, places, next_file=self._next_file, **changes)
+        before, number = self.manifest.number, next_number(self.folder, self.manifest)
+        manifest = replace(self.manifest, number=number, segments=places, next_file=self._next_file, **changes)
         try:
             for folder in folders:
                 Folder(self.folder, folder).sync()
-            commit(self.folder, manifest)
+            self._lock.check()
+            commit(self.folder, manifest, before)
         except OutputError:  # the manifest of this number is another process's
             raise
         except BaseException as error:
             # It may be there although the folder could not be synced after it.
-            there = Folder(self.folder).has(path_of(self.folder, manifest.number).name)
+            there = is_made(self.folder, manifest.number)
             if there:
                 self._take(manifest, segments)
             if isinstance(error, OSError):

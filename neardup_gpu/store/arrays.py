@@ -434,6 +434,17 @@ class ArraysFile:
             raise self._kind.unreadable(self.path) from None
         return described
 
+    def check_size(self) -> None:
+        """Check that the file is as large as when it was opened: what was cut off of a mapped file cannot be read.
+
+        Raises
+        ------
+        DamagedError
+            If it was cut.
+        """
+        if self._memory.size() < len(self._bytes):
+            raise self._kind.cut_short(self.path)
+
     @property
     def verified(self) -> bool:
         """Whether all of the file was compared and is as it was written."""

@@ -54,15 +54,15 @@ class Folder:
         """Return the path of a file, for messages."""
         return self.path / self.inner / name
 
-    def open(self, name: str) -> BinaryIO:
-        """Open a regular file for reading.
+    def open(self, name: str, *, write: bool = False) -> BinaryIO:
+        """Open a regular file for reading, or to be written as well.
 
         Raises
         ------
         OSError
-            If there is none, if it is not a regular file, or if it cannot be read.
+            If there is none, if it is not a regular file, or if that is not allowed.
         """
-        return os.fdopen(self._opened(name, os.O_RDONLY), "rb")
+        return os.fdopen(self._opened(name, os.O_RDWR if write else os.O_RDONLY), "r+b" if write else "rb")
 
     def read(self, name: str, most: int) -> bytes:
         """Read a whole file of at most `most` bytes.
@@ -115,7 +115,7 @@ class Folder:
     def has(self, name: str) -> bool:
         """Return whether there is anything of this name, a link that leads nowhere included."""
         try:
-            self._status(name)
+            self.status(name)
         except FileNotFoundError:
             return False
         return True
@@ -131,13 +131,20 @@ class Folder:
         try:
             return self.size(name) >= 0
         except OSError:
-            if not self.has(name) or stat.S_ISDIR(self._status(name).st_mode):
+            if not self.has(name) or stat.S_ISDIR(self.status(name).st_mode):
                 return False
             raise
 
+    def status(self, name: str) -> os.stat_result:
+        """Return what the system says of a name, of a link and not of what it leads to; raises OSError if it cannot."""
+        with self._descriptor() as folder:
+            if folder is None:
+                return os.lstat(self.path_of(name))
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
     def size(self, name: str) -> int:
         """Return the bytes of a regular file; raises what `open` raises."""
-        found = self._status(name)
+        found = self.status(name)
         if not stat.S_ISREG(found.st_mode):
             raise _not_regular(found.st_mode, self.path_of(name))
         return found.st_size
@@ -226,12 +233,6 @@ class Folder:
             yield opened
         finally:
             os.close(opened)
-
-    def _status(self, name: str) -> os.stat_result:
-        with self._descriptor() as folder:
-            if folder is None:
-                return os.lstat(self.path_of(name))
-            return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
     def _opened(self, name: str, flags: int) -> int:
         with self._descriptor() as folder:

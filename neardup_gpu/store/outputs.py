@@ -34,11 +34,7 @@ from ..log import log
 from ..report import some
 from .artefacts import foreign_files, index_around, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from .locks import HAS_LOCKS, try_to_lock
 
 
 @contextlib.contextmanager
@@ -395,12 +391,12 @@ def _claimed_folder(partial: Path, target: _Target, check: Check) -> Iterator[Pa
     finally:
         if not (partial / "placing").exists():  # else something could not be put back, and the next run tries again
             _clear(partial)
-            if fcntl is None:  # Windows removes no open files
+            if not HAS_LOCKS:  # Windows removes no open files
                 os.close(lock)
             with contextlib.suppress(OSError):
                 (partial / "lock").unlink()
             _remove_empty([partial, *made])
-        if fcntl is not None:
+        if HAS_LOCKS:
             os.close(lock)
 
 
@@ -449,19 +445,6 @@ def _check_hidden(partial: Path, target: _Target) -> None:
             ours = not names or "lock" in names
         if not ours:
             raise OutputError(f"{target}: {partial} is in the way; remove it, or name another output")
-
-
-def try_to_lock(lock: int) -> bool | None:
-    """Whether this process has the lock now; None where the file system has no locks."""
-    if fcntl is None:
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
 
 
 def _recover(partial: Path, target: _Target, check: Check) -> None:

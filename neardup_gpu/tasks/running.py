@@ -28,7 +28,8 @@ from ..recipe import Recipe, check_reference
 from ..store.artefacts import files_in, write_page, write_report
 from ..store.folder import Folder
 from ..store.leases import Lease
-from ..store.outputs import new_folder, try_to_lock
+from ..store.locks import try_to_lock
+from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.places import Place
 from .cutting import usual_partitions

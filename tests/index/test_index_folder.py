@@ -12,7 +12,8 @@ from growing import recipe_of, same_as_dedup, table
 
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
-from neardup_gpu.index import manifest as manifests, writer as writers
+from neardup_gpu.index import writer as writers
+from neardup_gpu.store import locks
 
 LIVE = {"a": "to be or not to be", "b": "or not to be that", "c": "all else is silence"}
 
@@ -110,7 +111,7 @@ def test_info_says_what_describes_an_index(folder) -> None:
 
 def test_no_file_is_written_over(folder, monkeypatch) -> None:
     """Another writer, which this one does not know of as locks are of no use, has written files of the next numbers."""
-    monkeypatch.setattr(manifests, "try_to_lock", lambda _: None)
+    monkeypatch.setattr(locks, "try_to_lock", lambda _: None)
     with nd.Index.open(folder, engine="cpu") as index:
         index.add(table(["d"], ["the rest"]), id_column="id")
         next_file = index._opened.manifest.next_file
@@ -127,11 +128,11 @@ def test_no_file_is_written_over(folder, monkeypatch) -> None:
 
 
 def test_who_begins_to_write_removes_nothing_of_another_writer(folder, monkeypatch) -> None:
-    monkeypatch.setattr(manifests, "try_to_lock", lambda _: None)
+    monkeypatch.setattr(locks, "try_to_lock", lambda _: None)
     commit = writers.commit
 
-    def late(*arguments: object) -> None:  # another one opens the index to write, and ends as it finds nothing to do
-        with nd.Index.open(folder, engine="cpu") as other, pytest.raises(nd.InputError, match="is not in the index"):
+    def late(*arguments: object) -> None:  # another one opens the index to write
+        with nd.Index.open(folder, engine="cpu") as other, pytest.raises(nd.OutputError, match="is being written by"):
             other.remove(["nowhere"])
         commit(*arguments)
 

@@ -16,6 +16,7 @@ from growing import recipe_of, same_as_dedup, table
 import neardup_gpu as nd
 from neardup_gpu.index import manifest as manifests, queries
 from neardup_gpu.index.opened import Opened
+from neardup_gpu.store import locks
 from neardup_gpu.store.checksums import checksum
 from neardup_gpu.store.folder import Folder
 
@@ -118,24 +119,6 @@ def test_an_opening_that_failed_does_not_keep_the_lock(make, tmp_path, monkeypat
         assert index.remove(["a", "b"]) == 2
 
 
-def test_two_writers_where_locks_are_of_no_use(make, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(manifests, "try_to_lock", lambda _: None)
-    live = {f"d{i}": f"text number {i}" for i in range(4)}
-    index = make(live, commit_every=2)
-    with nd.Index.open(tmp_path / "x", engine="cpu") as late:
-        late.remove(["d0"])
-        for _ in range(2):
-            for act in (
-                lambda: index.add(table(["more"], ["one more"]), id_column="id"),
-                lambda: index.remove(["d1"]),
-                lambda: index.compact(),
-            ):
-                with pytest.raises(nd.OutputError, match="another process has written to the index"):
-                    act()
-        late.check()
-        same_as_dedup(late, {id: text for id, text in live.items() if id != "d0"})
-
-
 def test_a_commit_replaces_no_manifest(make, tmp_path, monkeypatch) -> None:
     index = make({"a": "to be"})
     folder, theirs = tmp_path / "x", (tmp_path / "x" / "manifest.00000002").read_bytes()
@@ -226,7 +209,7 @@ def test_queries_are_answered_batch_by_batch(make, monkeypatch) -> None:
 
 
 def test_a_manifest_of_another_format_that_is_held(make, tmp_path) -> None:
-    if manifests.fcntl is None:
+    if locks.fcntl is None:
         pytest.skip("needs locks")
     index = make({"a": "to be"})
     path = tmp_path / "x" / "manifest.00000001"
@@ -235,7 +218,7 @@ def test_a_manifest_of_another_format_that_is_held(make, tmp_path) -> None:
     theirs = tmp_path / "x" / "segments" / "00000099"
     theirs.write_text("theirs")
     with open(path, "rb") as held:
-        manifests.fcntl.flock(held.fileno(), manifests.fcntl.LOCK_SH)
+        locks.fcntl.flock(held.fileno(), locks.fcntl.LOCK_SH)
         index.add(table(["b"], ["or not"]), id_column="id")
         assert path.exists() and theirs.exists() and len(index) == 2
     index.add(table(["c"], ["else"]), id_column="id")

@@ -20,7 +20,7 @@ import pytest
 from neardup_gpu import Frequencies, Recipe, SimHash, dedup, sketch
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import OutputError
-from neardup_gpu.store import disk, outputs
+from neardup_gpu.store import disk, locks, outputs
 from neardup_gpu.store.artefacts import REPORT
 from neardup_gpu.store.outputs import new_file, new_files, new_folder
 from neardup_gpu.store.parquet import write_table
@@ -426,7 +426,8 @@ def test_a_lock_in_a_folder_that_was_just_removed_is_none(tmp_path: Path, monkey
 def test_where_there_are_no_locks_what_a_killed_run_left_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outputs, "fcntl", None)
+    monkeypatch.setattr(outputs, "HAS_LOCKS", False)
+    monkeypatch.setattr(locks, "fcntl", None)
     make_folder(tmp_path / "out", "new")
     make_folder(tmp_path / "out", "newer")
     (tmp_path / ".out.partial").mkdir()
