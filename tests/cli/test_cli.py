@@ -466,6 +466,11 @@ def test_a_temporary_disk_that_is_too_small(monkeypatch: pytest.MonkeyPatch, run
         "--temp-dir"
     )
     assert not out.exists()
+    taken.clear()
+    early, late = run("dedup", path, "-o", out)[2].splitlines()  # temporary files are beside the output
+    for line, of in ((early, f"{tmp_path}"), (late, f"neardup: {tmp_path}")):
+        assert line.startswith(f"{of}: ")
+        assert line.endswith("name an output on a larger disk, or another disk for temporary files with --temp-dir")
 
 
 # explain
