@@ -243,9 +243,11 @@ def working(
     """
     place = temp_dir or (None if output is None else Path(output).resolve().parent)
     try:
+        suffix = ""
         if temp_dir is None and place is not None:
             Path(place).mkdir(parents=True, exist_ok=True)
-        made = tempfile.TemporaryDirectory(prefix=".neardup-", dir=place, ignore_cleanup_errors=True)
+            suffix = ".partial"  # by which `another_disk` knows that the output is on this disk
+        made = tempfile.TemporaryDirectory(suffix, ".neardup-", place, ignore_cleanup_errors=True)
     except OSError as error:
         raise OutputError(f"{place}: {error.strerror}; name another folder with temp_dir=...") from None
     with made as name, heap.freed_at_once():

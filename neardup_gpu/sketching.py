@@ -27,7 +27,7 @@ from .recipe import Recipe
 from .report import count, size
 from .stages import count_shingles, count_tokens
 from .store.disk import room
-from .store.spool import DiskFullError, disk_full
+from .store.spool import DiskFullError, another_disk, disk_full
 
 if TYPE_CHECKING:
     from .documents import Batch
@@ -237,11 +237,13 @@ class Sketcher:
         left = room(self.spool.folder)
         if left is not None and 8 * more > left:
             self.told = True
+            shown, way = another_disk(self.spool.folder)
             log.warning(
-                "%s: temporary files will take about %s more, and %s are free; name a larger disk with --temp-dir",
-                self.spool.folder,
+                "%s: temporary files will take about %s more, and %s are free; %s",
+                shown,
                 size(8 * more),
                 size(left),
+                way.replace("temp_dir=...", "--temp-dir"),
             )
 
     def _weigh(self, sketches: Sketches) -> None:

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,8 +14,10 @@ import pytest
 
 import neardup_gpu as nd
 from neardup_gpu import checks, errors
+from neardup_gpu.bounded import working
 from neardup_gpu.engine.processors import check_environment
-from neardup_gpu.store.spool import disk_full
+from neardup_gpu.store.checksums import seal
+from neardup_gpu.store.spool import another_disk, disk_full, unwritable
 
 KINDS = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, errors.NeardupError)]
 
@@ -79,6 +82,34 @@ def test_a_full_disk_under_the_output_asks_for_another_output(tmp_path):
     assert str(disk_full(tmp_path, 10)).endswith("; name a larger disk with temp_dir=...")
 
 
+@pytest.mark.parametrize(
+    ("folder", "advice"),
+    [
+        ("work", "name a larger disk with temp_dir=..."),
+        (".neardup-x/temporary", "name a larger disk with temp_dir=..."),
+        (
+            ".neardup-x.partial/temporary",
+            "name an output on a larger disk, or another disk for temporary files with temp_dir=...",
+        ),
+    ],
+)
+def test_a_full_disk_under_temporary_files_asks_for_another(tmp_path, folder, advice):
+    place = tmp_path / folder
+    place.mkdir(parents=True)
+    shown = place if folder == "work" else tmp_path
+    for error in (disk_full(place, 10), unwritable(place, "Input/output error")):
+        assert error.path == str(shown) and str(error).startswith(f"{shown}: ") and str(error).endswith(f"; {advice}")
+
+
+def test_a_job_within_a_bound_says_where_its_output_is(tmp_path):
+    division = Mock(workers=1, slice_bytes=10**6, partitions=2, task_memory=10**9)
+    with working(division, tmp_path / "new" / "out", None) as (_, beside):
+        pass
+    with working(division, tmp_path / "out", tmp_path) as (_, elsewhere):
+        pass
+    assert "output" in another_disk(beside)[1] and "output" not in another_disk(elsewhere)[1]
+
+
 VARIABLES = [
     *(("NUMBA_NUM_THREADS", value) for value in ("0", "-2", "abc", "100000", "9" * 5000)),
     ("NUMBA_THREADING_LAYER", "nope"),
@@ -125,8 +156,18 @@ def test_a_wrong_variable_of_numba_is_one_line_of_the_command(tmp_path, name):
     assert (ended.stdout, ended.stderr) == (f"{name}\n", "")
 
 
+def test_a_file_that_is_no_longer_parquet_gets_no_checksums(tmp_path):
+    path = tmp_path / "documents.parquet"
+    path.write_bytes(b"written by another program")
+    with pytest.raises(nd.OutputError, match="does not end as the Parquet file that was written"):
+        seal(path)
+    assert path.read_bytes() == b"written by another program"
+
+
 @pytest.mark.parametrize("words", [["--help"], ["hamming", "--help"], ["index", "--help"], ["dedup", "--help"]])
 def test_help_without_docstrings(words):
     command = [sys.executable, "-OO", "-m", "neardup_gpu", *words]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0 and ended.stdout.startswith("Usage: neardup") and ended.stderr == ""
+    assert "Python strips the descriptions of commands with -OO" in " ".join(ended.stdout.split())
+    assert "dedup" not in words or ("--id-column NAME" in ended.stdout and "Column of unique ids" in ended.stdout)

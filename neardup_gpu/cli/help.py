@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 HELP, VERSION = ("-h, --help", "Show this help."), ("--version", "Print the version.")
 COMPLETION = ("--install-completion", "Install the completion of commands and flags for your shell.")
+STRIPPED = "Python strips the descriptions of commands with -OO; start it without -OO to see them."
 
 
 def say_help(root: App, words: Sequence[str]) -> None:
@@ -24,7 +26,8 @@ def say_help(root: App, words: Sequence[str]) -> None:
     arguments = list(app.assemble_argument_collection()) if app.default_command else []
     positional = [each for each in arguments if each.show and each.index is not None]
     usage = ["Usage: neardup", *chain, "COMMAND" if commands else "[OPTIONS]", *map(_in_usage, positional)]
-    parts: list[Any] = [*_wrapped(" ".join(usage), width, 7), "", *_wrapped(app.help, width)]
+    about = app.help if sys.flags.optimize < 2 else f"{app.help} {STRIPPED}"
+    parts: list[Any] = [*_wrapped(" ".join(usage), width, 7), "", *_wrapped(about, width)]
     panels: dict[str, list[tuple[str, str]]] = {}
     for each in arguments:
         if each.show and each.parameter.help:
@@ -89,6 +92,5 @@ def _row(label: str, meaning: str, column: int, width: int) -> list[str]:
 
 def _wrapped(text: str, width: int, indent: int = 0) -> list[str]:
     text = " ".join(text.split())
-    # `python -OO` strips the docstrings that say what commands do.
     lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
     return lines or [""]

@@ -149,6 +149,7 @@ class _Work(Generic[T]):
 
     def __init__(self, steps: Iterator[Step[T]], most_bytes: int, num_bytes: Callable[[T], int]) -> None:
         self._steps, self._most, self._num_bytes = steps, most_bytes, num_bytes
+        self._outer = _work.get()  # whose step takes the results
         self._asking = threading.Lock()  # for the next step
         lock = threading.RLock()  # a forgotten iterator may end in a thread that has it
         self._room, self._ready = threading.Condition(lock), threading.Condition(lock)  # for threads; for the caller
@@ -189,7 +190,7 @@ class _Work(Generic[T]):
     @property
     def is_stopped(self) -> bool:
         """Whether nobody will take any more results."""
-        return self._stopped
+        return self._stopped or (self._outer is not None and self._outer.is_stopped)
 
     @property
     def _is_over(self) -> bool:

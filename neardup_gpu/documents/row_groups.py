@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..errors import OutputError
 from .ahead import Step, closing, in_order
 
 MAGIC = b"PAR1"
@@ -78,10 +79,18 @@ class RowGroupWriter:
         file.write(MAGIC)
 
     def add(self, encoded: memoryview) -> None:
-        """Add the row groups of a file of `encoded_in_order`."""
+        """Add the row groups of a file of `encoded_in_order`.
+
+        Raises
+        ------
+        OutputError
+            If its columns are not those of the file.
+        """
         pages, footer = _divided(encoded)
         place = self._to_num_rows
-        assert footer[:place] == self._footer[:place], "another schema"
+        if footer[:place] != self._footer[:place]:
+            name = getattr(self._file, "name", "the output")
+            raise OutputError(f"{name}: rows with other columns than those before; write them to another file")
         num_rows, place = _signed(footer, place)
         number, _, place = _list(footer, place + 1)  # behind the byte that says: the next field is a list
         edits = _places(self._size - len(MAGIC))

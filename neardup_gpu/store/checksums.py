@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 import xxhash
 
-from ..errors import DamagedError
+from ..errors import DamagedError, OutputError
 from .folder import open_named
 
 CHECKSUM_BYTES = 8
@@ -60,10 +60,21 @@ def checksum_of_file(path: str | Path) -> str:
 
 
 def seal(path: Path) -> None:
-    """Add checksums to a Parquet file that is complete."""
+    """Add checksums to a Parquet file that is complete.
+
+    Raises
+    ------
+    OutputError
+        If the file does not end as Parquet does: another program has written to it.
+    """
     with open(path, "r+b") as file:
         end = _end(file)
-        assert end is not None, "no Parquet"
+        if end is None:
+            raise OutputError(
+                f"{path}: does not end as the Parquet file that was written; let no other program write there, and "
+                "run again",
+                path=str(path),
+            )
         pages = _checksum_of(file, end)
         file.seek(end)
         footer = file.read()

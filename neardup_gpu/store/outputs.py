@@ -16,6 +16,7 @@ rest is removed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -271,7 +272,8 @@ def _placed_at_the_end(targets: list[_Target], check: Check, overwrite: bool) ->
                 raise
             # Not `strerror`: pyarrow's names the temporary file.
             why = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
-            raise OutputError(f"{first}: {why}; nothing was written") from error
+            advice = "; name an output on a larger disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+            raise OutputError(f"{first}: {why}; nothing was written{advice}") from error
         try:
             for target, file in reversed(list(zip(targets, files, strict=True))):
                 _place(file, target, look_at if may_replace[target] else None)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..data import Ragged
-from ..errors import OutputError, ResourceError, want
+from ..errors import ResourceError, want
 from .disk import room
-from .spool import Spool, disk_full, host
+from .spool import Spool, disk_full, host, unwritable
 
 SLICE_BITS = 8
 """Postings in files are divided by so many highest bits of their shingles."""
@@ -109,7 +109,7 @@ def mapped(arrays: list[np.ndarray], folder: Path | str) -> list[np.ndarray]:
     except OSError as error:
         if wanting := want(error):
             raise ResourceError(wanting) from error
-        raise OutputError(f"{folder}: {error.strerror}; name a larger disk with temp_dir=...") from None
+        raise unwritable(Path(folder), error.strerror) from None
     return [
         whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
         for array, start in zip(arrays, starts, strict=False)

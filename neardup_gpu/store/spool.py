@@ -48,11 +48,7 @@ def disk_full(
     missing = f"{most}{size(needed)} are to come"
     if left is not None and left < needed:
         missing = f"{most}{size(needed - left)} are missing ({size(left)} can be used, {size(needed)} are to come)"
-    shown, way = folder, f"name a larger disk with {parameter}=..."
-    partial = next((each for each in (folder, *folder.parents) if re.fullmatch(r"\..+\.partial", each.name)), None)
-    if partial is not None:  # beside the output, for which the disk is too small as well
-        shown = partial.parent
-        way = f"name an output on a larger disk, or another disk for temporary files with {parameter}=..."
+    shown, way = another_disk(folder, parameter)
     error = DiskFullError(
         f"{shown}: {why or 'the disk is too small'}; for temporary files {missing}; {way}",
         parameter=parameter,
@@ -60,6 +56,31 @@ def disk_full(
     )
     error.told = folder, needed, why
     return error
+
+
+def another_disk(folder: Path, parameter: str = "temp_dir") -> tuple[Path, str]:
+    """Return the folder to name where temporary files cannot be written, and what to do.
+
+    Folders that a run removes are not named. Temporary files may be beside the output, in a folder whose name ends in
+    ``.partial``. Then the disk of the output may be too small as well, and another disk for temporary files alone
+    would not do.
+    """
+    of_run = next((each for each in (folder, *folder.parents) if _OF_RUN.fullmatch(each.name)), None)
+    if of_run is None:
+        return folder, f"name a larger disk with {parameter}=..."
+    if not of_run.name.endswith(".partial"):  # in the folder for temporary files, as a job within a bound of memory
+        return of_run.parent, "name a larger disk with temp_dir=..."
+    return of_run.parent, "name an output on a larger disk, or another disk for temporary files with temp_dir=..."
+
+
+_OF_RUN = re.compile(r"\..+\.partial|\.neardup-.+")
+"""Names of folders that a run makes for itself."""
+
+
+def unwritable(folder: Path, why: str | None) -> OutputError:
+    """Make the error for a folder of temporary files that cannot be written or read, by the words of the system."""
+    shown, way = another_disk(folder)
+    return OutputError(f"{shown}: {why}; {way}", parameter="temp_dir", path=str(shown))
 
 
 class Spool:
@@ -109,7 +130,7 @@ class Spool:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise disk_full(self.folder, len(view), os.strerror(error.errno)) from None
-            raise OutputError(f"{self.folder}: {error.strerror}; name a larger disk with temp_dir=...") from None
+            raise unwritable(self.folder, error.strerror) from None
         self._starts.append(rows.offsets[1:] - first + self.num_values)
         self.num_values += int(last - first)
 
@@ -152,7 +173,7 @@ class Spool:
         except OutputError:
             raise
         except OSError as error:
-            raise OutputError(f"{self.folder}: {error.strerror}; name another disk with temp_dir=...") from None
+            raise unwritable(self.folder, error.strerror) from None
 
 
 class DeviceSpool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib.util
 import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -389,6 +392,51 @@ sys.exit(cli.main(["dedup", sys.argv[1], "-o", sys.argv[2]]))
     assert not any(tmp_path.iterdir())
 
 
+def record_of_many_members(path: Path) -> None:
+    """A WARC file whose only record is divided into a million small members of gzip."""
+    content, number = b"a rose is a rose is a ros\n", 1_000_000
+    body = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+    head = (
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\nWARC-Target-URI: http://a.example/\r\n"
+        "WARC-Date: 2020-01-01T00:00:00Z\r\nContent-Type: application/http;msgtype=response\r\n"
+        f"Content-Length: {len(body) + len(content) * number}\r\n\r\n"
+    )
+    start, end = gzip.compress(head.encode() + body), gzip.compress(b"\r\n\r\n")
+    path.write_bytes(start + gzip.compress(content) * number + end)
+
+
+def many_lines(path: Path) -> None:
+    lines = [json.dumps({"text": " ".join(f"w{i * j % 997}" for j in range(100))}) for i in range(2000)]
+    path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode(), 1) * 500)
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize(("name", "write"), [("a.warc.gz", record_of_many_members), ("a.jsonl.gz", many_lines)])
+def test_sigterm_ends_a_long_read_soon(tmp_path: Path, name: str, write: Callable[[Path], None]) -> None:
+    path = tmp_path / name
+    write(path)
+    command = [sys.executable, "-m", "neardup_gpu", "dedup", str(path), "--output", str(tmp_path / "out"), "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    opened, most = Path(f"/proc/{process.pid}/fd"), time.monotonic() + 60
+
+    def is_read() -> bool:
+        with contextlib.suppress(OSError):
+            return any(os.readlink(each) == str(path) for each in opened.iterdir())
+        return False
+
+    while not is_read() and time.monotonic() < most:
+        time.sleep(0.05)
+    time.sleep(1.5)
+    assert process.poll() is None
+    begin = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    said, complaint = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 2
+    assert (process.returncode, said, complaint) == (130, "", "neardup: interrupted; nothing was written\n")
+    assert os.listdir(tmp_path) == [name]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
 def test_nobody_reads_stdout(result: Path) -> None:
     read, write = os.pipe()
@@ -466,6 +514,11 @@ def test_a_temporary_disk_that_is_too_small(monkeypatch: pytest.MonkeyPatch, run
         "--temp-dir"
     )
     assert not out.exists()
+    taken.clear()
+    early, late = run("dedup", path, "-o", out)[2].splitlines()  # temporary files are beside the output
+    for line, of in ((early, f"{tmp_path}"), (late, f"neardup: {tmp_path}")):
+        assert line.startswith(f"{of}: ")
+        assert line.endswith("name an output on a larger disk, or another disk for temporary files with --temp-dir")
 
 
 # explain

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from neardup_gpu.documents.ahead import AHEAD_BYTES, Step, ahead, closing, in_order
+from neardup_gpu.documents.ahead import AHEAD_BYTES, Step, StoppedError, ahead, check_stopped, closing, in_order
 from neardup_gpu.engine.processors import own_threads, with_threads
 
 MIB = 1 << 20
@@ -216,3 +216,28 @@ def test_items_are_made_ahead_as_far_as_there_is_room():
         assert next(found) == 3
         assert goes.wait(60) and made == [3, 4, 5]  # the last of them waits for room
         assert list(found) == [4, 5, 1]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_long_step_ends_when_the_outermost_caller_stops(depth):
+    """It asks by `check_stopped`, and gives nothing that anybody waits for."""
+    is_begun, is_ended = threading.Event(), threading.Event()
+
+    def long():
+        yield 0
+        is_begun.set()
+        try:
+            for _ in range(2000):
+                check_stopped()
+                time.sleep(0.01)
+        except StoppedError:
+            is_ended.set()
+            raise
+
+    items = long()
+    for _ in range(depth):
+        items = ahead(items)
+    assert next(items) == 0 and is_begun.wait(10)
+    begin = time.monotonic()
+    items.close()
+    assert is_ended.is_set() and time.monotonic() - begin < 5

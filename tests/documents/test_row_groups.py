@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup_gpu.documents.row_groups import RowGroupWriter, encoded_in_order
+from neardup_gpu.errors import OutputError
 
 VALUES = {
     "text": pa.array(["a", None, "ccc" * 500, ""]),
@@ -87,3 +88,12 @@ def test_a_table_of_several_row_groups():
 def test_many_columns():
     whole = pa.table({f"column {i}": [i, None] for i in range(400)})
     assert at_once(whole.schema, [whole] * 3) == by_arrow(whole.schema, [whole] * 3)
+
+
+def test_other_columns_are_an_error_also_where_assertions_are_left_out():
+    schema = pa.schema({"text": pa.string()})
+    writer = RowGroupWriter(io.BytesIO(), schema)
+    other = pa.table({"text": [1]})
+    (encoded,) = encoded_in_order(other.schema, iter([other]))
+    with pytest.raises(OutputError, match=r"^the output: rows with other columns"):
+        writer.add(encoded)

@@ -485,7 +485,9 @@ def test_nothing_takes_its_place_that_is_not_on_the_disk(tmp_path: Path, monkeyp
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match=r"out: No space left on device; nothing was written"):
+    with pytest.raises(
+        OutputError, match=r"out: No space left on device; nothing was written; name an output on a larger disk$"
+    ):
         make_folder(tmp_path / "out", "new")
     assert text_of(tmp_path / "out") == "old" and os.listdir(tmp_path) == ["out"]
 

@@ -110,7 +110,7 @@ def test_an_error_at_the_end_leaves_the_earlier_file(tmp_path: Path, monkeypatch
     place = Place.of(tmp_path)
     place.write_text("a", "1")
 
-    def fail(*names: object) -> None:
+    def fail(*names: object, **folders: object) -> None:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "replace", fail)

@@ -101,7 +101,7 @@ def test_a_disk_that_fails_when_read(tmp_path, monkeypatch):
 
         spool._file.close()
         monkeypatch.setattr(spool, "_file", Failing())
-        with pytest.raises(OutputError, match=r"Input/output error; name another disk with temp_dir=..."):
+        with pytest.raises(OutputError, match=r"Input/output error; name a larger disk with temp_dir=..."):
             spool.gather(np.array([0]))
 
 
