@@ -280,10 +280,11 @@ class Index:
 
     def __len__(self) -> int:
         """Number of live documents."""
+        self._opened.check_process()
         return self._opened.manifest.documents
 
     def __repr__(self) -> str:
-        return f"Index({str(self.folder)!r}, {count(len(self), 'document')})"
+        return f"Index({str(self.folder)!r}, {count(self._opened.manifest.documents, 'document')})"
 
     def _repr_html_(self) -> str:
         return upkeep.as_html(self._opened)

@@ -95,9 +95,14 @@ class Opened:
         """Raise ParameterError if the index was closed, or opened by a process that this one was forked from."""
         if self._closed:
             raise ParameterError(f"{self.folder}: the index is closed; open it again")
+        self.check_process()
+
+    def check_process(self) -> None:
+        """Raise ParameterError if the index was opened before this process was forked."""
         if os.getpid() != self._process:
             raise ParameterError(
-                f"{self.folder}: the index was opened before this process was forked; open it again in this one"
+                f"{self.folder}: the index was opened by process {self._process}, from which this one was forked; "
+                "open the index again in this process"
             )
 
     def check_files(self) -> None:
@@ -159,6 +164,7 @@ class Opened:
                     self._load()
                     self._writer = writer = Writer(self.folder, self.manifest, self.state[1], lock)
                     stack.callback(setattr, self, "_writer", None)
+                    self.state = writer.manifest, writer.segments
                     writer.clean()
                     self._stack.push(stack.pop_all())
             else:  # which may have committed something and failed afterwards

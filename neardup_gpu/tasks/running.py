@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ from ..recipe import Recipe, check_reference
 from ..store.artefacts import files_in, write_page, write_report
 from ..store.folder import Folder
 from ..store.leases import Lease
-from ..store.locks import try_to_lock
+from ..store.locks import FileLock
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.places import Place
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from .scale_out import ScaleOut
 
 
-JOB, LOCK = "job.json", "lock"
+JOB, LOCK, LEASE = "job.json", "lock", "lease"
 
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
@@ -199,7 +198,7 @@ def _claimed(place: Place) -> Iterator[Callable[[], None]]:
     Yields
     ------
     callable
-        Sees that this still holds: in a store, which has no locks, there is a lease, as far as that goes.
+        Sees that this still holds: where there are no locks, as in a store, there is a lease, as far as that goes.
 
     Raises
     ------
@@ -217,18 +216,21 @@ def _claimed(place: Place) -> Iterator[Callable[[], None]]:
     except OSError as error:
         why = "is a file, or lies below one" if isinstance(error, (FileExistsError, NotADirectoryError)) else None
         raise OutputError(f"{place}: {why or error.strerror}; name another folder with work_dir=...") from None
-    try:
-        if try_to_lock(lock) is False:
+    with contextlib.closing(FileLock(FileIO(lock, "r+"))) as file:
+        locked = file.try_alone()
+        if locked is False:
             raise OutputError(f"{place}: another run works in this folder; wait for it, or name another work_dir")
         try:
-            yield lambda: None
+            if locked:
+                yield lambda: None
+            else:
+                with Lease(place, LEASE) as lease:
+                    yield lease.check
         finally:
             with contextlib.suppress(OSError):
                 if not Folder(folder).has(JOB):
                     Folder(folder).remove(LOCK)
                     folder.rmdir()
-    finally:
-        os.close(lock)
 
 
 def _begun(place: Place) -> dict[str, Any]:
@@ -240,7 +242,7 @@ def _begun(place: Place) -> dict[str, Any]:
         If the folder holds anything else.
     """
     if not place.exists(JOB):
-        others = [name for name in place.entries() if name not in (LOCK, *STORED)]
+        others = [name for name in place.entries() if name not in (LOCK, LEASE, *STORED)]
         if others:
             raise OutputError(
                 f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"

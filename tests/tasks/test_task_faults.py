@@ -23,7 +23,7 @@ from troubled import STAGES, bits, documents, run
 
 from neardup_gpu import Recipe, SimHash
 from neardup_gpu.errors import DamagedError, InputError, OutputError, ResourceError
-from neardup_gpu.store import leases
+from neardup_gpu.store import leases, locks
 from neardup_gpu.store.places import Place
 from neardup_gpu.tasks.contract import TaskFailedError
 
@@ -372,6 +372,18 @@ class TestFolders:
         finally:
             other.communicate(b"\n")
         assert os.listdir(box / "work") == ["lock"]
+        run(box)
+        assert not (box / "work").exists()
+
+    def test_another_driver_where_there_are_no_locks(self, box, monkeypatch):
+        monkeypatch.setattr(leases, "MOMENT", 0.01)
+        monkeypatch.setattr(locks, "fcntl", None)
+        (box / "work").mkdir()
+        place = Place.of(str(box / "work"))
+        other = {"owner": "other", "where": "process 7 of elsewhere", "renewed": time.time()}
+        place.write_text("lease", json.dumps(other))
+        self.refused(r"work: another run works in this folder \(process 7 of elsewhere, \d s ago\)", OutputError, box)
+        place.write_text("lease", json.dumps({**other, "renewed": time.time() - leases.LEASE}))
         run(box)
         assert not (box / "work").exists()
 
