@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
