@@ -487,6 +487,8 @@ class ArraysFile:
         DamagedError
             If one is not as it was written.
         """
+        if len(numbers):
+            self.check_size()
         place, first = self._places[name], self._blocks[name].start
         end = place.stop + -place.stop % _PAGE
         for number in numbers.tolist():

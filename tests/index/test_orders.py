@@ -7,6 +7,7 @@ from growing import same_as_dedup, table
 from postings import assert_tables_are_those_of_the_entries
 
 import neardup_gpu as nd
+from neardup_gpu.cli.app import run
 from neardup_gpu.index import adding, writer
 from neardup_gpu.index.snapshot import Snapshot
 
@@ -122,3 +123,13 @@ def test_check_finds_wrong_postings_and_a_rebuild_repairs_them(wrong) -> None:
         same_as_dedup(index, live, keep="longest")
         index.add(table(["e"], [live["d170"] + " more"]), id_column="id")
         same_as_dedup(index, live | {"e": live["d170"] + " more"})
+
+
+def test_the_commands_that_check_and_rebuild(wrong, capsys) -> None:
+    folder, live = wrong
+    for words in (["index", "check", f"{folder}"], ["index", "check", f"{folder}", "--all"]):
+        with pytest.raises(nd.DamagedError, match="`neardup index compact --rebuild`"):
+            run(words)
+    assert run(["index", "compact", f"{folder}", "--rebuild"]) == 0
+    assert run(["index", "check", f"{folder}", "--all", "--json"]) == 0
+    assert f'"compared": {len(live)}' in capsys.readouterr().out
