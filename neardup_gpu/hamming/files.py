@@ -28,6 +28,7 @@ from ..log import log
 from ..recipe import Recipe
 from ..report import count, unread_names
 from ..sketch_files import distinct_files
+from ..store.folder import for_arrow, open_named
 from ..store.parquet import opened
 from .joins import CHUNK_BYTES, read_chunks
 from .recipes import check_recipes, is_other_artefact, recipe_in
@@ -343,7 +344,7 @@ def _opened(path: Path, *, whole: bool = False) -> Iterator[tuple[pa.Schema, Any
             yield file.schema_arrow, file
         return
     try:
-        with pa.memory_map(str(path)) as handle:
+        with for_arrow(open_named(path)) as handle:  # a mapped file that is cut ends the process
             magic = handle.read(6)
             handle.seek(0)
             with (pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream)(handle) as reader:

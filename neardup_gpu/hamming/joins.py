@@ -15,6 +15,7 @@ from .. import checks
 from ..engine.choice import kernel
 from ..errors import ArgumentTypeError, InputError
 from ..report import count
+from ..store.folder import open_named
 from .design import SORT, TableDesign, given_or_cheapest
 from .members import Members, slices
 from .near_pairs import BUCKET_LIMIT, BUCKET_PROBE, checked_limits
@@ -267,7 +268,7 @@ def read_chunks(path: str | Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np
 
 def _read_chunks(path: str, chunk_bytes: int) -> Iterator[np.ndarray]:
     try:
-        with open(path, "rb") as file:
+        with open_named(path) as file:
             shape, dtype = _read_npy_header(file, path)
             num_words, remaining = len(shape), shape[0]
             while remaining:
