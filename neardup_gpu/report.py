@@ -79,7 +79,7 @@ def unread(description: dict[str, Any]) -> list[str]:
     for reason, found in left_out.items():
         lines.append(unread_names(reason, found["first"], found["files"] + found.get("folders", 0)))
     others = left_out.get("other_kinds", {"files": 0})
-    if others["files"] > description["num_files"]:
+    if others["files"] > description.get("num_files", 0):
         numbers = f"{others['files']:,} of {others['files'] + description['num_files']:,}"
         glob = others.get("suggested_glob")
         hint = "" if glob is None else f"; --glob '{glob}' (glob='{glob}') reads the {glob} files"

@@ -299,15 +299,15 @@ class Held:
         self._hold.close()
 
 
-def commit(folder: Path, manifest: Manifest, before: int = 0) -> None:
+def commit(folder: Path, manifest: Manifest, before: int | None = None) -> None:
     """Make a manifest the index; all of its files are on disk already, and their names.
 
     Parameters
     ----------
     folder : Path
     manifest : Manifest
-    before : int
-        The number of the manifest that it follows. Those between are empty.
+    before : int, optional
+        The number of the manifest that it follows; the number before its own unless given. Those between are empty.
 
     Raises
     ------
@@ -316,6 +316,7 @@ def commit(folder: Path, manifest: Manifest, before: int = 0) -> None:
     OutputError
         If another process has written a manifest, which stays as it is.
     """
+    before = manifest.number - 1 if before is None else before
     data, place = manifest.to_bytes(), Folder(folder)
     if len(data) > MOST_BYTES:
         raise OutputError(
