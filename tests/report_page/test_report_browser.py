@@ -206,7 +206,7 @@ def test_without_scripts(browser, news):
 
 def test_what_comes_from_documents_does_not_run(browser, tmp_path):
     words = " ".join(f"word{number}" for number in range(30))
-    texts = [f"{words} {HOSTILE} {words}", f"{words} a {HOSTILE} {words}"]
+    texts = [f"{words} {HOSTILE} {words}", f"{words} a {HOSTILE} b {words}"]
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"id": [HOSTILE, f"{HOSTILE}2"], "text": texts}), tmp_path / "in" / "<b>.parquet")
     result = dedup(tmp_path / "in", id_column="id", threshold=0.5, check=0)
