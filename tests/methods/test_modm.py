@@ -230,7 +230,9 @@ class TestModulus:
         assert recipe.with_(m=4).method.adaptive is False
         assert Recipe(method="modm").with_(adaptive=True).method.m is None
         for method in ("modm", "bottomk"):
-            with pytest.raises(ParameterError, match=r"filter is not a setting .* needs independent samples.*section 2"):
+            with pytest.raises(
+                ParameterError, match=r"filter is not a setting .* needs independent samples.*section 2"
+            ):
                 Recipe(method=method).with_(filter=(6, 14, 2))
         with pytest.raises(ParameterError, match="s must be >= 44"):
             Recipe(method=ModM(s=20), threshold=0.1)
