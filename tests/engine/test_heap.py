@@ -36,6 +36,7 @@ print(0, resident())
 def test_freed_memory(blocks: list[str], stays: bool) -> None:
     ran = subprocess.run([sys.executable, "-c", PROGRAM, *blocks], capture_output=True, text=True, check=True)
     (used, left), (_, afterwards) = (map(int, line.split()) for line in ran.stdout.splitlines())
-    assert used >= 100_000_000
-    assert (left >= 100_000_000) == stays and (stays or left < 10_000_000)
+    most = 99_000_000  # of 100 million bytes: the end of the heap may be resident before
+    assert used >= most
+    assert (left >= most) == stays and (stays or left < 10_000_000)
     assert afterwards < 95_000_000  # with all that was imported

@@ -243,7 +243,7 @@ def test_headers_that_lie(tmp_path):
     for header in lies:
         path.write_bytes(good)
         rebuilt(path, json.dumps(header).encode())
-        with pytest.raises(InputError, match=r"its header cannot be read|another design"):
+        with pytest.raises(InputError, match=r"its header cannot be read|another design|values that it cannot have"):
             HammingIndex.load(path)
     for text in (b"}", b"[" * 100_000, b"\xff\xfe", b'{"design": 1e400', b"9" * 5000):
         path.write_bytes(good)
