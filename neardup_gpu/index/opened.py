@@ -17,6 +17,7 @@ from ..engine.threads import on_threads
 from ..errors import DamagedError, ParameterError
 from ..recipe import Recipe
 from . import manifest as manifests
+from .finding import finder_of
 from .locking import WriterLock
 from .manifest import Held, Manifest
 from .segments import SEGMENT, Segment
@@ -62,8 +63,9 @@ class Opened:
             known = {each.place: each for each in self.state[1]}
             kind = manifest.id_kind or "integer"
             segments = [known.get(each) or Segment.load(self.folder, each, kind) for each in manifest.segments]
-            for segment in segments:
-                lacks = misses(segment, recipe, manifest.keeps, manifest.columns)
+            finder = finder_of(recipe, manifest.keeps)
+            for segment in (each for each in segments if each.place not in known):
+                lacks = misses(segment, finder, recipe, manifest.keeps, manifest.columns)
                 if lacks is not None:
                     raise DamagedError(
                         f"{self.folder}: a segment lacks the array {lacks!r} in the form of its recipe; {SEGMENT.again}"

@@ -19,6 +19,7 @@ from .columns import kept_as, type_named
 
 if TYPE_CHECKING:
     from ..recipe import Recipe
+    from .finding import Finder
     from .keeps import Keeps
     from .manifest import Manifest
     from .segments import Segment
@@ -118,11 +119,9 @@ def _problems_of_segments(manifest: Manifest) -> Iterator[str]:
         yield "segments follow several orders of shingles"
 
 
-def misses(segment: Segment, recipe: Recipe, keeps: Keeps, columns: dict[str, str]) -> str | None:
+def misses(segment: Segment, finder: Finder, recipe: Recipe, keeps: Keeps, columns: dict[str, str]) -> str | None:
     """Return the name of an array that a segment of a recipe lacks or has in another form, or None if all is there."""
-    from .finding import finder_of
-
-    finder, arrays = finder_of(recipe, keeps), segment.arrays
+    arrays = segment.arrays
     tables: dict[str, int | None] = {"id": None, "hash": None, **finder.tables}
     if keeps.containment is not None:
         tables["contained"] = None
