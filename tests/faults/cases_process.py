@@ -743,7 +743,7 @@ def a_cache_removed_amid_the_run(box):
     )
 
 
-@case(status=0, says="which are not kept", writes="cache")
+@case(status=0, says="cannot be kept", writes="cache")
 def a_cache_that_is_a_file(box):
     box.write("cache", "a file")
     return CACHE + "assert not compiled()"
