@@ -200,7 +200,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
             f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
         )
     columns = {name: description[name] for name in ("text_columns", "id_column", "html")}
-    return open_documents(given, **columns)
+    return open_documents(given, encoding=description.get("encoding"), **columns)
 
 
 Tables = Callable[[], Iterable[pa.Table]]

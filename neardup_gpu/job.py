@@ -59,6 +59,7 @@ def dedup(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -105,6 +106,9 @@ def dedup(
         The column of ids; without one, ids are row numbers or relative paths.
     html : bool or "tree", default False
         The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
+    encoding : str, default None
+        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251"; of pages, the
+        encoding of those that name none: `open_documents`.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"
@@ -258,7 +262,7 @@ def dedup(
     recipe, statistics = recipe.with_statistics(frequencies)
     backend = engine.resolve()  # before anything is opened
     reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-    reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
+    reading |= {"encoding": encoding, "on_error": on_error, "max_document_bytes": max_document_bytes}
     documents, reference = opened(source, texts, against, reading, recipe)
     room, divisible = None, False
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from .ahead import Step, check_stopped, closing, in_order
+from .charsets import StreamAsUtf8
 
 PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
 PACKING = 4  # about how many times as large as a compressed file its text is
@@ -27,13 +28,10 @@ def compression_of(path: str) -> str | None:
 
 
 @contextlib.contextmanager
-def unpacked(file: Any, compression: str | None) -> Iterator[Any]:
-    """The decompressed bytes of a file, as a stream."""
-    if compression is None:
-        yield file
-    else:
-        with pa.CompressedInputStream(file, compression) as stream:
-            yield stream
+def unpacked(file: Any, compression: str | None, encoding: str | None = None) -> Iterator[Any]:
+    """Yield the decompressed bytes of a file, as a stream; as UTF-8 if they are in another encoding."""
+    with contextlib.nullcontext(file) if compression is None else pa.CompressedInputStream(file, compression) as stream:
+        yield stream if encoding in (None, "utf-8") else StreamAsUtf8(stream, encoding)
 
 
 def chunk_of(stream: Any, size: int, step: int, skips: bool) -> tuple[bytes, OSError | None]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from .. import checks
 from ..errors import InputError
+from .encodings import check_encoding
 from .reading_options import MAX_DOCUMENT_BYTES
 
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
@@ -19,7 +20,7 @@ SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int6
 
 @dataclass(frozen=True)
 class Policy:
-    """What to do with rows that cannot be read, how long a document may be, and how HTML is read.
+    """What to do with rows that cannot be read, how long a document may be, and how HTML and bytes are read.
 
     Parameters
     ----------
@@ -27,16 +28,21 @@ class Policy:
     max_document_bytes : int
     tree : bool
         Whether the text of HTML is taken from a parser's tree.
+    encoding : str or None
+        A label of the Encoding Standard, which becomes the name of its encoding: of text that is not UTF-8.
     """
 
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     tree: bool = False
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         most = checks.integer("max_document_bytes", self.max_document_bytes, 1)
         object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
         object.__setattr__(self, "max_document_bytes", most)
+        label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
+        object.__setattr__(self, "encoding", check_encoding(label))
 
     @property
     def skips(self) -> bool:

@@ -276,6 +276,7 @@ class Slice:
             "html": source.html,
             "on_error": source.policy.on_error,
             "max_document_bytes": source.policy.max_document_bytes,
+            "encoding": source.policy.encoding,
             "root": source.root,
         }
         files = [{**asdict(file), "uri": masked(file.uri)} for file in self.files]
@@ -295,7 +296,8 @@ class Slice:
     def from_json(cls, values: dict[str, Any]) -> Slice:
         """The slice of which `to_json` gave these values; one whose URI held secrets cannot be opened."""
         shared = dict(values["source"])
-        policy = Policy(shared.pop("on_error"), shared.pop("max_document_bytes"), shared["html"] == TREE)
+        limit, encoding = shared.pop("max_document_bytes"), shared.pop("encoding")
+        policy = Policy(shared.pop("on_error"), limit, shared["html"] == TREE, encoding)
         types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(shared.pop("types"))))
         files = [SlicedFile(**{**each, "state": each["state"] and tuple(each["state"])}) for each in values["files"]]
         return cls(

@@ -27,7 +27,7 @@ from .batches import PIECE_BYTES, Found, coalesce, num_bytes, ragged, size_of, s
 from .columns import check_ids, copied, decoded
 from .contract import Reader
 from .files import names_below, relative_names
-from .joined_text import joined, visible
+from .joined_text import as_bytes, joined, visible
 from .kept import Rows, each_in_order, writing
 from .passes import Pass, over_all_rows, over_readers, place
 from .reading import reading
@@ -220,6 +220,7 @@ class Documents:
             "text_columns": None if self._columns.are_own else self.text_columns,
             "id_column": self.id_column,
             "html": self.html,
+            "encoding": self._policy.encoding,
             "num_files": self.num_files,
             "left_out": self._left_out,
             "on_error": self._policy.on_error,
@@ -372,11 +373,13 @@ class Documents:
         """The text of each document, without nulls; how many of them are null; and pages that were not parsed."""
         columns, num_stripped = [], 0
         for name in self.text_columns:
-            if self.html and not self.reads_html:
-                column, number = visible(batch.column(name), self._policy.tree)
+            if self.reads_html:  # whose readers have decoded the text
+                column = decoded(batch.column(name), pa.large_binary())
+            elif self.html:
+                column, number = visible(batch.column(name), self._policy.tree, self._policy.encoding)
                 num_stripped += number
             else:
-                column = decoded(batch.column(name), pa.large_binary())
+                column = as_bytes(batch.column(name), self._policy.encoding)
             columns.append(column)
         return *joined(columns), num_stripped
 

@@ -299,6 +299,7 @@ class Index:
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
+        encoding: str | None = None,
         glob: str | None = None,
         on_error: str = "stop",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -322,6 +323,8 @@ class Index:
             The column of ids; without one, ids are sequence numbers or relative paths.
         html : bool, default False
             The text is HTML, of which the visible text is taken.
+        encoding : str, default None
+            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
         on_error : "stop" or "skip", default "stop"
@@ -375,7 +378,7 @@ class Index:
         replace, overwrite = checks.flag("replace", replace), checks.flag("overwrite", overwrite)
         output = checks.optional(checks.path, "output", output)
         reading: dict[str, Any] = {"texts": texts, "text_columns": text_columns, "id_column": id_column, "glob": glob}
-        reading |= {"html": html, "on_error": on_error, "max_document_bytes": max_document_bytes}
+        reading |= {"html": html, "encoding": encoding, "on_error": on_error, "max_document_bytes": max_document_bytes}
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
@@ -450,6 +453,7 @@ class Index:
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
+        encoding: str | None = None,
         glob: str | None = None,
         threshold: float | None = None,
         radius: int | None = None,
@@ -473,6 +477,8 @@ class Index:
             The column of ids, which `query_id` repeats; row numbers unless given.
         html : bool, default False
             The text is HTML, of which the visible text is taken.
+        encoding : str, default None
+            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
         threshold : float, default None
@@ -549,6 +555,7 @@ class Index:
         kept = self._opened.manifest.column_types
         names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
+        reading["encoding"] = encoding
         if isinstance(source, str) and texts is None:
             for name, value in reading.items():
                 if value is not None:

@@ -160,7 +160,7 @@ def given(description: dict[str, Any] | None, table: Any) -> Documents | None:
     if table is None or description is None:
         return None
     columns = {name: description[name] for name in ("text_columns", "id_column", "html")}
-    return open_documents(table, **columns)
+    return open_documents(table, encoding=description.get("encoding"), **columns)
 
 
 def _words(folder: str, id: Any) -> tuple[str, str, str]:

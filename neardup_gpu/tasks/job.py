@@ -27,6 +27,7 @@ def dedup_in_tasks(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -56,7 +57,7 @@ def dedup_in_tasks(
         appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
-    texts, text_columns, id_column, html, glob, on_error, max_document_bytes, against
+    texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, against
         As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
@@ -133,7 +134,7 @@ def dedup_in_tasks(
         from .running import run_job  # which workers import as well meanwhile
 
         reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-        reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
+        reading |= {"encoding": encoding, "on_error": on_error, "max_document_bytes": max_document_bytes}
         return run_job(
             workers,
             engine,
