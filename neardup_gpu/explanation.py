@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 
 from . import diff
 from .documents import Documents, open_described, open_documents
+from .documents.reading_options import Reading
 from .errors import InputError
 from .printable import printable
 from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
+from .settings import arguments_for
 from .stages import shingle, tokenize
 from .store.artefacts import DOCUMENTS, parts_of, read_report, using_report
 from .store.parquet import read_table
@@ -199,8 +201,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
         raise InputError(
             f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
         )
-    columns = {name: description[name] for name in ("text_columns", "id_column", "html")}
-    return open_documents(given, **columns)
+    return open_documents(given, **arguments_for(Reading, description))
 
 
 Tables = Callable[[], Iterable[pa.Table]]
