@@ -277,6 +277,10 @@ class Csv:
         """None: fields hold no columns."""
         return []
 
+    def texts_within(self, name: str) -> Iterator[str]:
+        """Yield nothing: fields hold no columns."""
+        return iter(())
+
     def deciding_place(self, name: str) -> str:
         return self.name
 
