@@ -13,6 +13,7 @@ from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
 from ..report import count, unread
+from ..settings import arguments_for
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File, escaped_name
@@ -21,7 +22,8 @@ from .formats import FORMATS
 from .html import TREE
 from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
-from .skipped import MAX_DOCUMENT_BYTES, Policy, Skipped
+from .reading_options import MAX_DOCUMENT_BYTES, Reading
+from .skipped import Policy, Skipped
 from .stream import Batch, Documents
 from .textfiles import TextFiles
 from .uris import is_masked, is_uri, masked
@@ -113,7 +115,7 @@ def open_documents(
     other_columns = checks.columns("other_columns", other_columns, none=True)
     read_as = checks.flag_or("html", html, TREE)
     glob = checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
-    policy = Policy(on_error, max_document_bytes, read_as == TREE)
+    policy = Policy(**arguments_for(Policy, locals()), tree=read_as == TREE)
     options: dict[str, Any] = {"html": read_as, "policy": policy}
     options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
     if (source is None) == (texts is None):
@@ -236,15 +238,7 @@ def open_described(description: dict[str, Any]) -> Documents:
                 f"{path}: was read with credentials, which no report keeps, so it cannot be opened again; set them in "
                 "the environment and run dedup again without them in the URI."
             )
-    documents = open_documents(
-        description["paths"],
-        text_columns=description["text_columns"],
-        id_column=description["id_column"],
-        html=description["html"],
-        glob=description["glob"],
-        on_error=description.get("on_error", "stop"),
-        max_document_bytes=description.get("max_document_bytes", MAX_DOCUMENT_BYTES),
-    )
+    documents = open_documents(description["paths"], **arguments_for(Reading, description))
     if documents.num_files != description["num_files"]:
         raise InputError(
             f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "

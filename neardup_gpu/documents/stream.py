@@ -222,8 +222,7 @@ class Documents:
             "html": self.html,
             "num_files": self.num_files,
             "left_out": self._left_out,
-            "on_error": self._policy.on_error,
-            "max_document_bytes": self._policy.max_document_bytes,
+            **self._policy.to_json(),
         }
 
     @property
