@@ -20,12 +20,16 @@ def is_string(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
+def is_binary(kind: pa.DataType) -> bool:
+    """Return whether values of this type are bytes of any length."""
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type can hold text: strings, bytes, or nothing but nulls."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
-    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    return is_string(kind) or any(check(kind) for check in checks) or pa.types.is_null(kind)
+    return is_string(kind) or is_binary(kind) or pa.types.is_null(kind)
 
 
 def is_key(kind: pa.DataType) -> bool:

@@ -2,8 +2,8 @@
 
 A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on
 bills_116_small, one core; json.loads with its copies gives 110 MB/s), and again by json, line by line, only where that
-fails: to name the broken line, or to read what pyarrow.json refuses (lone surrogates, which become U+FFFD; a key twice,
-of which the last counts; control characters). Which of the two reads a line depends on its neighbours, so json accepts
+fails: to name the broken line, or to read what pyarrow.json refuses (lone surrogates, U+FFFD in a text; a key twice, of
+which the last counts; control characters). Which of the two reads a line depends on its neighbours, so json accepts
 whatever pyarrow.json does, and a line is accepted or refused wherever it stands: nesting has one bound for both, and
 no type is settled by the lines that come first. Kept lines are written as the bytes they were, with their own line
 endings; blank lines and byte order marks are left out.
@@ -562,14 +562,23 @@ class JsonLines:
         values = []
         for row in np.flatnonzero(keep):
             try:
-                values.append(json.dumps(self._object(block, int(row)), ensure_ascii=False))
+                line = json.dumps(self._object(block, int(row)), ensure_ascii=False)
             except InputError:
                 if not self.policy.skips:
                     raise
-        text = "\n".join(values).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+                continue
+            try:
+                values.append(line.encode())
+            except UnicodeEncodeError:
+                raise InputError(
+                    f"{self.name} line {block.lines[row]}: holds what is not Unicode, so it can only stay the line "
+                    "that it is; correct it, or write JSON lines with output_format='jsonl'.",
+                    path=self.name,
+                    row=int(block.lines[row]),
+                ) from None
         last = block.lines[-1] if block.num_rows else block.line
         with reading(self.name, f"lines {block.line} to {last} cannot become a table"):
-            return _whole(text.encode(), schema)
+            return _whole(b"\n".join(values), schema)
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
