@@ -30,9 +30,10 @@ from .columns import decoded, is_text, is_view, plain_type
 from .contract import Reader, infers_types
 from .formats import format_of
 from .jsonlines import JsonLines
-from .kept import ROW_GROUP_BYTES, Rows, check_parquet, each_in_order, in_groups, united, writing
+from .kept import ROW_GROUP_BYTES, Rows, each_in_order, in_groups, united, writing
 from .memory import bounded
 from .packed import COMPRESSIONS
+from .parquet_types import check_parquet, parquet_columns, parquet_schema
 from .passes import over_readers
 from .reading import brief, reading
 from .row_groups import RowGroupWriter, encoded_in_order
@@ -228,6 +229,8 @@ def _size_of(piece: Piece) -> int:
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str) -> pa.RecordBatch:
     """The batch with the columns of a schema; what it lacks is null."""
     arrays = []
+    if kind == "parquet":
+        batch = parquet_columns(batch, parquet_schema(batch.schema))
     for field in _stored(schema, kind):
         column = batch.schema.get_field_index(field.name)
         if column < 0:
@@ -242,7 +245,7 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str) -> pa.Record
 def _stored(schema: pa.Schema, kind: str) -> pa.Schema:
     """The types in which columns are written: Arrow files hold one dictionary a column, and no file a view."""
     types = []
-    for field in schema:
+    for field in parquet_schema(schema) if kind == "parquet" else schema:
         plain = pa.types.is_dictionary(field.type) and kind != "parquet"
         types.append(field.with_type(plain_type(field.type)) if plain or is_view(field.type) else field)
     return pa.schema(types, schema.metadata)
@@ -254,7 +257,7 @@ def _check(schema: pa.Schema, kind: str, name: str) -> None:
     if again is not None:
         raise InputError(f"{name}: several columns are called {again!r}; rename them, or leave output_format out.")
     if kind == "parquet":
-        check_parquet(_stored(schema, kind), name)
+        check_parquet(schema, name)
     elif kind.startswith("jsonl"):
         for field in schema:
             if not _is_json(field.type):
