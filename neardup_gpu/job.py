@@ -24,7 +24,7 @@ from .decisions import (
     unverified,
 )
 from .documents import Documents, open_documents
-from .documents.skipped import MAX_DOCUMENT_BYTES
+from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from .documents.writing_options import Writing
 from .engine import heap
 from .engine.arrays import some_rows
@@ -37,6 +37,7 @@ from .partners import TooManyComparisonsError, partners_of
 from .recall import Run, check_recall, choose_check
 from .recipe import Recipe, check_reference, choose_recipe
 from .result import Report, Result
+from .settings import arguments_for
 from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
@@ -261,8 +262,7 @@ def dedup(
     asked = recipe
     recipe, statistics = recipe.with_statistics(frequencies)
     backend = engine.resolve()  # before anything is opened
-    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-    reading |= {"encoding": encoding, "on_error": on_error, "max_document_bytes": max_document_bytes}
+    reading = arguments_for(Reading, locals())
     documents, reference = opened(source, texts, against, reading, recipe)
     room, divisible = None, False
 

@@ -19,7 +19,7 @@ from .data import Ragged, arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
-from .documents.skipped import MAX_DOCUMENT_BYTES
+from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from .engine.arrays import joined, take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
@@ -33,6 +33,7 @@ from .methods import check_sketches
 from .methods.elements import may_reach, shares
 from .recipe import Recipe, choose_recipe
 from .report import count
+from .settings import arguments_for
 from .sketch_files import NUM_SHINGLES, array_of, arrays_of, read_sketches
 from .sketching import Sketched, Sketcher, num_skipped
 from .store.outputs import new_file, new_files
@@ -178,8 +179,7 @@ def sketch(
     check_sketches(recipe.method)
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
-    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-    reading |= {"encoding": encoding, "on_error": on_error, "max_document_bytes": max_document_bytes}
+    reading = arguments_for(Reading, locals())
     documents = open_documents(source, texts=texts, **reading)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))

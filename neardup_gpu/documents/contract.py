@@ -167,6 +167,9 @@ class InferringReader(Reader, Protocol):
     def members(self, name: str) -> list[str]:
         """Names of the columns within a column of objects, as far as the sample shows them."""
 
+    def texts_within(self, name: str) -> Iterator[str]:
+        """Yield the paths that lead from a column to strings within it, as far as the sample shows them."""
+
     def holds_text(self, name: str) -> bool:
         """Whether the column holds a string anywhere."""
 

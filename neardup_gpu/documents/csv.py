@@ -268,8 +268,8 @@ class Csv:
         return found
 
     def holds_text(self, name: str) -> bool:
-        """Whatever a column holds is text."""
-        return True
+        """Return whether there is one column of this name: whatever it holds is text."""
+        return self.schema.names.count(name) == 1
 
     def numbers(self, name: str) -> set[str]:
         return set(self._kinds[name].numbers) if name in self._kinds else set()
@@ -277,6 +277,10 @@ class Csv:
     def members(self, name: str) -> list[str]:
         """None: fields hold no columns."""
         return []
+
+    def texts_within(self, name: str) -> Iterator[str]:
+        """Yield nothing: fields hold no columns."""
+        return iter(())
 
     def deciding_place(self, name: str) -> str:
         return self.name

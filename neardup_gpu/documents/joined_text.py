@@ -35,6 +35,23 @@ def as_bytes(column: pa.Array, encoding: str | None) -> pa.Array:
     return pa.array([text and decode(text, encoding).encode() for text in texts.to_pylist()], pa.large_binary())
 
 
+def joined_lists(lists: pa.LargeListArray, texts: pa.Array) -> pa.Array:
+    """Return the texts of each list joined by newlines; null where a list has none.
+
+    Parameters
+    ----------
+    lists : pyarrow.LargeListArray
+    texts : pyarrow.Array of large binary
+        The texts of all its values, of which nulls are left out.
+    """
+    offsets = np.asarray(lists.offsets) - lists.offsets[0].as_py()
+    if texts.null_count:
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(texts.is_valid()))])
+        offsets, texts = ends[offsets], texts.drop_null()
+    text = pc.binary_join(pa.LargeListArray.from_arrays(arrow(offsets), texts), pa.scalar(b"\n", pa.large_binary()))
+    return pc.if_else(arrow(np.diff(offsets) == 0), pa.scalar(None, pa.large_binary()), text)
+
+
 def visible(column: pa.Array, tree: bool = False, encoding: str | None = None) -> tuple[pa.Array, int]:
     """Return what a reader sees of each HTML page, as large binary, and how many pages were not parsed.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,15 @@ SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int6
 
 @dataclass(frozen=True)
 class Policy:
-    """What to do with rows that cannot be read, how long a document may be, and how HTML and bytes are read.
+    """How an input is read: every reader receives one, whatever its format.
+
+    All options of reading travel in this object, and in no other way. To add an option:
+
+    1. Add a field to `reading_options.Reading`. It becomes a flag of `dedup`, `sketch`, `index add` and `index query`.
+    2. Add a parameter of the same name to `open_documents`, `dedup`, `dedup_in_tasks`, `sketch`, `Index.add` and
+       `Index.query`, and document it. `settings.arguments_for` passes it on to `open_documents`.
+    3. Add a field of the same name here, of a type that JSON has, and check its value in `__post_init__`. Readers use
+       it as `self.policy.name`. Slices for tasks, reports, and inputs that are opened again from a report have it too.
 
     Parameters
     ----------
@@ -48,6 +57,10 @@ class Policy:
     def skips(self) -> bool:
         """Whether rows that cannot be read are left out."""
         return self.on_error == "skip"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the options by their names, as parameters of `open_documents`; `html` says whether there is a tree."""
+        return {name: value for name, value in asdict(self).items() if name != "tree"}
 
 
 @dataclass(frozen=True)

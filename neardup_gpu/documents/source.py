@@ -13,6 +13,7 @@ from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
 from ..report import count, unread
+from ..settings import arguments_for
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File, escaped_name
@@ -21,7 +22,8 @@ from .formats import FORMATS
 from .html import TREE
 from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
-from .skipped import MAX_DOCUMENT_BYTES, Policy, Skipped
+from .reading_options import MAX_DOCUMENT_BYTES, Reading
+from .skipped import Policy, Skipped
 from .stream import Batch, Documents
 from .textfiles import TextFiles
 from .uris import is_masked, is_uri, masked
@@ -57,8 +59,10 @@ def open_documents(
         ``{"id": ids, "text": texts}``.
     text_columns : str or sequence of str, default None
         Columns that hold the text, joined by a newline; ``metadata.text`` is the member `text` of a struct column
-        `metadata`, unless a column has the whole name. Unless given, ``text``, else the only column of strings, which
-        is never the id column, one of `other_columns`, or one named ``id``.
+        `metadata`, unless a column has the whole name. ``paragraphs[]`` is the text in each value of a list column, and
+        ``messages[].content`` a member of each value; a newline joins the texts of a row, and nulls are left out.
+        Unless given, ``text``, else the only column of strings, which is never the id column, one of `other_columns`,
+        or one named ``id``.
     id_column : str, default None
         Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
         paths for text files, WARC-Record-ID for records of WARC files, else row numbers.
@@ -120,7 +124,7 @@ def open_documents(
     other_columns = checks.columns("other_columns", other_columns, none=True)
     read_as = checks.flag_or("html", html, TREE)
     glob = checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
-    policy = Policy(on_error, max_document_bytes, read_as == TREE, encoding)
+    policy = Policy(**arguments_for(Policy, locals()), tree=read_as == TREE)
     options: dict[str, Any] = {"html": read_as, "policy": policy}
     options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
     if (source is None) == (texts is None):
@@ -243,16 +247,7 @@ def open_described(description: dict[str, Any]) -> Documents:
                 f"{path}: was read with credentials, which no report keeps, so it cannot be opened again; set them in "
                 "the environment and run dedup again without them in the URI."
             )
-    documents = open_documents(
-        description["paths"],
-        text_columns=description["text_columns"],
-        id_column=description["id_column"],
-        html=description["html"],
-        encoding=description.get("encoding"),
-        glob=description["glob"],
-        on_error=description.get("on_error", "stop"),
-        max_document_bytes=description.get("max_document_bytes", MAX_DOCUMENT_BYTES),
-    )
+    documents = open_documents(description["paths"], **arguments_for(Reading, description))
     if documents.num_files != description["num_files"]:
         raise InputError(
             f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "

@@ -175,9 +175,22 @@ class TextFiles:
         for found in self._found(files, self.schema, ROW_GROUP_BYTES):
             if isinstance(found, Problem):
                 continue
-            texts = [text.decode("utf-8", "replace") for text in found.batch.column(1).to_pylist()]
-            arrays = [found.batch.column(0), pa.array(texts, pa.large_string())]
-            yield pa.RecordBatch.from_arrays(arrays, schema.names)
+            yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
+
+    def _strings_of(self, found: Found) -> pa.Array:
+        """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
+        texts = found.batch.column(1)
+        with contextlib.suppress(pa.ArrowInvalid):
+            return texts.cast(pa.large_string())
+        for row, text in zip(found.rows.tolist(), texts.to_pylist(), strict=True):
+            try:
+                text.decode()
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{self.files[row].name}: is not UTF-8 at byte {error.start + 1:,}, so its text cannot become a "
+                    "string; convert it, or leave output_format out, which copies the files as they are."
+                ) from None
+        raise AssertionError("a text that Arrow refuses is valid UTF-8")
 
 
 def _taken(rows: Rows, some: range, files: list[File]) -> list[int]:

@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from .. import checks
 from ..decisions import keep_column
-from ..documents.skipped import MAX_DOCUMENT_BYTES
+from ..documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from ..methods.containment import DIRECTIONS
 from ..recipe import Recipe, choose_recipe
 from ..report import count
+from ..settings import arguments_for
 from ..sketch_jobs import skipped_path
 from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
@@ -377,8 +378,7 @@ class Index:
         commit_every = checks.integer("commit_every", commit_every, 1)
         replace, overwrite = checks.flag("replace", replace), checks.flag("overwrite", overwrite)
         output = checks.optional(checks.path, "output", output)
-        reading: dict[str, Any] = {"texts": texts, "text_columns": text_columns, "id_column": id_column, "glob": glob}
-        reading |= {"html": html, "encoding": encoding, "on_error": on_error, "max_document_bytes": max_document_bytes}
+        reading = {"texts": texts, **arguments_for(Reading, locals())}
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
@@ -536,6 +536,7 @@ class Index:
         [0.8]
         """
         self._opened.check_open()
+        reading = arguments_for(Reading, locals())
         answer: Answer = partial(answered, asked=asked_for(self.recipe, threshold, radius, nearest))
         if containment is not None:
             if threshold is not None or radius is not None:
@@ -554,14 +555,12 @@ class Index:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         kept = self._opened.manifest.column_types
         names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
-        reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
-        reading["encoding"] = encoding
         if isinstance(source, str) and texts is None:
             for name, value in reading.items():
-                if value is not None:
-                    raise ParameterError(f"{name}: one text is given, which has none; leave it out")
+                if name != "html" and value != getattr(Reading(), name):
+                    raise ParameterError(f"{name}: one text is given, and no file to read; leave it out")
             return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer, names)
-        reading |= {"texts": texts, "html": html, "other_columns": list(kept)}
+        reading |= {"texts": texts, "other_columns": list(kept)}
         return ask(self._opened, source, reading, answer, names)
 
     # ----------------------------------------------------------------------------------------------------- deciding

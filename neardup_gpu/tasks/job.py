@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import checks
-from ..documents.reading_options import MAX_DOCUMENT_BYTES
+from ..documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine
 from ..errors import ParameterError
+from ..settings import arguments_for
 from .scale_out import ScaleOut
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def dedup_in_tasks(
     >>> report["counts"]["removed"]
     1
     """
+    arguments = locals()
     output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
@@ -133,8 +135,6 @@ def dedup_in_tasks(
     with workers:
         from .running import run_job  # which workers import as well meanwhile
 
-        reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-        reading |= {"encoding": encoding, "on_error": on_error, "max_document_bytes": max_document_bytes}
         return run_job(
             workers,
             engine,
@@ -142,7 +142,7 @@ def dedup_in_tasks(
             source,
             texts=texts,
             against=against,
-            reading=reading,
+            reading=arguments_for(Reading, arguments),
             recipe=recipe,
             frequencies=frequencies,
             output=output,
