@@ -107,7 +107,7 @@ WRONG = {
     "too few": (b'id,text\n1,"a\nb"\n2\n', r"row 2 \(line 4\): has 1 field, not 2"),
     "open": (b'id,text\n1,a\n2,"b\n3,c\n', r"row 2 \(line 3\): a field begins with a quote that nothing closes"),
     "latin": ("id,text\n1,a\n2,ü\n".encode("latin-1"), r"row 2 \(line 3\): is not UTF-8; .*iconv -f LATIN1"),
-    "semicolons": (b"id;text\n1;a\n", "its only column would be 'id;text'; fields are divided by a comma here"),
+    "semicolons": (b"id;text\n1;a\n", "its only column would be 'id;text'; if a semicolon"),
     "latin header": ("id,text,ü\n1,a,b\n".encode("latin-1"), "the header is not UTF-8"),
     "utf-16": ("id,text\n1,a\n".encode("utf-16"), "is UTF-16; .*iconv"),
     "packed": (gzip.compress(b"id,text\n1,a\n"), r"compressed by gzip; let its name end in \.gz"),
