@@ -237,8 +237,8 @@ Inputs = Annotated[
     str,
     argument(
         "INPUT",
-        "Parquet, JSON lines, CSV, TSV (also .gz, .zst), Arrow IPC, WARC (.gz), a folder of these or of text or HTML "
-        "files, a glob, a URI.",
+        "Parquet, JSON lines, CSV, TSV, text or HTML (also .gz, .zst, .bz2, .xz), Arrow IPC, WARC (.gz), a folder of "
+        "these, a glob, a URI.",
     ),
 ]
 

@@ -50,8 +50,8 @@ def open_documents(
     Parameters
     ----------
     source : str, Path, list of them, or a table, default None
-        A file (Parquet, Arrow IPC; JSON lines, CSV or TSV plain, .gz or .zst; WARC or WET), a folder of such files of
-        one kind or of text and HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
+        A file (Parquet, Arrow IPC, WARC or WET; JSON lines, CSV, TSV, text or HTML plain, .gz, .zst, .bz2 or .xz), a
+        folder of such files of one kind, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
         where that has no such file system, of fsspec. A result of dedup gives the rows that it kept. Or a table:
         pyarrow, Polars, DuckDB, pandas, a Ray dataset, Hugging Face's Dataset, DatasetDict and IterableDataset, a dict
         of columns, a list of dicts.
