@@ -304,8 +304,8 @@ class Csv:
         return found
 
     def holds_text(self, name: str) -> bool:
-        """Whatever a column holds is text."""
-        return True
+        """Return whether there is one column of this name: whatever it holds is text."""
+        return self.schema.names.count(name) == 1
 
     def numbers(self, name: str) -> set[str]:
         return set(self._kinds[name].numbers) if name in self._kinds else set()

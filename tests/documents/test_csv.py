@@ -225,3 +225,17 @@ def test_rows_are_those_of_pythons_reader(tmp_path_factory, texts, ending, delim
     with open(folder / "kept" / name, newline="", encoding="utf-8") as file:
         kept = [row[1] for row in csv.reader(file, delimiter=delimiter)][1:]
     assert kept == [text for text, stays in zip(texts, keep, strict=True) if stays]
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+@pytest.mark.parametrize(
+    "data, says", [(b"id,body\n1,a b\n", "no column 'text'; it has id, body"), (b"text,text\na,b\n", "2 columns named")]
+)
+def test_without_the_text_column(data, says, on_error, tmp_path):
+    with pytest.raises(InputError, match=says):
+        opened(tmp_path, data, text_columns="text", on_error=on_error)
+    (tmp_path / "in").mkdir()
+    opened(tmp_path / "in", b"id,text\n1,a b\n", "a.csv")
+    (tmp_path / "in" / "b.csv").write_bytes(data)
+    with pytest.raises(InputError, match=rf"b\.csv: {says}"):
+        open_documents(tmp_path / "in", text_columns="text", on_error=on_error)
