@@ -194,7 +194,8 @@ def test_an_explanation_sees_that_a_text_has_changed(tmp_path):
 
 
 def test_a_comparison_says_it():
-    compared = [resemblance(*texts) for texts in (("a b", "a b"), ("a b", "A, b"), ("a b", "b a"), ("?", "?"), ("?", "!"))]
+    texts = [("a b", "a b"), ("a b", "A, b"), ("a b", "b a"), ("?", "?"), ("?", "!")]
+    compared = [resemblance(a, b) for a, b in texts]
     assert [(found.identical, found.same_words) for found in compared] == [
         (True, True),
         (False, True),
