@@ -189,7 +189,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / max(1, documents))})"))
     removed = f"{counts['removed']:,} ({percent(counts['removed'] / max(1, documents))})"
     if counts["removed"]:
-        removed += f": {counts['removed_exact']:,} exact, {counts['removed_near']:,} near"
+        removed += f": {', '.join(kinds_removed(counts))}"
     rows.append(("removed", removed))
     if counts.get("removed_unverified"):
         how = "a chain of pairs" if recipe["threshold"] is not None else f"their {recipe['method']} alone"
@@ -233,6 +233,11 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         where = f"{count(report['tasks']['workers'], 'worker')} of {where}"
     rows += times(report["timings"], report.get("seconds"), counts["text_bytes"], f" ({report['backend']}, {where})")
     return rows
+
+
+def kinds_removed(counts: dict[str, Any]) -> list[str]:
+    """Return how many documents were removed for each way of being alike: "3 identical", "1 same words", "0 near"."""
+    return [f"{counts[f'removed_{kind}']:,} {kind.replace('_', ' ')}" for kind in ("identical", "same_words", "near")]
 
 
 def times(

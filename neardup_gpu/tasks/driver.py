@@ -92,10 +92,10 @@ def run(job: Job) -> Made:
     with told_as("rank"):
         layout, order = _rank(job, sketched)
         settled = [sketched, *order]
-        copied = _copies(job, "copies", "hashes", layout, settled)
-        same = copied if job.recipe.verifies else _copies(job, "same", "same", layout, settled)
+        arguments = [(sketched.names("hashes"), layout)] * len(job.partitions)
+        same = job.work.stage("copies", copies.copies, arguments, after=settled)
         settled.append(same)
-    number = sketched.total("present") - same.total("copies")
+    number = sketched.total("present") - (same.total("copies") - same.total("wordless"))
     with told_as("collide"):
         propose = _by_keys if job.recipe.method.sketches else _by_shingles
         found = propose(job, layout, sketched, same, number, settled)
@@ -113,7 +113,7 @@ def run(job: Job) -> Made:
     if job.num_checked:
         with told_as("check"):
             checked = _sampled(job, layout, found, listed, settled)
-    made = weighed, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked
+    made = weighed, sketched, found, distinct, verified, crowd, listed, tables, written, checked
     return Made(layout, number, *made)
 
 
@@ -124,7 +124,6 @@ class Made(NamedTuple):
     num_representatives: int
     weighed: list[Stage]
     sketched: Stage
-    copied: Stage
     found: Stage
     distinct: Stage
     verified: Stage
@@ -192,11 +191,6 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     ranked = stage("order", ranking.order, [(first, len(mine), layout) for first in firsts], after=[spread])
     rows = stage("rows", ranking.rows, [(layout,)] * len(job.slices), after=[ranked])
     return layout, [rows, stage("rank", ranking.rank, [(layout,)] * len(job.partitions), after=[ranked])]
-
-
-def _copies(job: Job, name: str, what: str, layout: Layout, settled: list[Stage]) -> Stage:
-    arguments = [(settled[0].names(what), layout)] * len(job.partitions)
-    return job.work.stage(name, copies.copies, arguments, after=settled)
 
 
 def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
