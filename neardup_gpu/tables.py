@@ -211,7 +211,10 @@ def unverified_limits(candidates: Candidates, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-_COUNTED = ("null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
+_COUNTED = (
+    *("null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
+    *("text_bytes", "tokens", "shingles"),
+)
 
 
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
