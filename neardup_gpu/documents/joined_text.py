@@ -51,7 +51,7 @@ def count_replaced(text: pa.Array) -> tuple[int, int]:
     text : pyarrow.Array of large binary, without nulls
     """
     values, offsets = (given := ragged(text)).values, given.offsets
-    if not _REPLACED.search(memoryview(values)[offsets[0] : offsets[-1]]):
+    if not _REPLACED.search(values[offsets[0] : offsets[-1]].data):
         return 0, 0
     replaced = np.asarray(pc.count_substring(text, pattern="\ufffd"))
     rows = np.flatnonzero(replaced)
