@@ -64,6 +64,8 @@ def dedup(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    delimiter: str | None = None,
+    header: bool = True,
     against: Any = None,
     direction: str | None = None,
     only_against: bool = False,
@@ -116,6 +118,10 @@ def dedup(
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    delimiter : str, default None
+        What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+    header : bool, default True
+        Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents, or are contained in it, are removed; it is left
         untouched.

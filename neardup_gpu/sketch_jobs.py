@@ -63,6 +63,8 @@ def sketch(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    delimiter: str | None = None,
+    header: bool = True,
     method: str | Method = "minhash",
     threshold: float | None = None,
     shingle_size: int = 5,
@@ -112,6 +114,10 @@ def sketch(
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    delimiter : str, default None
+        What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+    header : bool, default True
+        Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
     method : MinHash, BottomK, ModM, SimHash, or the name of one, default "minhash"
         How documents are summarised. The method "exact" keeps no sketches.
     threshold : float in (0, 1], default None

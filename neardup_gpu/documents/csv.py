@@ -20,7 +20,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,6 +31,8 @@ import pyarrow.csv
 
 from ..engine.processors import own_threads
 from ..errors import InputError
+from ..log import log
+from ..report import shorten
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .files import POINTER, File
@@ -44,6 +46,12 @@ from .skipped import Noted, Policy, Problem
 
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
 SAMPLE_BYTES = 1 << 16  # read to learn the header
+AUTO = "auto"
+"""The delimiter that is found out by the first line."""
+
+_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
+_WORDS = {"\t": "tab"}
+
 INTEGER = r"^(0|-?[1-9][0-9]{0,18}|[1-9][0-9]{19})$"
 INEXACT = r"^-?0[0-9]|[0-9]{16}"
 NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
@@ -122,14 +130,23 @@ class Csv:
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self.compression = compression_of(file.path)
         suffixes = PurePosixPath(file.path.lower()).suffixes
-        self.delimiter = "\t" if ".tsv" in suffixes[-2:] else ","
+        usual = "\t" if ".tsv" in suffixes[-2:] else ","
+        self.delimiter = policy.delimiter or usual
         self._kinds: dict[str, _Kind] = {}
         self.mark = self.header = b""
         with reading(self.name):
             self.seen = Seen(file)
+        if self.delimiter == AUTO:
+            self.delimiter = self._found_delimiter(usual)
+        first = b""
         with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
-            next((block for block in blocks if self.header), None)
-        self.schema = pa.schema([(name, pa.string()) for name in self._names()])
+            for block in blocks:
+                first = self.header or block.data[: block.ends[0] if len(block.ends) else 0]
+                if first:
+                    break
+        names = self._names(first)
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+        self.doubtful_header = next(filter(_looks_like_data, names), None) if policy.header else None
 
     # -------------------------------------------------------------------------------------------------- parts
 
@@ -163,7 +180,8 @@ class Csv:
         ):
             self.num_bytes = packed.size()
             step = size if self.compression is None else PACKED_BYTES
-            data, row, line, more, begins = b"", -1, 1, True, True  # the header is row -1
+            first_row = -1 if self.policy.header else 0  # the header is row -1
+            data, row, line, more, begins = b"", first_row, 1, True, True
             while more:
                 check_stopped()
                 chunk, broken = chunk_of(stream, max(size, len(data)), step, self.policy.skips)
@@ -202,11 +220,11 @@ class Csv:
 
     def _ends(self, data: bytes, last: bool) -> np.ndarray:
         """Where rows end, with their line endings; `last`: the bytes are those up to the end of the file."""
-        ends = np.array([found.end() for found in _OPEN[self.delimiter].finditer(data)], np.int64)
+        ends = np.array([found.end() for found in _open_row(self.delimiter).finditer(data)], np.int64)
         ends = ends[np.flatnonzero(np.diff(ends, prepend=-1))]  # without the empty row behind the last one
         if last:
             start = int(ends[-2]) if len(ends) > 1 else 0
-            last = _CLOSED[self.delimiter].fullmatch(data, start) is not None
+            last = _closed_row(self.delimiter).fullmatch(data, start) is not None
         return ends[ends > 0] if last else ends[:-1]  # of the last row more may come
 
     def _unfinished(self, data: bytes, more: bool, broken: OSError | None) -> str | None:
@@ -225,22 +243,41 @@ class Csv:
 
     # -------------------------------------------------------------------------------------------- columns and types
 
-    def _names(self) -> list[str]:
-        """The names of the columns; none of an empty file."""
-        if not self.header:
+    def _names(self, first: bytes) -> list[str]:
+        """Return the names of the columns, by the first row; none of an empty file."""
+        if not first:
             return []
-        if not _is_utf8(self.header):
+        if self.policy.header and not _is_utf8(first):
             raise InputError(f"{self.name}: the header is not UTF-8; name its encoding: encoding='windows-1252'.")
+        text = io.StringIO(first.decode("utf-8", "replace"), newline="")
         try:
-            names = next(csv.reader(io.StringIO(self.header.decode(), newline=""), delimiter=self.delimiter))
+            names = next(csv.reader(text, delimiter=self.delimiter))
         except csv.Error as error:
             raise InputError(f"{self.name}: the header cannot be read ({brief(error)}).") from None
-        if len(names) == 1 and any(other in names[0] for other in ",;|\t"):
-            raise InputError(
-                f"{self.name}: its only column would be {names[0]!r}; fields are divided by a {self._shown()} here: "
-                "convert the file (.csv has commas, .tsv tabs), or rename the column."
-            )
+        if not self.policy.header:
+            return [f"f{number}" for number in range(len(names))]
+        if len(names) == 1 and self.policy.delimiter is None:
+            other = _commonest_delimiter(first)
+            if other is not None:
+                raise InputError(
+                    f"{self.name}: its only column would be {shorten(names[0], 60)!r}; if a {_NAMES[other]} divides "
+                    f"the fields, give delimiter={_WORDS.get(other, other)!r}, and if there is only one column, "
+                    f"delimiter={_WORDS.get(self.delimiter, self.delimiter)!r}."
+                )
         return names
+
+    def _found_delimiter(self, usual: str) -> str:
+        """Return the delimiter that the first line of the file has most often, and log it."""
+        with (
+            reading(self.name),
+            self.file.system.open_input_file(self.file.path) as packed,
+            unpacked(packed, self.compression, self.policy.encoding) as stream,
+        ):
+            data = stream.read(SAMPLE_BYTES).removeprefix(MARK)
+        lines = data.lstrip(b"\r\n").splitlines()
+        found = (_commonest_delimiter(lines[0]) if lines else None) or usual
+        log.info("%s: fields are divided by a %s", self.name, _NAMES[found])
+        return found
 
     def look_for(self, name: str, typed: bool, key: bool) -> None:
         """Find out what a column holds; one of ids is of integers or of strings."""
@@ -371,7 +408,7 @@ class Csv:
         return pa.Table.from_arrays([table[column] for column in columns], schema.names)
 
     def _shown(self) -> str:
-        return "tab" if self.delimiter == "\t" else "comma"
+        return _NAMES.get(self.delimiter, repr(self.delimiter))
 
     def _parse(self, refuse: Any = None) -> pa.csv.ParseOptions:
         return pa.csv.ParseOptions(
@@ -421,10 +458,31 @@ def _row(delimiter: str, end: str) -> re.Pattern[bytes]:
     return re.compile(rf"{field}(?:{delimiter}{field})*+(?:\r\n?|\n|\Z)".encode())
 
 
-_OPEN = {delimiter: _row(delimiter, r'(?:"|\Z)') for delimiter in ",\t"}
-"""A row, the last of some bytes also where it ends within quotes."""
+@lru_cache(maxsize=8)
+def _open_row(delimiter: str) -> re.Pattern[bytes]:
+    """Return the pattern of a row, the last of some bytes also where it ends within quotes."""
+    return _row(re.escape(delimiter), r'(?:"|\Z)')
 
-_CLOSED = {delimiter: _row(delimiter, '"') for delimiter in ",\t"}
+
+@lru_cache(maxsize=8)
+def _closed_row(delimiter: str) -> re.Pattern[bytes]:
+    """Return the pattern of a row that does not end within quotes."""
+    return _row(re.escape(delimiter), '"')
+
+
+def _commonest_delimiter(line: bytes) -> str | None:
+    """Return the usual delimiter that a line has most often outside of quotes; None if it has none."""
+    bare = re.sub(rb'"[^"]*"', b"", line)
+    most = max(_NAMES, key=lambda delimiter: bare.count(delimiter.encode()))
+    return most if most.encode() in bare else None
+
+
+def _looks_like_data(name: str) -> bool:
+    """Return whether a name in the header is a number, a date, an address, or longer than names are."""
+    return _DATA.fullmatch(name) is not None or len(name) > 100 or len(name.split()) > 6
+
+
+_DATA = re.compile(r"[-+]?\d[\d.,eE+-]*|\d{4}-\d\d-\d\d.*|\w+://.*|\S+\s.*[.!?]", re.DOTALL)
 
 
 def _cut(data: bytes, ends: np.ndarray, row: int, line: int, size: int) -> Iterator[_Block]:

@@ -65,6 +65,7 @@ class JsonLines:
     reads_columns_alone = spent = False
     infers_types = True
     as_strings = False
+    doubtful_header = None
     sample = "the first 100 lines"
     own_ids = usual_ids = None
     reads_html = False

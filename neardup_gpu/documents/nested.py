@@ -139,12 +139,14 @@ def _values(inner: Any, steps: list[str], path: str) -> Any:
             raise UnfitError(f"{path!r} is not {word}")
         path = f"{path}{EACH}" if step == EACH else f"{path}.{step}".removeprefix(".")
         if step == EACH:
-            others, found = steps[number + 1 :], []
+            others = steps[number + 1 :]
+            found: list[Any] = []
             for each in inner:
                 below = _values(each, others, path)
                 if below is not NOTHING:
                     found += below if EACH in others and below is not None else [below]
             return found
+        assert isinstance(inner, dict)
         inner = inner.get(step, NOTHING)
     return inner
 

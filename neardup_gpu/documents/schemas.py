@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..errors import InputError
 from ..log import log
+from ..report import shorten
 from . import nested
 from .columns import artefact_kind, default_text_column, is_key, is_string, is_text, listed, plain_type, refuse_artefact
 from .contract import Reader, infers_types
@@ -87,7 +88,19 @@ class Columns:
             return "text"
         first = self._readers[0]
         paths = (path for name in schemas[0].names if name not in others for path in _texts_within(first, name))
-        column = default_text_column(first.name, schemas[0], others, paths)
+        doubtful = next((each for each in self._readers if infers_types(each) and each.doubtful_header), None)
+        try:
+            column = default_text_column(first.name, schemas[0], others, paths)
+        except InputError as error:
+            raise error if doubtful is None else InputError(f"{error}{_NO_HEADER}") from None
+        if doubtful is not None:
+            log.warning(
+                "%s: the first row is taken for the header, but %r looks like data; if it is data, use --no-header "
+                "(header=False)",
+                doubtful.name,
+                shorten(doubtful.doubtful_header or "", 60),
+                extra={"once": True},
+            )
         log.info("%s: the text is column %r", first.name, column)
         return column
 
@@ -131,6 +144,8 @@ class Columns:
                 problem = "no column" if count == 0 else f"{count} columns named"
                 if what == "text" and (path := _with_lists(reader, name)):
                     advice = f"Try {parameter}={path!r}."
+                if infers_types(reader) and reader.doubtful_header:
+                    advice = f"{advice}{_NO_HEADER}"
                 raise InputError(f"{reader.name}: {problem} {name!r}; {_what_is_there(reader, name)}. {advice}")
             kind = nested.field(schema, name).type
             if name in self.text and is_listed(name) and is_list(kind):
@@ -224,6 +239,9 @@ class DecidedColumns:
     def type_of(self, name: str) -> pa.DataType:
         """The type that the column is given in."""
         return self._types.field(name).type
+
+
+_NO_HEADER = "; if the first row is data, give header=False."
 
 
 def _what_is_there(reader: Reader, name: str) -> str:

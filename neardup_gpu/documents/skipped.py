@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
-from ..errors import InputError
+from ..errors import InputError, ParameterError
 from .encodings import check_encoding
 from .reading_options import MAX_DOCUMENT_BYTES
 
@@ -35,6 +35,9 @@ class Policy:
     ----------
     on_error : "stop" or "skip"
     max_document_bytes : int
+    delimiter : str or None
+        A character, or "auto".
+    header : bool
     tree : bool
         Whether the text of HTML is taken from a parser's tree.
     encoding : str or None
@@ -43,6 +46,8 @@ class Policy:
 
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
+    delimiter: str | None = None
+    header: bool = True
     tree: bool = False
     encoding: str | None = None
 
@@ -52,6 +57,8 @@ class Policy:
         object.__setattr__(self, "max_document_bytes", most)
         label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
         object.__setattr__(self, "encoding", check_encoding(label))
+        object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))
+        object.__setattr__(self, "header", checks.flag("header", self.header))
 
     @property
     def skips(self) -> bool:
@@ -61,6 +68,17 @@ class Policy:
     def to_json(self) -> dict[str, Any]:
         """Return the options by their names, as parameters of `open_documents`; `html` says whether there is a tree."""
         return {name: value for name, value in asdict(self).items() if name != "tree"}
+
+
+def _delimiter(name: str, value: Any) -> str:
+    """Return the character that divides the fields of CSV, or "auto"."""
+    given = checks.text(name, value, 'give a character such as ";", or "tab" or "auto"')
+    found = {"tab": "\t", "\\t": "\t"}.get(given, given)
+    if found != "auto" and (len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n'):
+        raise ParameterError(
+            f'{name}: {checks.shown(value)} divides no fields; give one ASCII character such as ";", or "tab" or "auto"'
+        )
+    return found
 
 
 @dataclass(frozen=True)

@@ -44,14 +44,16 @@ def open_documents(
     other_columns: Iterable[str] = (),
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> Documents:
     """Open documents for streaming; only schemas and first lines are read here.
 
     Parameters
     ----------
     source : str, Path, list of them, or a table, default None
-        A file (Parquet, Arrow IPC; JSON lines, CSV or TSV plain, .gz or .zst; WARC or WET), a folder of such files of
-        one kind or of text and HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
+        A file (Parquet, Arrow IPC, WARC or WET; JSON lines, CSV, TSV, text or HTML plain, .gz, .zst, .bz2 or .xz), a
+        folder of such files of one kind, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
         where that has no such file system, of fsspec. A result of dedup gives the rows that it kept. Or a table:
         pyarrow, Polars, DuckDB, pandas, a Ray dataset, Hugging Face's Dataset, DatasetDict and IterableDataset, a dict
         of columns, a list of dicts.
@@ -88,6 +90,14 @@ def open_documents(
         groups are read before any of their rows is used.
     max_document_bytes : int, default 1 GiB
         Bound on a line of JSON lines, on a row of CSV, on a text or HTML file, and on a record of a WARC file.
+    delimiter : str, default None
+        What divides the fields of CSV. Unless given, a comma, or a tab in files whose names end in .tsv.
+
+        - one ASCII character, but no quote, letter, digit or line ending.
+        - "tab": a tab.
+        - "auto": the one of comma, tab, semicolon and bar that the first line of each file has most often.
+    header : bool, default True
+        Whether the first row of CSV names the columns. Without a header they are named f0, f1 and so on.
 
     Returns
     -------

@@ -304,6 +304,8 @@ class Index:
         glob: str | None = None,
         on_error: str = "stop",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
+        delimiter: str | None = None,
+        header: bool = True,
         output: str | Path | None = None,
         overwrite: bool = False,
         commit_every: int = 10_000,
@@ -332,6 +334,10 @@ class Index:
             Whether a row that cannot be read is an error, or left out.
         max_document_bytes : int, default 1 GiB
             A longer document counts as one that cannot be read.
+        delimiter : str, default None
+            What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+        header : bool, default True
+            Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
         output : path, default None
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
@@ -455,6 +461,8 @@ class Index:
         html: bool = False,
         encoding: str | None = None,
         glob: str | None = None,
+        delimiter: str | None = None,
+        header: bool = True,
         threshold: float | None = None,
         radius: int | None = None,
         nearest: int | None = None,
@@ -481,6 +489,10 @@ class Index:
             The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
+        delimiter : str, default None
+            What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+        header : bool, default True
+            Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
             other less, fewer become candidates. An index by the exact method is asked at its threshold or above.

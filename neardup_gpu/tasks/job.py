@@ -32,6 +32,8 @@ def dedup_in_tasks(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    delimiter: str | None = None,
+    header: bool = True,
     against: Any = None,
     recipe: Recipe | None = None,
     frequencies: str | Path | None = None,
@@ -58,7 +60,7 @@ def dedup_in_tasks(
         appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
-    texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, against
+    texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, delimiter, header, against
         As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.

@@ -106,7 +106,7 @@ WRONG = {
     "too many": (b"id,text\n1,a\n2,b,c\n", r"row 2 \(line 3\): has 3 fields, not 2 as the header; quote .* comma"),
     "too few": (b'id,text\n1,"a\nb"\n2\n', r"row 2 \(line 4\): has 1 field, not 2"),
     "open": (b'id,text\n1,a\n2,"b\n3,c\n', r"row 2 \(line 3\): a field begins with a quote that nothing closes"),
-    "semicolons": (b"id;text\n1;a\n", "its only column would be 'id;text'; fields are divided by a comma here"),
+    "semicolons": (b"id;text\n1;a\n", "its only column would be 'id;text'; if a semicolon"),
     "latin header": (
         "id,text,ü\n1,a,b\n".encode("latin-1"),
         "the header is not UTF-8; .*encoding='windows-1252'",
