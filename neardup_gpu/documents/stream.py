@@ -22,14 +22,15 @@ from pyarrow import fs
 from .. import checks
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
+from ..log import log
 from .ahead import Step, ahead, closing
 from .batches import PIECE_BYTES, Found, coalesce, num_bytes, ragged, size_of, sliced
-from .columns import check_ids, copied, decoded
-from .contract import Reader
+from .columns import check_ids, copied, decoded, is_string, plain_type
+from .contract import Reader, infers_types
 from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
 from .kept import Rows, each_in_order, writing
-from .nested import is_list, is_listed
+from .nested import field, is_list, is_listed
 from .passes import Pass, over_all_rows, over_readers, place
 from .reading import reading
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
@@ -142,10 +143,19 @@ class Documents:
             if files:
                 self._names = named(files)
                 self._kept_names = self._names[: len(readers)]
+            if policy.encoding is not None and self._holds_strings():
+                log.warning("%s: its text is strings, which are UTF-8; encoding changes nothing here", readers[0].name)
         else:
             self._columns, self._names, self._kept_names = part.columns, part.names, part.kept_names
             self._passes = part.passes
         self.text_columns = self._columns.text
+
+    def _holds_strings(self) -> bool:
+        """Return whether all text comes as strings, from whatever Arrow has decoded."""
+        if self.reads_html or infers_types(self._readers[0]):
+            return False
+        kinds = [field(self._readers[0].schema, name).type for name in self._columns.text]
+        return all(is_string(plain_type(kind.value_type if is_list(kind) else kind)) for kind in kinds)
 
     @property
     def rewindable(self) -> bool:

@@ -190,8 +190,14 @@ def test_text_files_and_columns_of_bytes_in_an_encoding(tmp_path):
     assert texts_of(open_documents(tmp_path / "d.parquet", encoding="windows-1251")) == [RUSSIAN, ""]
 
 
-def test_strings_are_utf8_whatever_the_encoding(tmp_path):
-    assert texts_of(open_documents(texts=[RUSSIAN], encoding="windows-1251")) == [RUSSIAN]
+def test_strings_are_utf8_whatever_the_encoding(tmp_path, caplog):
+    pq.write_table(pa.table({"text": [RUSSIAN]}), tmp_path / "d.parquet")
+    assert texts_of(open_documents(tmp_path / "d.parquet", encoding="windows-1251")) == [RUSSIAN]
+    assert "d.parquet: its text is strings, which are UTF-8; encoding changes nothing here" in caplog.text
+    caplog.clear()
+    assert texts_of(open_documents(csv_file(tmp_path, "utf-8"), encoding="utf-8"))
+    assert texts_of(open_documents({"text": pa.array([b"a"], pa.binary())}, encoding="utf-8")) == ["a"]
+    assert not caplog.text
 
 
 @pytest.mark.parametrize("name", ["d.csv", "d.jsonl"])
