@@ -218,6 +218,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",
         count(counts["invalid_utf8"], "invalid UTF-8 sequence") if counts["invalid_utf8"] else "",
+        _replaced(counts),
         f"{count(counts['stripped_pages'], 'page')} too tangled to parse, read without their tags"
         if counts.get("stripped_pages")
         else "",
@@ -280,6 +281,14 @@ def _sampled(sampled: dict[str, Any] | None) -> list[str]:
     if sampled["one_removed"]["share"] > sampled["recall"]:
         lines.append(f"{percent(sampled['one_removed']['share'])} of the pairs lost a document, found or not")
     return lines
+
+
+def _replaced(counts: dict[str, Any]) -> str:
+    """Say how many documents hold U+FFFD, of a report of this version."""
+    if not counts.get("replaced_text"):
+        return ""
+    garbled = f" ({counts['garbled_text']:,} of them more than 5%)" if counts["garbled_text"] else ""
+    return f"{count(counts['replaced_text'], 'document')} with U+FFFD for bytes that cannot be decoded{garbled}"
 
 
 def _unlisted(listed: int, limits: dict[str, Any]) -> list[str]:

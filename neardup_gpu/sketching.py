@@ -67,6 +67,8 @@ class Sketches:
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
+    replaced_text: int = 0
+    garbled_text: int = 0
     left_out_records: dict[str, int] = field(default_factory=dict)
 
 
@@ -243,6 +245,7 @@ class Sketcher:
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
         kept.stripped_pages = documents.stripped_pages
+        kept.replaced_text, kept.garbled_text = documents.replaced_text, documents.garbled_text
         kept.left_out_records = documents.left_out_records
         return kept
 

@@ -222,7 +222,10 @@ def unverified_limits(candidates: Candidates, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-_COUNTED = ("null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
+_COUNTED = (
+    *("null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
+    *("text_bytes", "tokens", "shingles"),
+)
 
 
 REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)

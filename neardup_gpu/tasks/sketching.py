@@ -71,7 +71,10 @@ HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int6
 SLOTS = pa.schema([("slots", pa.uint32())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
-COUNTED = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
+COUNTED = (
+    *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
+    *("text_bytes", "tokens", "shingles"),
+)
 """Counts of a slice that a report adds up."""
 
 

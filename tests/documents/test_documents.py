@@ -501,24 +501,6 @@ def test_ids_do_not_depend_on_the_order_of_folders(tmp_path):
         assert read(open_documents([tmp_path / source for source in sources]))[0] == ["sub/a.txt"]
 
 
-def test_names_that_are_not_utf8(tmp_path):
-    folder = os.fsencode(tmp_path)
-    try:
-        (tmp_path / "good.txt").write_text("a")
-        for name in (b"\xff.unknown", b".\xff.txt"):
-            with open(folder + b"/" + name, "w"):
-                pass
-    except OSError:
-        pytest.skip("this file system takes only UTF-8 names")
-    assert read(open_documents(tmp_path))[0] == ["good.txt"]
-    with open(folder + b"/\xff.txt", "w"):
-        pass
-    with one_line(InputError, "\\xff.txt", "UTF-8", "rename"):
-        open_documents(tmp_path)
-    with one_line(InputError, "\\xff.txt", "UTF-8", "rename"):
-        open_documents(os.fsdecode(folder + b"/\xff.txt"))
-
-
 def test_gone_files_are_noticed(tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text(name)
