@@ -19,7 +19,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -255,9 +255,13 @@ class JsonLines:
                     if (member := nested.value(value, name)) is not nested.NOTHING:
                         self._learn(kinds, name, json_type(member), line)
             self.schema = pa.schema(list(kinds.items()))
+        markers = self.policy.markers if typed and not key else ()
+        if markers and pa.types.is_string(kinds.get(name, pa.null())):  # perhaps a marker, and numbers follow
+            kinds[name] = pa.null()
+            self.kinds.pop(name, None)
         if (name in kinds and not (typed and pa.types.is_null(kinds[name]))) or (key and not self.policy.skips):
             return
-        with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
+        with contextlib.closing(self._members(name, markers)) as members:  # type: ignore[type-var]
             for kind, line in members:
                 self._learn(kinds, name, kind, line)
                 if not (typed and pa.types.is_null(kind)):
@@ -271,8 +275,8 @@ class JsonLines:
         with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
             return any(kind == pa.string() for kind, _ in members)
 
-    def _members(self, name: str) -> Iterator[tuple[pa.DataType, int]]:
-        """Type and line of each value of a column."""
+    def _members(self, name: str, markers: Collection[str] = ()) -> Iterator[tuple[pa.DataType, int]]:
+        """Yield the type and the line of each value of a column; the type of a marker of missing values is null."""
         # Most files without such a column do not even hold the word.
         last = name.rpartition(".")[2]  # of a path
         words = {
@@ -287,15 +291,21 @@ class JsonLines:
                 with contextlib.suppress(InputError):  # reading says what is wrong with a line
                     member = nested.value(self._object(block, row), name)
                     if member is not nested.NOTHING:
-                        yield json_type(member), int(block.lines[row])
+                        yield json_type(member, markers), int(block.lines[row])
 
     def numbers(self, name: str) -> set[str]:
-        """What a column of numbers holds in the whole file: "negative" and "wide" integers (from 2**63 on), and what
-        is "float": fractions, exponents, integers beyond 64 bits."""
+        """Return what a column of numbers holds in the whole file.
+
+        There may be "negative" and "wide" integers (from 2**63 on), "float" (fractions, exponents, integers beyond 64
+        bits), and "text", strings that are no markers of missing values.
+        """
         found: set[str] = set()
         for block in self._blocks():
-            for kind in (pa.int64(), pa.uint64()):
+            for kind in (pa.int64(), pa.uint64(), pa.float64()):
                 table = self._fast(block, pa.schema([(name, kind)]))
+                if table is not None and pa.types.is_floating(kind):
+                    found.add("float")
+                    break
                 if table is not None:
                     span = pc.min_max(table[name]).as_py()
                     found |= {"negative"} if (span["min"] or 0) < 0 else set()
@@ -304,8 +314,8 @@ class JsonLines:
             else:
                 for row in range(block.num_rows):
                     with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                        found |= number_kind(nested.value(self._object(block, row), name))
-            if "float" in found:
+                        found |= number_kind(nested.value(self._object(block, row), name), self.policy.markers)
+            if "text" in found:
                 break
         return found
 
@@ -401,9 +411,8 @@ class JsonLines:
             raise
 
     def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
-        asked = pa.schema([each.with_nullable(True) for each in schema])
         table = None
-        for kinds in _guesses(asked):
+        for kinds in _guesses(schema):
             table = self._fast(block, kinds)
             if table is not None:
                 break
@@ -453,7 +462,7 @@ class JsonLines:
         self, block: Block, schema: pa.Schema, first_row: int, noted: Noted
     ) -> tuple[pa.RecordBatch, np.ndarray]:
         columns: list[list[Any]] = [[] for _ in schema]
-        rows = []
+        rows, markers = [], self.policy.markers
         for row in range(block.num_rows):
             line = int(block.lines[row])
             try:
@@ -461,7 +470,7 @@ class JsonLines:
                 where = f"{self.name} line {line}: column"
                 members = [nested.value(value, each.name) for each in schema]
                 values = [
-                    arrow_value(None if member is nested.NOTHING else member, each, f"{where} {each.name!r}")
+                    arrow_value(None if member is nested.NOTHING else member, each, f"{where} {each.name!r}", markers)
                     for member, each in zip(members, schema, strict=True)
                 ]
             except InputError as error:
@@ -595,11 +604,14 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
 
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
-    """The schema, and with the other 64-bit integers."""
-    yield schema
+    """Yield the schema, one with the other 64-bit integers, and one with integers in place of ids that are strings."""
+    asked = pa.schema([each.with_nullable(True) for each in schema])
+    yield asked
     others = {pa.int64(): pa.uint64(), pa.uint64(): pa.int64()}
     if any(kind in others for kind in schema.types):
-        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in schema])
+        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in asked])
+    if any(each.metadata and not each.nullable for each in schema):
+        yield pa.schema([each if each.nullable else pa.field(each.name, pa.int64()) for each in schema])
 
 
 def _with_objects(schema: pa.Schema) -> pa.Schema | None:

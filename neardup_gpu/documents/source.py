@@ -42,6 +42,7 @@ def open_documents(
     other_columns: Iterable[str] = (),
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    null_values: str | Sequence[str] | None = None,
 ) -> Documents:
     """Open documents for streaming; only schemas and first lines are read here.
 
@@ -78,6 +79,10 @@ def open_documents(
         groups are read before any of their rows is used.
     max_document_bytes : int, default 1 GiB
         Bound on a line of JSON lines, on a row of CSV, on a text or HTML file, and on a record of a WARC file.
+    null_values : str or list of str, default None
+        What marks a missing value in a column of CSV or JSON lines that is compared, one of `other_columns`.
+        Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
+        numbers, they are compared as numbers.
 
     Returns
     -------
