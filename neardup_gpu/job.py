@@ -62,10 +62,13 @@ def dedup(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
     against: Any = None,
     direction: str | None = None,
     only_against: bool = False,
@@ -109,6 +112,9 @@ def dedup(
         The column of ids; without one, ids are row numbers or relative paths.
     html : bool or "tree", default False
         The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
+    encoding : str, default None
+        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251"; of pages, the
+        encoding of those that name none: `open_documents`.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"
@@ -119,6 +125,10 @@ def dedup(
         What marks a missing value in a column of CSV or JSON lines that is compared, as `keep` compares one.
         Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
         numbers, they are compared as numbers.
+    delimiter : str, default None
+        What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+    header : bool, default True
+        Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents, or are contained in it, are removed; it is left
         untouched.

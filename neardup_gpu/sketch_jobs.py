@@ -59,10 +59,13 @@ def sketch(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
     method: str | Method = "minhash",
     threshold: float | None = None,
     shingle_size: int = 5,
@@ -103,6 +106,9 @@ def sketch(
         The column of ids; without one, ids are row numbers or relative paths.
     html : bool or "tree", default False
         The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
+    encoding : str, default None
+        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251"; of pages, the
+        encoding of those that name none: `open_documents`.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"
@@ -111,6 +117,10 @@ def sketch(
         A longer document counts as one that cannot be read.
     null_values : str or list of str, default None
         As for `dedup`; no column is compared here.
+    delimiter : str, default None
+        What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+    header : bool, default True
+        Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
     method : MinHash, BottomK, ModM, SimHash, or the name of one, default "minhash"
         How documents are summarised. The method "exact" keeps no sketches.
     threshold : float in (0, 1], default None

@@ -191,7 +191,8 @@ def _as_object(message: str, level: str, facts: dict[str, Any]) -> str:
 def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
     """Print what the library logs on stderr, a line per record; no progress without `stages`.
 
-    With `quiet` only a warning about this machine is printed, which would make every run slow without a word.
+    With `quiet` only warnings that are marked `once` are printed: of a machine that would make every run slow, and of a
+    first document that is taken for a header.
     """
     import logging
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
+from .nested import likeliest
 
 
 def is_view(kind: pa.DataType) -> bool:
@@ -91,8 +92,10 @@ def uuids(column: pa.FixedSizeBinaryArray) -> pa.Array:
     return pc.if_else(column.is_valid(), strings, pa.scalar(None, pa.large_string()))
 
 
-def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -> str:
+def default_text_column(name: str, schema: pa.Schema, others: Collection[str], paths: Iterable[str]) -> str:
     """The column named text, else the only one of strings or bytes, leaving out `others`, which hold something else.
+
+    `paths` lead to strings within columns; the message of the error names one of them if no column holds strings.
 
     Raises
     ------
@@ -108,8 +111,10 @@ def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -
     problem = "no column of text" if len(texts) < 2 else "several columns of text"
     used = [column for column in dict.fromkeys(others) if column in schema.names]
     apart = f" beside {' and '.join(map(repr, used))}" if used else ""
+    path = None if texts else likeliest(paths)
     raise InputError(
-        f"{name}: {problem}{apart} and none named 'text'; it has {listed(schema.names)}. Name one with text_columns=..."
+        f"{name}: {problem}{apart} and none named 'text'; it has {listed(schema.names)}. "
+        f"{'Name one with text_columns=...' if path is None else f'Try text_columns={path!r}.'}"
     )
 
 

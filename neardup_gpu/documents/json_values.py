@@ -132,6 +132,8 @@ def arrow_value(value: Any, asked: pa.Field, where: str, markers: Collection[str
         if not asked.nullable:
             raise InputError(f"{where} is null; every document needs an id.")
         return None
+    if pa.types.is_list(kind) and isinstance(value, list):
+        return [arrow_value(each, pa.field(asked.name, kind.value_type), where) for each in value]
     if pa.types.is_string(kind) and isinstance(value, str):
         try:
             return _utf8(value) if asked.nullable else value.encode()
@@ -146,6 +148,7 @@ def arrow_value(value: Any, asked: pa.Field, where: str, markers: Collection[str
             return value
     words = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
     names = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "true or false"}
+    names[pa.list_(pa.string())] = "an array of texts"
     wanted = "a 64-bit integer" if pa.types.is_integer(kind) else names.get(kind, str(kind))
     found = words.get(type(value), "a number")
     if found == "a number" and pa.types.is_integer(kind):

@@ -37,6 +37,11 @@ class Reading:
         "The text is HTML: compare what a reader sees of it. As --html tree, by the tree that a parser builds: slower.",
         metavar="[tree]",
     )
+    encoding: str | None = setting(
+        None,
+        "Encoding of text that is not UTF-8, such as windows-1251; of pages, that of those that name none.",
+        metavar="LABEL",
+    )
     glob: str | None = setting(None, "Which files of a folder to read, such as '*.py'.", metavar="PATTERN")
     on_error: str = setting(
         "stop",
@@ -52,3 +57,10 @@ class Reading:
         metavar="WORD",
         shown="those of pandas: NA, n/a, NULL, nan and others",
     )
+    delimiter: str | None = setting(
+        None,
+        "What divides the fields of CSV: a character, tab, or auto to find out by the first line.",
+        metavar="CHAR",
+        shown="a comma; a tab for .tsv",
+    )
+    header: bool = setting(True, "The first row of CSV is data; its columns are f0, f1 and so on.", flag="--no-header")

@@ -31,9 +31,10 @@ from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .formats import format_of
 from .jsonlines import JsonLines
-from .kept import ROW_GROUP_BYTES, Rows, check_parquet, each_in_order, in_groups, united, writing
+from .kept import ROW_GROUP_BYTES, Rows, each_in_order, in_groups, united, writing
 from .memory import bounded
 from .packed import COMPRESSIONS
+from .parquet_types import check_parquet, parquet_columns, parquet_schema
 from .passes import over_readers
 from .reading import brief, reading
 from .row_groups import RowGroupWriter, encoded_in_order
@@ -229,6 +230,8 @@ def _size_of(piece: Piece) -> int:
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str, name: str) -> pa.RecordBatch:
     """The batch with the columns of a schema; what it lacks is null."""
     arrays = []
+    if kind == "parquet":
+        batch = parquet_columns(batch, parquet_schema(batch.schema))
     for field in _stored(schema, kind):
         column = batch.schema.get_field_index(field.name)
         if column < 0:
@@ -264,7 +267,7 @@ def _stored(schema: pa.Schema, kind: str) -> pa.Schema:
     Arrow files hold one dictionary per column, no file holds a view, and JSON has strings in place of bytes.
     """
     fields, lines = [], kind.startswith("jsonl")
-    for field in schema:
+    for field in parquet_schema(schema) if kind == "parquet" else schema:
         plain = (pa.types.is_dictionary(field.type) and kind != "parquet") or is_view(field.type)
         stored = plain_type(field.type) if plain else field.type
         fields.append(field.with_type(pa.large_string() if lines and is_binary(stored) else stored))
@@ -277,7 +280,7 @@ def _check(schema: pa.Schema, kind: str, name: str) -> None:
     if again is not None:
         raise InputError(f"{name}: several columns are called {again!r}; rename them, or leave output_format out.")
     if kind == "parquet":
-        check_parquet(_stored(schema, kind), name)
+        check_parquet(schema, name)
     elif kind.startswith("jsonl"):
         for field in schema:
             if not _is_json(field.type):

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
-from ..errors import InputError
+from ..errors import InputError, ParameterError
+from .encodings import check_encoding
 from .reading_options import MAX_DOCUMENT_BYTES, NULL_VALUES
 
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
@@ -36,20 +37,32 @@ class Policy:
     max_document_bytes : int
     null_values : tuple of str, optional
         What marks a missing value in a column of CSV or JSON lines that is compared.
+    delimiter : str or None
+        A character, or "auto".
+    header : bool
     tree : bool
         Whether the text of HTML is taken from a parser's tree.
+    encoding : str or None
+        A label of the Encoding Standard, which becomes the name of its encoding: of text that is not UTF-8.
     """
 
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     null_values: Sequence[str] | None = None
+    delimiter: str | None = None
+    header: bool = True
     tree: bool = False
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         most = checks.integer("max_document_bytes", self.max_document_bytes, 1)
         object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
         object.__setattr__(self, "max_document_bytes", most)
         object.__setattr__(self, "null_values", checks.optional(checks.strings, "null_values", self.null_values))
+        label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
+        object.__setattr__(self, "encoding", check_encoding(label))
+        object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))
+        object.__setattr__(self, "header", checks.flag("header", self.header))
 
     @property
     def markers(self) -> Sequence[str]:
@@ -64,6 +77,17 @@ class Policy:
     def to_json(self) -> dict[str, Any]:
         """Return the options by their names, as parameters of `open_documents`; `html` says whether there is a tree."""
         return {name: value for name, value in asdict(self).items() if name != "tree"}
+
+
+def _delimiter(name: str, value: Any) -> str:
+    """Return the character that divides the fields of CSV, or "auto"."""
+    given = checks.text(name, value, 'give a character such as ";", or "tab" or "auto"')
+    found = {"tab": "\t", "\\t": "\t"}.get(given, given)
+    if found != "auto" and (len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n'):
+        raise ParameterError(
+            f'{name}: {checks.shown(value)} divides no fields; give one ASCII character such as ";", or "tab" or "auto"'
+        )
+    return found
 
 
 @dataclass(frozen=True)

@@ -38,19 +38,22 @@ def open_documents(
     text_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     other_columns: Iterable[str] = (),
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> Documents:
     """Open documents for streaming; only schemas and first lines are read here.
 
     Parameters
     ----------
     source : str, Path, list of them, or a table, default None
-        A file (Parquet, Arrow IPC; JSON lines, CSV or TSV plain, .gz or .zst; WARC or WET), a folder of such files of
-        one kind or of text and HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
+        A file (Parquet, Arrow IPC, WARC or WET; JSON lines, CSV, TSV, text or HTML plain, .gz, .zst, .bz2 or .xz), a
+        folder of such files of one kind, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
         where that has no such file system, of fsspec. A result of dedup gives the rows that it kept. Or a table:
         pyarrow, Polars, DuckDB, pandas, a Ray dataset, Hugging Face's Dataset, DatasetDict and IterableDataset, a dict
         of columns, a list of dicts.
@@ -59,8 +62,10 @@ def open_documents(
         ``{"id": ids, "text": texts}``.
     text_columns : str or sequence of str, default None
         Columns that hold the text, joined by a newline; ``metadata.text`` is the member `text` of a struct column
-        `metadata`, unless a column has the whole name. Unless given, ``text``, else the only column of strings, which
-        is never the id column, one of `other_columns`, or one named ``id``.
+        `metadata`, unless a column has the whole name. ``paragraphs[]`` is the text in each value of a list column, and
+        ``messages[].content`` a member of each value; a newline joins the texts of a row, and nulls are left out.
+        Unless given, ``text``, else the only column of strings, which is never the id column, one of `other_columns`,
+        or one named ``id``.
     id_column : str, default None
         Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
         paths for text files, WARC-Record-ID for records of WARC files, else row numbers.
@@ -68,6 +73,12 @@ def open_documents(
         The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so, and
         of WARC records those that are HTML. "tree" takes it from the tree that a parser builds, at a tenth of the
         speed; the words are the same unless the markup is broken (docs/how_to/html.md).
+    encoding : str, default None
+        A label of the Encoding Standard, such as ``windows-1251``. It says how these are decoded: text files, CSV and
+        JSON lines, with all their columns, and text in columns of bytes. Strings of Parquet, Arrow and tables are
+        UTF-8, whatever this says. Of pages it is only the fallback, for those that name no encoding and are not valid
+        UTF-8; windows-1252 unless given. A byte order mark in a file counts more. Unless given, bytes that are not
+        UTF-8 are letters that equal only themselves.
     glob : str, default None
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
@@ -83,6 +94,14 @@ def open_documents(
         What marks a missing value in a column of CSV or JSON lines that is compared, one of `other_columns`.
         Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
         numbers, they are compared as numbers.
+    delimiter : str, default None
+        What divides the fields of CSV. Unless given, a comma, or a tab in files whose names end in .tsv.
+
+        - one ASCII character, but no quote, letter, digit or line ending.
+        - "tab": a tab.
+        - "auto": the one of comma, tab, semicolon and bar that the first line of each file has most often.
+    header : bool, default True
+        Whether the first row of CSV names the columns. Without a header they are named f0, f1 and so on.
 
     Returns
     -------

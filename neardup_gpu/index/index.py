@@ -300,10 +300,13 @@ class Index:
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
+        encoding: str | None = None,
         glob: str | None = None,
         on_error: str = "stop",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         null_values: str | Sequence[str] | None = None,
+        delimiter: str | None = None,
+        header: bool = True,
         output: str | Path | None = None,
         overwrite: bool = False,
         commit_every: int = 10_000,
@@ -324,6 +327,8 @@ class Index:
             The column of ids; without one, ids are sequence numbers or relative paths.
         html : bool, default False
             The text is HTML, of which the visible text is taken.
+        encoding : str, default None
+            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
         on_error : "stop" or "skip", default "stop"
@@ -334,6 +339,10 @@ class Index:
             What marks a missing value in a column of CSV or JSON lines that is compared, as an index keeps it.
             Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
             numbers, they are compared as numbers.
+        delimiter : str, default None
+            What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+        header : bool, default True
+            Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
         output : path, default None
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
@@ -455,7 +464,10 @@ class Index:
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
+        encoding: str | None = None,
         glob: str | None = None,
+        delimiter: str | None = None,
+        header: bool = True,
         threshold: float | None = None,
         radius: int | None = None,
         nearest: int | None = None,
@@ -478,8 +490,14 @@ class Index:
             The column of ids, which `query_id` repeats; row numbers unless given.
         html : bool, default False
             The text is HTML, of which the visible text is taken.
+        encoding : str, default None
+            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
+        delimiter : str, default None
+            What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+        header : bool, default True
+            Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
             other less, fewer become candidates. An index by the exact method is asked at its threshold or above.

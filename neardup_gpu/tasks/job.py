@@ -29,10 +29,13 @@ def dedup_in_tasks(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
     against: Any = None,
     recipe: Recipe | None = None,
     frequencies: str | Path | None = None,
@@ -59,7 +62,9 @@ def dedup_in_tasks(
         appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
-    texts, text_columns, id_column, html, glob, on_error, max_document_bytes, null_values, against
+    texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, null_values
+        As for `dedup`.
+    delimiter, header, against
         As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
