@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
-from .data import NO_PAIRS, Pairs, arrow
+from .data import NO_PAIRS, Pairs
 from .engine.arrays import some_rows
 from .engine.choice import kernel
-from .errors import InputError
+from .priority import rows_by_priority
 from .recall import random_order
 from .sketching import BLANK
 from .stages import Verified, choose_keepers
@@ -28,41 +26,6 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------------------------------------------- priority
-
-
-def keep_column(rule: str) -> tuple[str | None, bool]:
-    """The column that a keep rule names, or None for "first" and "longest", and whether it is descending."""
-    if rule in ("first", "longest"):
-        return None, False
-    name, colon, direction = rule.rpartition(":")
-    if colon and direction in ("asc", "desc"):
-        return name, direction == "desc"
-    return rule, False
-
-
-def rows_by_priority(rule: str, num_tokens: np.ndarray, column: pa.ChunkedArray | None) -> np.ndarray:
-    """Rows from the best to the worst: int64, shape (documents,). Ties fall to input order; nulls and NaN come last."""
-    rows = np.arange(len(num_tokens), dtype=np.int64)
-    if rule == "first":
-        return rows
-    if rule == "longest":
-        return np.argsort(-num_tokens, kind="stable")
-    assert column is not None
-    name, descending = keep_column(rule)
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
-    if pa.types.is_floating(column.type):  # NaN becomes null, so that both come last in either direction
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    try:
-        order = pc.sort_indices(
-            pa.table({"value": column, "row": arrow(rows)}),
-            sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
-        )
-    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
-        raise InputError(f"keep {rule}: column {name!r} of type {column.type} has no order") from None
-    return order.to_numpy().astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +71,7 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
         If the column of the rule has no order.
     """
     known = sketched.num_known
-    order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column)
+    order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column, sketched.categories)
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])

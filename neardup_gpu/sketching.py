@@ -91,6 +91,8 @@ class Sketched(NamedTuple):
     num_tokens : array of int64, shape (documents,)
     column : pyarrow.ChunkedArray or None
         Of the input: what decides who is kept.
+    categories : list of str or None
+        The order of its values, if these are ordered categories.
     keys, document_hashes, text_hashes : arrays, a row for each document
         On a GPU, if all of them are there. See `WORDLESS` and `BLANK`; sketches that are to be stored have no
         text_hashes.
@@ -106,6 +108,7 @@ class Sketched(NamedTuple):
     ids: pa.Array
     num_tokens: np.ndarray
     column: pa.ChunkedArray | None
+    categories: list[str] | None
     keys: Any
     document_hashes: Any
     text_hashes: Any
@@ -200,13 +203,15 @@ class Sketcher:
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
-        return _joined(known, sketches, ids, self.recipe.method.key_columns)
+        categories = None if column is None else documents._categories(column)
+        return _joined(known, sketches, ids, self.recipe.method.key_columns, categories)
 
     def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
         sketches = self._sketch(documents, column, Sketches(), partial(_num_rows, [documents]))
         ids = _ids_of(sketches)
-        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns)
+        categories = None if column is None else documents._categories(column)
+        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns, categories)
 
     def _sketch(self, documents: Documents, column: str | None, known: Sketches, total: Any) -> Sketches:
         """Sketch the documents of a source, after those of another one; `total()` is the expected number of all."""
@@ -404,13 +409,16 @@ def _num_rows(sources: list[Documents]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _joined(known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int) -> Sketched:
+def _joined(
+    known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int, categories: list[str] | None
+) -> Sketched:
     """What was kept of all documents, the reference set before the input."""
     return Sketched(
         num_known=known.documents,
         ids=ids,
         num_tokens=sketches.num_tokens.take(np.int64),
         column=pa.chunked_array(sketches.column) if sketches.column else None,
+        categories=categories,
         keys=sketches.keys.take(np.uint64, key_columns),
         document_hashes=sketches.document_hashes.take(np.uint64, 2),
         text_hashes=sketches.text_hashes.take(np.uint64),

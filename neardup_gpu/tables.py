@@ -183,13 +183,14 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
 
 
 def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: bool) -> list[str]:
-    """Name the reasons for which nothing was removed."""
+    """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
     if removed:
-        return []
+        return documents._remarks()
     of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None
-    return reasons(removed, recipe, documents, sizes_of(ranked.num_tokens[ranked.of_input]), of_reference)
+    of_input = sizes_of(ranked.num_tokens[ranked.of_input])
+    return [*documents._remarks(), *reasons(removed, recipe, documents, of_input, of_reference)]
 
 
 def _limits(job: Job) -> dict[str, Any]:

@@ -112,12 +112,8 @@ def decided(table, known, recipe_name, backend):
         del counts["candidate_pairs"], counts["comparisons"]
     # When the table was written there were no partners in the reference set; test_against.py says what they are.
     counts.pop("near_reference", None)
-<<<<<<< HEAD
-    names = {"near_reference", "reference_resemblance", "reference_containment", "kind"}  # test_kinds.py checks kinds
-=======
     del counts["replaced_text"], counts["garbled_text"]  # nor were these
-    names = {"near_reference", "reference_resemblance", "reference_containment"}
->>>>>>> encodings
+    names = {"near_reference", "reference_resemblance", "reference_containment", "kind"}  # test_kinds.py checks kinds
     documents = result.documents.drop(sorted(names & set(result.documents.column_names)))
     return {
         "documents": digest(documents.to_pydict()),

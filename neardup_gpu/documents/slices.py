@@ -23,10 +23,12 @@ from .. import checks
 from ..data import arrow, numpy_of
 from ..errors import InputError
 from .columns import mixed_integers
+from .compared import SeenStrings
 from .contract import Reader
 from .files import File
 from .formats import FORMATS
 from .html import TREE
+from .json_values import COMPARED
 from .local_names import local_system
 from .memory import Memory, StoredTable
 from .parts import Part
@@ -349,6 +351,16 @@ class Offset:
         """The ids of a slice, those that are row numbers with the rows of the input."""
         return arrow(numpy_of(ids) + self.first_row) if slice.ids_are_rows else ids
 
+    def strings(self, seen: SeenStrings, extent: Extent) -> SeenStrings:
+        """Return what `Documents._strings` gives for the slice, with the rows of the file."""
+
+        def placed(value: tuple[int, str, str, str, int] | None) -> tuple[int, str, str, str, int] | None:
+            if value is None or value[0] >= extent.num_documents[0]:
+                return value
+            return (*value[:4], value[4] + self.first_place)
+
+        return SeenStrings(placed(seen.like), placed(seen.other), seen.width)
+
     def skipped(self, skipped: pa.Table, extent: Extent) -> pa.Table:
         """What `Documents.skipped` gives for the slice, with the rows of the file."""
         if not self.first_place:
@@ -450,12 +462,15 @@ def source_of(documents: Documents) -> Source:
     for name in others:
         columns.check_values(name)
     typed = others if columns.key is None else [columns.key, *others]
+    fields = [pa.field(name, columns.type_of(name)) for name in dict.fromkeys(typed)]
+    if columns.mixes_ids:
+        fields[0] = fields[0].with_metadata({COMPARED: b""})
     root = documents._readers[0].files[0].root if columns.are_own else ""
     return Source(
         documents.format,
         columns.text,
         columns.key,
-        pa.schema([(name, columns.type_of(name)) for name in dict.fromkeys(typed)]),
+        pa.schema(fields),
         documents.html,
         documents._policy,
         root,

@@ -44,6 +44,7 @@ def open_documents(
     other_columns: Iterable[str] = (),
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    null_values: str | Sequence[str] | None = None,
     delimiter: str | None = None,
     header: bool = True,
 ) -> Documents:
@@ -90,6 +91,10 @@ def open_documents(
         groups are read before any of their rows is used.
     max_document_bytes : int, default 1 GiB
         Bound on a line of JSON lines, on a row of CSV, on a text or HTML file, and on a record of a WARC file.
+    null_values : str or list of str, default None
+        What marks a missing value in a column of CSV or JSON lines that is compared, one of `other_columns`.
+        Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
+        numbers, they are compared as numbers.
     delimiter : str, default None
         What divides the fields of CSV. Unless given, a comma, or a tab in files whose names end in .tsv.
 

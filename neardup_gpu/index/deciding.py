@@ -27,13 +27,12 @@ from ..decisions import (
     Ranked,
     decide as decide_ranked,
     identical,
-    keep_column,
     proposed,
-    rows_by_priority,
     unverified,
 )
 from ..engine.processors import own_threads
 from ..partners import partners_of, selected
+from ..priority import keep_column, rows_by_priority
 from ..result import Report, Result
 from ..stages import Verified
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report

@@ -30,13 +30,13 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import gather
 
 from ..data import Ragged, arrow
-from ..decisions import keep_column
 from ..documents.batches import ragged
 from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
 from ..errors import InputError
 from ..nothing_removed import sizes_of
+from ..priority import keep_column
 from ..recall import random_order
 from ..sketching import BLANK, WORDLESS, Sketcher, text_of
 from ..stages import count_shingles, count_tokens
@@ -132,7 +132,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     dict
         Counts of the slice; `sizes`, its documents by their number of words; `extent`, what its reading found;
         `id_type`, unless it is empty, and `id_span`, the least and the greatest, if they are integers; `waiting`, the
-        number of shingles that wait.
+        number of shingles that wait; of a column that decides, its `categories`, and what its `strings` look like.
     """
     shared = files.shared
     recipe, statistics = shared.settled()
@@ -168,6 +168,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
     if types and pa.types.is_integer(sketched.ids.type):
         types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
+    if column is not None and of_input:
+        types |= {"strings": list(documents._strings(column)), "categories": sketched.categories}
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))

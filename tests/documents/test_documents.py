@@ -724,7 +724,9 @@ def test_ids_must_be_keys(tmp_path):
 def test_files_must_fit_together(tmp_path):
     pq.write_table(pa.table({"text": ["a"], "id": [1]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"text": ["b"], "id": ["x"]}), tmp_path / "b.parquet")
-    with one_line(InputError, "a.parquet", "b.parquet", "'id'", "int64", "string"):
+    assert read(open_documents(tmp_path, id_column="id"))[0] == ["1", "x"]
+    pq.write_table(pa.table({"text": ["b"], "id": [b"x"]}), tmp_path / "b.parquet")
+    with one_line(InputError, "a.parquet", "b.parquet", "'id'", "int64", "binary"):
         open_documents(tmp_path, id_column="id")
     assert read(open_documents(tmp_path))[1] == [b"a", b"b"]
     pq.write_table(pa.table({"text": ["b"], "id": pa.array([7], pa.int8())}), tmp_path / "b.parquet")
