@@ -19,10 +19,11 @@ from .documents import Documents, open_described, open_documents
 from .documents.reading_options import Reading
 from .errors import InputError
 from .printable import printable, readable_id
+from .raw_text import to_bytes, to_string
 from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
 from .settings import arguments_for
-from .stages import shingle, tokenize
+from .stages import shingle, tokenize, utf8
 from .store.artefacts import DOCUMENTS, parts_of, read_report, using_report
 from .store.parquet import read_table
 from .tables import KIND
@@ -248,7 +249,7 @@ def explained(
     else:
         kept_text = text_of(documents(), target, _row_of(tables, target.as_py(), name)[0])
     text = text_of(documents(), own, row)
-    tokens = tokenize([kept_text, text], recipe, backend="cpu")
+    tokens = tokenize(utf8([to_bytes(kept_text), to_bytes(text)]), recipe, backend="cpu")
     ours = shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
     common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
@@ -380,7 +381,9 @@ def _ids_there(tables: Tables, id: str) -> str:
 
 
 def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
-    """Text of the document in a row of the input, or of the document with the id if `row` is None.
+    """Return the text of the document in a row of the input, or of the document with the id if `row` is None.
+
+    It is a string of `raw_text`, which keeps invalid bytes and borders between columns.
 
     Raises
     ------
@@ -399,7 +402,7 @@ def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
         if place >= 0:
             if batch.ids[place].as_py() != id.as_py():
                 break
-            return batch.text[place].tobytes().decode("utf-8", "replace")
+            return to_string(batch.text[place].tobytes())
     raise InputError(
         f"{_source(documents)}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
     )

@@ -217,7 +217,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",
-        count(counts["invalid_utf8"], "invalid UTF-8 sequence") if counts["invalid_utf8"] else "",
+        count(counts["invalid_utf8"], "invalid UTF-8 byte") if counts["invalid_utf8"] else "",
         _replaced(counts),
         f"{count(counts['stripped_pages'], 'page')} too tangled to parse, read without their tags"
         if counts.get("stripped_pages")

@@ -410,10 +410,10 @@ class TestInput:
         assert (counts["null_text"], counts["empty"], counts["removed_identical"]) == (2, 3, 1)
 
     def test_invalid_utf8_is_read_and_counted(self):
-        texts = pa.array([b"caf\xc3 \xff", b"caf", b"x"], pa.binary())
+        texts = pa.array([b"caf\xc3 \xff", b"caf", b"caf\xc3, \xff", b"\xe2\x82"], pa.binary())
         run = dedup(pa.table({"text": texts}))
-        assert run.documents["duplicate_of"].to_pylist() == [None, 0, None]
-        assert run.report["counts"]["invalid_utf8"] == 2
+        assert run.documents["duplicate_of"].to_pylist() == [None, None, 0, None]
+        assert run.report["counts"]["invalid_utf8"] == 6
 
     def test_no_documents(self, tmp_path):
         empty = pa.table({"text": pa.array([], pa.string())})

@@ -62,11 +62,11 @@ def open_documents(
         The texts themselves, instead of `source`. Their ids are their row numbers; to name them, pass a table such as
         ``{"id": ids, "text": texts}``.
     text_columns : str or sequence of str, default None
-        Columns that hold the text, joined by a newline; ``metadata.text`` is the member `text` of a struct column
-        `metadata`, unless a column has the whole name. ``paragraphs[]`` is the text in each value of a list column, and
-        ``messages[].content`` a member of each value; a newline joins the texts of a row, and nulls are left out.
-        Unless given, ``text``, else the only column of strings, which is never the id column, one of `other_columns`,
-        or one named ``id``.
+        Columns that hold the text, joined with a border between them, which is a token of its own. ``metadata.text`` is
+        the member `text` of a struct column `metadata`, unless a column has the whole name. ``paragraphs[]`` is the
+        text in each value of a list column, and ``messages[].content`` a member of each value; a newline joins the
+        texts of a row, and nulls are left out. Unless given, ``text``, else the only column of strings, which is never
+        the id column, one of `other_columns`, or one named ``id``.
     id_column : str, default None
         Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
         paths for text files, WARC-Record-ID for records of WARC files, else row numbers.

@@ -24,6 +24,7 @@ from .. import checks
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
 from ..log import log
+from ..raw_text import to_readable, to_string
 from ..report import count
 from . import nested
 from .ahead import Step, ahead, closing
@@ -57,7 +58,8 @@ class Batch:
         numbers. Rows that cannot be read and are skipped have numbers too. Integers of JSON lines are uint64 in batches
         that hold one from 2**63 on.
     text : Ragged of uint8, n rows
-        The documents' bytes; nulls are empty.
+        The documents' bytes; nulls are empty. Several text columns are joined, with the bytes ``ED B0 80 0A`` between
+        them: a border, which is a token of its own, and a line break.
     num_null : int
         Documents whose text is null.
     columns : dict of str to pyarrow.Array, each of length n
@@ -631,6 +633,8 @@ class Documents:
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.
 
+        Invalid bytes read as U+FFFD. Several text columns are joined by line breaks.
+
         Parameters
         ----------
         rows : iterable of int
@@ -658,7 +662,7 @@ class Documents:
                 last = batch.first_row + batch.num_rows
                 for row in wanted:
                     if batch.first_row <= row < last:
-                        found[row] = batch.text[row - batch.first_row].tobytes().decode("utf-8", "replace")
+                        found[row] = to_readable(to_string(batch.text[row - batch.first_row].tobytes()))
                 if not wanted or wanted[-1] < last:
                     break
         for row in wanted:
