@@ -387,7 +387,7 @@ def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, refer
         return ids
     known_ids = _ids_of(known)
     reference.check_unique(known_ids, "reference set")
-    ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
+    ids, known_ids = _one_type(ids, known_ids)
     return pa.concat_arrays([known_ids, ids]) if known.documents else ids
 
 
@@ -400,13 +400,13 @@ def _ids_of(sketches: Sketches) -> pa.Array:
     return one_array(chunks)
 
 
-def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:
-    """Give the ids of the input and of the reference set one type; a reference set's row numbers may become strings.
+def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Give the ids of the input and of the reference set one type; integers become strings if others are strings.
 
     Raises
     ------
     InputError
-        If one has integers and the other strings.
+        If one has bytes, and the other does not.
     """
     families = (
         (pa.int64(), pa.types.is_integer),
@@ -420,8 +420,9 @@ def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Ar
             for kind in (common, pa.uint64()):
                 with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
                     return ids.cast(kind), known.cast(kind)
-    if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
-        return ids, known.cast(ids.type)
+    for kind, other in ((ids.type, known.type), (known.type, ids.type)):
+        if families[1][1](kind) and pa.types.is_integer(other):
+            return ids.cast(kind), known.cast(kind)
     raise InputError(f"ids of the input are {ids.type}, ids of the reference set {known.type}; make them one type")
 
 

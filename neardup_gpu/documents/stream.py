@@ -675,7 +675,8 @@ def _columns_there(reader: Reader, wanted: dict[str, pa.Field]) -> pa.Schema:
     are compared are read as the strings that they are.
     """
     if infers_types(reader) and not reader.as_strings:
-        return pa.schema(list(wanted.values()))
+        folders = columns_of_folders(reader)
+        return pa.schema([each.with_nullable(each.nullable or name in folders) for name, each in wanted.items()])
     fields = [each for name, each in wanted.items() if nested.count(reader.schema, name)]
     if infers_types(reader):
         fields = [each.with_type(pa.string()) if each.metadata else each for each in fields]

@@ -409,9 +409,8 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
     )
     kinds = [one_type_of(part) for part in (known, mine) if part]
     if len(kinds) == 2:
-        rows_only = job.slices[0].ids_are_rows
         spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
-        return name_of(common_type(kinds[1], kinds[0], spans, rows_only=rows_only))
+        return name_of(common_type(kinds[1], kinds[0], spans))
     return name_of(kinds[0])
 
 
@@ -420,8 +419,8 @@ def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
     return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
 
 
-def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows_only: bool) -> pa.DataType:
-    """The type of ids of both the input and a reference set, whose row numbers may become strings.
+def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int]) -> pa.DataType:
+    """Return the type of ids of both the input and a reference set; integers become strings if others are strings.
 
     `spans` holds the least and the greatest of all integers, and perhaps others.
     """
@@ -434,8 +433,9 @@ def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows
     for is_of, large in _FAMILIES:
         if is_of(kind) and is_of(known):
             return large
-    if rows_only and pa.types.is_integer(known) and _FAMILIES[0][0](kind):
-        return kind
+    for one, other in ((kind, known), (known, kind)):
+        if _FAMILIES[0][0](one) and pa.types.is_integer(other):
+            return one
     raise InputError(f"ids of the input are {kind}, ids of the reference set {known}; make them one type")
 
 
