@@ -164,6 +164,11 @@ class Documents:
         return self._readers[0].reads_html
 
     @property
+    def _id_type(self) -> pa.DataType:
+        """The type of ids."""
+        return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
+
+    @property
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(len(reader.files) for reader in self._readers)

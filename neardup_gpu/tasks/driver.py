@@ -19,7 +19,7 @@ from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..priority import keep_column
 from ..recipe import Recipe
-from ..sketching import no_documents
+from ..sketching import check_skipped
 from . import (
     candidates,
     checking,
@@ -167,9 +167,9 @@ def _counter_bits(job: Job) -> int:
 
 
 def _check(job: Job, sketched: Stage) -> None:
-    """Refuse an input without documents, and ids that are not right, before anything else is computed."""
+    """Refuse an input of which no row can be read, and ids that are not right, before anything else is computed."""
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
-        raise no_documents(skipped_rows(job, sketched, of_known=False))
+        check_skipped(skipped_rows(job, sketched, of_known=False))
     extents = [_extent(facts) for facts in sketched.facts]
     unique.check(job, sketched, extents, _offsets(job, extents))
     _type_of_ids(job, sketched)
@@ -407,6 +407,9 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
         [type_named(facts["id_type"]) for facts in part if "id_type" in facts]
         for part in (sketched.facts[:cut], sketched.facts[cut:])
     )
+    if not mine:
+        source = job.slices[-1].source
+        mine = [pa.int64() if source.key is None else source.types.field(source.key).type]
     kinds = [one_type_of(part) for part in (known, mine) if part]
     if len(kinds) == 2:
         spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]

@@ -177,7 +177,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     _save_hashes(files, "hashes", hashes[present], present)
     if not recipe.verifies:
         save(files, "tokens", {"hash": hashes})
-        _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
+        _save_hashes(files, "same", keys.reshape(len(keys), -1 if len(keys) else 1)[present], present)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     counts["left_out_records"] = sketched.counts.left_out_records

@@ -369,7 +369,7 @@ def test_folders_stand_for_columns(tmp_path, form, by_tasks):
     expected = [("2024", True, None), ("2025", False, "2024"), ("999", False, "2024")]
     found = decided(source, tmp_path, by_tasks, id_column="year")
     assert [tuple(map(str, row)) for row in found] == [tuple(map(str, row)) for row in expected]
-    with pytest.raises(InputError, match="id 2024 stands for 2 documents|column 'lang' is null"):
+    with pytest.raises(InputError, match=r"id 2024 stands for 2 documents|column 'lang' is null"):
         write_shards(tmp_path / "in", form, ("year=2024/b", [{"text": TEXTS[0]}]))
         decided(source, tmp_path, by_tasks, id_column="year")
 
