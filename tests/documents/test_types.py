@@ -294,7 +294,7 @@ def test_ids_that_are_integers_in_one_shard_and_strings_in_another(tmp_path, for
     expected = [("x", True, None), ("7", False, "x"), ("8", True, None)]
     assert decided(source, tmp_path, by_tasks, id_column="id") == expected
     write_shards(tmp_path / "in2", form, [{"id": 7, "text": TEXTS[0]}], [{"id": "7", "text": TEXTS[2]}])
-    with pytest.raises(InputError, match="id '?7'? stands for 2 documents"):
+    with pytest.raises(InputError, match=r"id '?7'? stands for 2 documents"):
         decided(source, tmp_path, by_tasks, id_column="id")
 
 
