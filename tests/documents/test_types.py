@@ -294,7 +294,7 @@ def test_ids_that_are_integers_in_one_shard_and_strings_in_another(tmp_path, for
     expected = [("x", True, None), ("7", False, "x"), ("8", True, None)]
     assert decided(source, tmp_path, by_tasks, id_column="id") == expected
     write_shards(tmp_path / "in2", form, [{"id": 7, "text": TEXTS[0]}], [{"id": "7", "text": TEXTS[2]}])
-    with pytest.raises(InputError, match="id '?7'? stands for 2 documents"):
+    with pytest.raises(InputError, match=r"id '?7'? stands for 2 documents"):
         decided(source, tmp_path, by_tasks, id_column="id")
 
 
@@ -398,3 +398,39 @@ def test_an_index_takes_shards_that_differ(tmp_path):
             {"id": "7", "v": 1, "year": 2024},
             {"id": "x", "v": None, "year": 2025},
         ]
+
+
+class Odd:
+    """An object that Arrow has no type for."""
+
+
+@pytest.mark.parametrize("form", ["pandas", "dict", "dicts"])
+def test_columns_that_nobody_asked_for_are_not_in_the_way(tmp_path, form):
+    columns = {"id": ["a", "b", "c"], "text": TEXTS, "odd": [1, "x", [2]], "odder": [Odd(), 1, None]}
+    source = columns
+    if form == "pandas":
+        source = pytest.importorskip("pandas").DataFrame(columns)
+    elif form == "dicts":
+        source = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    assert decided(source, tmp_path, id_column="id") == [("a", True, None), ("b", True, None), ("c", False, "a")]
+    assert dedup(source, output=tmp_path / "ids", ids_only=True).report["counts"]["kept"] == 2
+    for asked in ({"output": tmp_path / "out"}, {"keep": "odd"}, {"id_column": "odd"}, {"text_columns": "odd"}):
+        with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
+            dedup(source, **asked)
+    for name in ("text", "body"):  # no other column is taken for the text
+        with pytest.raises(InputError, match=f"input: column '{name}' cannot become an Arrow column"):
+            dedup({name: ["a", 1, [2]], "title": TEXTS})
+    scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1)
+    with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
+        dedup_in_tasks(source, output=tmp_path / "out", scale_out=scale_out)
+    assert not (tmp_path / "out").exists()
+
+
+def test_columns_of_one_name_that_nobody_asked_for(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(zip("abc", TEXTS, [1, 2, 3], [4, 5, 6], strict=True), columns=["id", "text", "n", "n"])
+    assert decided(frame, tmp_path, id_column="id") == [("a", True, None), ("b", True, None), ("c", False, "a")]
+    with pytest.raises(InputError, match="2 columns named 'n'"):
+        dedup(frame, keep="n")
+    with pytest.raises(InputError, match="several columns have one name"):
+        dedup(frame, output=tmp_path / "out")
