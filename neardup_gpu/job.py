@@ -379,7 +379,7 @@ def run(
         sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
         ranked = by_priority(sketched, recipe.keep, sizes)
         groups = representatives(ranked, sketched, recipe, runtime)
-        sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
+        sketched = sketched._replace(keys=None, document_hashes=None, text_hashes=None)  # the candidates need the room
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
         clock.report("collide", number, number)

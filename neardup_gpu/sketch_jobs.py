@@ -227,7 +227,8 @@ def sketch(
 
 
 def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
-    names = ["documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens"]
+    names = ["documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"]
+    names += ["text_bytes", "tokens"]
     if recipe.shingles.kind == "spots" and recipe.method.elements == "shingles":
         names.append("without_spots")
     counts = {name: getattr(sketched.counts, name) for name in names}

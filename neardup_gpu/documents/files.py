@@ -31,11 +31,6 @@ class File:
     uri: str = field(default="", repr=False)  # one that names the file system, with its secrets; none if it is local
 
 
-def escaped_name(name: str) -> str:
-    """The name as it can be printed: bytes that are not UTF-8 as escapes."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
 def check_relative(inside: str, name: str) -> None:
     """Refuse a relative name that, below another folder, would be no file of that folder: the one place where names
     that are not ours are allowed to become paths to write.

@@ -29,6 +29,7 @@ from .files import File
 from .formats import FORMATS
 from .html import TREE
 from .json_values import COMPARED
+from .local_names import local_system
 from .memory import Memory, StoredTable
 from .parts import Part
 from .passes import Pass
@@ -241,17 +242,18 @@ class Slice:
                     Seen(file).check_since(sliced.state, file)
 
     def _opened_files(self) -> list[File]:
-        systems: dict[str, fs.FileSystem] = {"": fs.LocalFileSystem()}
+        systems: dict[str, fs.FileSystem] = {}
         files = []
         for file in self.files:
-            if file.uri not in systems:
+            if file.uri and file.uri not in systems:
                 if is_masked(file.uri):
                     raise InputError(
                         f"{file.name}: was read with credentials, which no file keeps, so it cannot be opened again; "
                         "set them in the environment and name the input without them in its URI."
                     )
                 systems[file.uri] = file_system(file.uri)[0]
-            files.append(File(systems[file.uri], file.path, file.name, self.source.root, uri=file.uri))
+            system = systems[file.uri] if file.uri else local_system(file.path)
+            files.append(File(system, file.path, file.name, self.source.root, uri=file.uri))
         return files
 
     def _readers(self, files: list[File]) -> list[Reader]:

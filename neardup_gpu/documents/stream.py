@@ -23,15 +23,17 @@ from pyarrow import fs
 from .. import checks
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
+from ..log import log
+from ..raw_text import to_readable, to_string
 from ..report import count
 from . import nested
 from .ahead import Step, ahead, closing
 from .batches import PIECE_BYTES, Found, coalesce, num_bytes, ragged, size_of, sliced
-from .columns import check_ids, copied, decoded
+from .columns import check_ids, copied, decoded, is_string, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
 from .files import names_below, relative_names
-from .joined_text import as_bytes, joined, joined_lists, visible
+from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
 from .json_values import COMPARED
 from .kept import Rows, each_in_order, writing
 from .memory import Memory
@@ -57,7 +59,8 @@ class Batch:
         numbers. Rows that cannot be read and are skipped have numbers too. Integers of JSON lines are uint64 in batches
         that hold one from 2**63 on.
     text : Ragged of uint8, n rows
-        The documents' bytes; nulls are empty.
+        The documents' bytes; nulls are empty. Several text columns are joined, with the bytes ``ED B0 80 0A`` between
+        them: a border, which is a token of its own, and a line break.
     num_null : int
         Documents whose text is null.
     columns : dict of str to pyarrow.Array, each of length n
@@ -130,6 +133,7 @@ class Documents:
         self._policy, self._unreadable = policy, unreadable
         self._read = (0, 0.0)  # documents and bytes of files that have been read
         self._stripped = 0
+        self._replaced = np.zeros(2, np.int64)  # of the last pass: see `count_replaced`
         self._left_out = left_out or {}
         self._passes: list[Pass] = []  # of the last reading, one for each reader
         self._integers = IntegerRange(None)  # of the last reading
@@ -149,10 +153,19 @@ class Documents:
             if files:
                 self._names = named(files)
                 self._kept_names = self._names[: len(readers)]
+            if policy.encoding is not None and self._holds_strings():
+                log.warning("%s: its text is strings, which are UTF-8; encoding changes nothing here", readers[0].name)
         else:
             self._columns, self._names, self._kept_names = part.columns, part.names, part.kept_names
             self._passes = part.passes
         self.text_columns = self._columns.text
+
+    def _holds_strings(self) -> bool:
+        """Return whether all text comes as strings, from whatever Arrow has decoded."""
+        if self.reads_html or infers_types(self._readers[0]):
+            return False
+        kinds = [nested.field(self._readers[0].schema, name).type for name in self._columns.text]
+        return all(is_string(plain_type(kind.value_type if is_list(kind) else kind)) for kind in kinds)
 
     @property
     def rewindable(self) -> bool:
@@ -190,6 +203,16 @@ class Documents:
     def stripped_pages(self) -> int:
         """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
         return self._stripped + sum(reader.stripped_pages for reader in self._readers)
+
+    @property
+    def replaced_text(self) -> int:
+        """Documents of the last pass whose text holds U+FFFD, such as pages that name a wrong encoding."""
+        return int(self._replaced[0])
+
+    @property
+    def garbled_text(self) -> int:
+        """Documents of the last pass of whose characters more than 5% are U+FFFD."""
+        return int(self._replaced[1])
 
     @property
     def packing(self) -> str | None:
@@ -293,6 +316,7 @@ class Documents:
 
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
         first_row = self._stripped = 0
+        self._replaced[:] = 0
         with closing(ahead(coalesce(self._pieces(types, max_bytes), max_bytes))) as pieces:
             for piece, num_null in pieces:
                 ids = copied(piece.column(1))
@@ -344,6 +368,7 @@ class Documents:
                         piece = self._piece(batch, rows, ids, piece.share, reader, types)
                     integers.check(ids, reader.name)
                 self._stripped += piece.num_stripped
+                self._replaced += piece.replaced
                 arrays = [piece.text, ids, *piece.extra]
                 num_documents += len(piece.rows)
                 self._read = num_documents, num_bytes + piece.share * reader.num_bytes
@@ -387,7 +412,7 @@ class Documents:
         with reading(reader.name):
             text, num_null, num_stripped = self._text(batch, reader)
             extra = [self._compared(_column_of(batch, name, reader), name, kind) for name, kind in types.items()]
-        return _Piece(batch, rows, ids, text, num_null, num_stripped, extra, share)
+        return _Piece(batch, rows, ids, text, num_null, num_stripped, count_replaced(text), extra, share)
 
     def _compared(self, column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
         """Return an extra column in the type that it has in all files; note the order of its categories."""
@@ -620,6 +645,8 @@ class Documents:
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.
 
+        Invalid bytes read as U+FFFD. Several text columns are joined by line breaks.
+
         Parameters
         ----------
         rows : iterable of int
@@ -647,7 +674,7 @@ class Documents:
                 last = batch.first_row + batch.num_rows
                 for row in wanted:
                     if batch.first_row <= row < last:
-                        found[row] = batch.text[row - batch.first_row].tobytes().decode("utf-8", "replace")
+                        found[row] = to_readable(to_string(batch.text[row - batch.first_row].tobytes()))
                 if not wanted or wanted[-1] < last:
                     break
         for row in wanted:
@@ -665,6 +692,7 @@ class _Piece(NamedTuple):
     text: pa.Array
     num_null: int
     num_stripped: int
+    replaced: tuple[int, int]
     extra: list[pa.Array]
     share: float
 

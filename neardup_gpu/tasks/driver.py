@@ -94,10 +94,10 @@ def run(job: Job) -> Made:
     with told_as("rank"):
         layout, order = _rank(job, sketched)
         settled = [sketched, *order]
-        copied = _copies(job, "copies", "hashes", layout, settled)
-        same = copied if job.recipe.verifies else _copies(job, "same", "same", layout, settled)
+        arguments = [(sketched.names("hashes"), layout)] * len(job.partitions)
+        same = job.work.stage("copies", copies.copies, arguments, after=settled)
         settled.append(same)
-    number = sketched.total("present") - same.total("copies")
+    number = sketched.total("present") - (same.total("copies") - same.total("wordless"))
     with told_as("collide"):
         propose = _by_keys if job.recipe.method.sketches else _by_shingles
         found = propose(job, layout, sketched, same, number, settled)
@@ -115,7 +115,7 @@ def run(job: Job) -> Made:
     if job.num_checked:
         with told_as("check"):
             checked = _sampled(job, layout, found, listed, settled)
-    made = weighed, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked
+    made = weighed, sketched, found, distinct, verified, crowd, listed, tables, written, checked
     return Made(layout, number, *made)
 
 
@@ -126,7 +126,6 @@ class Made(NamedTuple):
     num_representatives: int
     weighed: list[Stage]
     sketched: Stage
-    copied: Stage
     found: Stage
     distinct: Stage
     verified: Stage
@@ -214,11 +213,6 @@ def remarks(job: Job, sketched: Stage) -> list[str]:
     mine = list(zip(sketched.facts, extents, _offsets(job, extents), strict=True))[job.num_known :]
     found = remark(name, [offset.strings(SeenStrings(*facts["strings"]), extent) for facts, extent, offset in mine])
     return [] if found is None else [found]
-
-
-def _copies(job: Job, name: str, what: str, layout: Layout, settled: list[Stage]) -> Stage:
-    arguments = [(settled[0].names(what), layout)] * len(job.partitions)
-    return job.work.stage(name, copies.copies, arguments, after=settled)
 
 
 def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:

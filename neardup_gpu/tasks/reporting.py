@@ -9,6 +9,7 @@ from .. import __version__
 from ..log import log
 from ..nothing_removed import merged, reasons
 from ..sketching import num_skipped
+from ..tables import REMOVED_COUNTS
 from .driver import remarks
 from .results import LARGEST
 from .sketching import COUNTED
@@ -27,7 +28,6 @@ def report_of(
     recipe, layout = job.recipe, made.layout
     kept = made.written.total("kept")
     removed = layout.num_rows - layout.num_known - kept
-    exact = made.copied.total("copies_of_reference" if recipe.only_against else "copies_of_input")
     mine = made.sketched.facts[job.num_known :]
     counted = {name: sum(facts[name] for facts in mine) for name in COUNTED}
     left_out: Counter[str] = Counter()
@@ -37,8 +37,7 @@ def report_of(
         "documents": counted["documents"],
         "kept": kept,
         "removed": removed,
-        "removed_exact": exact,
-        "removed_near": removed - exact,
+        **{name: made.written.total(name) for name in REMOVED_COUNTS},
         "removed_unverified": made.written.total("unverified"),
         "reference_documents": layout.num_known,
         **({} if reference is None else {"near_reference": made.written.total("near_reference")}),

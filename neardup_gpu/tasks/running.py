@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +16,7 @@ from .. import __version__, checks
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents.rewritten import infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
-from ..documents.stored import stored
+from ..documents.stored import FILES, stored
 from ..documents.uris import is_uri
 from ..engine.memory import parse_size
 from ..errors import InputError, OutputError
@@ -53,9 +52,6 @@ JOB, LOCK, LEASE = "job.json", "lock", "lease"
 
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
-
-STORED_FILES = re.compile(r"(part|split-[0-9]+)-[0-9]{5,}\.arrows(\.new)?")
-"""Names of the files there."""
 
 LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
 """Bytes of text of a slice, unless they are given."""
@@ -145,7 +141,7 @@ def run_job(
         if not scale_out.keep_work:
             job.work.remove()
             for name in STORED:
-                place.clear(name, STORED_FILES)
+                place.clear(name, FILES)
             place.remove(JOB)
     return said
 
