@@ -434,3 +434,22 @@ def test_columns_of_one_name_that_nobody_asked_for(tmp_path):
         dedup(frame, keep="n")
     with pytest.raises(InputError, match="several columns have one name"):
         dedup(frame, output=tmp_path / "out")
+
+
+def test_an_index_compares_ordered_categories_in_their_order(tmp_path):
+    with Index.create(tmp_path / "index", columns=["v"]) as index:
+        for values in (["mid", "high"], ["low", None]):
+            index.add(pa.table({"text": [SAME] * 2, "v": ordered(values)}))
+        for keep, best in (("v:desc", 1), ("v:asc", 2)):
+            assert np.flatnonzero(index.decide(keep=keep).documents["kept"].to_pylist()).tolist() == [best]
+        with pytest.raises(InputError, match="column 'v' has its categories in different orders"):
+            index.add(pa.table({"text": [SAME], "v": ordered(["mid"], ["mid", "low"])}))
+        assert len(index) == 4
+    with Index.open(tmp_path / "index") as index:
+        assert index.decide(keep="v:desc").documents["kept"].to_pylist() == [False, True, False, False]
+
+
+def test_an_index_says_what_it_compares_as_text(tmp_path, caplog):
+    with Index.create(tmp_path / "index", columns=["v"]) as index:
+        index.add(write_csv(tmp_path / "in/a.csv", ["9", "unknown"]))
+        assert "column 'v' is compared as text, since 'unknown' in" in caplog.text
