@@ -18,6 +18,7 @@ import numpy as np
 
 from .documents import Documents
 from .log import log
+from .raw_text import to_readable, to_string
 from .recipe import Recipe
 from .report import count
 
@@ -29,6 +30,8 @@ SAMPLED_BYTES = 1 << 20
 
 EXACT = 64
 """Numbers of words below this one are counted exactly, greater ones with a relative error of at most 1 / 64."""
+
+NO_DOCUMENTS = "the input holds no documents: check the path or the filter that it comes from"
 
 MOST = 0.95
 """Share of the documents for which a reason has to hold, if it need not hold for all."""
@@ -85,11 +88,13 @@ def reasons(
     Returns
     -------
     list of str
-        Empty if something was removed, if there are no documents, or if no reason is known.
+        Empty if something was removed, or if no reason is known.
     """
-    if removed or not of_input:
+    if removed:
         return []
-    found = [*_of_sizes(recipe, of_input, of_reference), *_of_texts(documents)]
+    found = [NO_DOCUMENTS]
+    if of_input:
+        found = [*_of_sizes(recipe, of_input, of_reference), *_of_texts(documents)]
     for line in found:
         log.warning("nothing was removed: %s", line)
     return found
@@ -209,7 +214,7 @@ def _first_texts(documents: Documents) -> list[str]:
     again.html = False
     with closing(again.batches(max_bytes=SAMPLED_BYTES)) as batches:  # type: ignore[type-var]
         texts = (
-            batch.text[row].tobytes().decode("utf-8", "replace").strip()
+            to_readable(to_string(batch.text[row].tobytes())).strip()
             for batch in batches
             for row in range(batch.num_rows)
         )

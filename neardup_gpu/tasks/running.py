@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, checks
-from ..decisions import keep_column
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents.rewritten import infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
@@ -22,6 +21,7 @@ from ..documents.uris import is_uri
 from ..engine.memory import parse_size
 from ..errors import InputError, OutputError
 from ..job import check_writing, open_reference, opened
+from ..priority import keep_column
 from ..recall import choose_check
 from ..recipe import Recipe, check_reference
 from ..store.artefacts import files_in, write_page, write_report
