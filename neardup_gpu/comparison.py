@@ -28,6 +28,10 @@ class Comparison:
     ----------
     resemblance : float
         |A n B| / |A u B|; 0 if either has no words.
+    identical : bool
+        Whether the two texts are equal.
+    same_words : bool
+        Whether the two texts are identical, or have words and those of both are the same, in the same order.
     containment_a : float
         Share of A's shingles that B has, |A n B| / |A|; 0 for a text without words.
     containment_b : float
@@ -58,6 +62,8 @@ class Comparison:
     """
 
     resemblance: float
+    identical: bool
+    same_words: bool
     containment_a: float
     containment_b: float
     shared: int
@@ -143,7 +149,8 @@ def resemblance(
     """
     raw = [_bytes_of("a", a), _bytes_of("b", b)]
     recipe = Recipe(shingles=Shingles(shingle_size, shingling, stop_words))
-    shingles = shingle(tokenize(utf8(raw), recipe, backend="cpu"), recipe, backend="cpu")
+    tokens = tokenize(utf8(raw), recipe, backend="cpu")
+    shingles = shingle(tokens, recipe, backend="cpu")
     mine, theirs = np.unique(shingles[0]), np.unique(shingles[1])
     shared = len(np.intersect1d(mine, theirs, assume_unique=True))
 
@@ -152,8 +159,18 @@ def resemblance(
 
     words, notes = differences(to_string(raw[0]), to_string(raw[1]), recipe, full=checks.flag("full", full))
     union = len(mine) + len(theirs) - shared
-    shares = share(union), share(len(mine)), share(len(theirs))
-    return Comparison(*shares, shared, len(mine), len(theirs), words, notes)
+    return Comparison(
+        resemblance=share(union),
+        identical=raw[0] == raw[1],
+        same_words=raw[0] == raw[1] or (len(tokens[0]) > 0 and np.array_equal(tokens[0], tokens[1])),
+        containment_a=share(len(mine)),
+        containment_b=share(len(theirs)),
+        shared=shared,
+        num_a=len(mine),
+        num_b=len(theirs),
+        words=words,
+        notes=notes,
+    )
 
 
 def _bytes_of(name: str, text: str | bytes) -> bytes:
@@ -181,6 +198,10 @@ def render(found: Comparison, *, width: int = 80, colour: bool = False) -> Text:
         beside(f"resemblance  {in_digits(found.resemblance)} ({found.shared:,} of {count(united, 'shingle')} shared)"),
         beside(f"containment  {percent(found.containment_a)} of A in B, {percent(found.containment_b)} of B in A"),
     ]
+    if found.identical:
+        lines.append(beside("texts        identical"))
+    elif found.same_words:
+        lines.append(beside("texts        the same words, with other punctuation, spaces or letter case"))
     if found.words:
         lines += [beside("words        ") + legend(found.words, "A", "B", colour), Text()]
         lines += wrapped(found.words, width, colour)

@@ -227,6 +227,12 @@ def tokens(draw: Draw, size: int) -> tuple:
     return text, draw.offsets(len(text), 2000), draw.modulus()
 
 
+def texts(draw: Draw, size: int) -> tuple:
+    """A batch of text: documents of any length, and short ones."""
+    text = draw.text(size)
+    return text, draw.offsets(len(text), draw.option([2000, 12])), draw.modulus()
+
+
 def visible_text(draw: Draw, size: int) -> tuple:
     """Pages of tags, comments, character references and text, in and out of order, cut anywhere."""
     random = draw.random
@@ -949,6 +955,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "supershingles": supershingles,
     "suppress": suppress,
     "tally": tally,
+    "texts": texts,
     "tokens": tokens,
     "unions": unions,
     "visible_text": visible_text,

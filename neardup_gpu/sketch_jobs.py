@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -31,6 +31,7 @@ from .job import files_read
 from .log import log
 from .methods import check_sketches
 from .methods.elements import may_reach, shares
+from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
 from .report import count
 from .settings import arguments_for
@@ -63,6 +64,7 @@ def sketch(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    null_values: str | Sequence[str] | None = None,
     delimiter: str | None = None,
     header: bool = True,
     method: str | Method = "minhash",
@@ -114,6 +116,8 @@ def sketch(
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    null_values : str or list of str, default None
+        As for `dedup`; no column is compared here.
     delimiter : str, default None
         What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
     header : bool, default True
@@ -206,6 +210,8 @@ def sketch(
         hashed = "document_hash" in recipe.method.schema()
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
         sketched = sketcher.sketch_all(documents)
+        if not len(sketched.ids):
+            log.warning(NO_DOCUMENTS)
         with clock.stage("write"):
             counts = _counts(sketched, recipe)
             table = _sketch_table(sketched, sketcher.recipe)
@@ -221,7 +227,8 @@ def sketch(
 
 
 def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
-    names = ["documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens"]
+    names = ["documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"]
+    names += ["text_bytes", "tokens"]
     if recipe.shingles.kind == "spots" and recipe.method.elements == "shingles":
         names.append("without_spots")
     counts = {name: getattr(sketched.counts, name) for name in names}
@@ -234,9 +241,9 @@ def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
 def _sketch_table(sketched: Sketched, recipe: Recipe) -> pa.Table:
     num_tokens, num_documents = sketched.num_tokens, len(sketched.ids)
     columns: dict[str, Any] = {"id": sketched.ids, "num_tokens": arrow(num_tokens)}
-    if len(sketched.document_hashes):
+    if "document_hash" in recipe.method.schema():
         columns["document_hash"] = _column(sketched.document_hashes, np.zeros(num_documents, bool))
-    if len(sketched.num_shingles):
+    if recipe.method.elements == "shingles":
         columns[NUM_SHINGLES] = arrow(sketched.num_shingles)
     made = joined(sketched.sketches)
     sketched.sketches.clear()

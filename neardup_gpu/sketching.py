@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup_gpu.kernels import distinct, sequences
+from neardup_gpu.kernels import distinct, sequences, texts
 from neardup_gpu.kernels._launch import check_rows, know, known
 
 from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
-from .engine.arrays import Stack
+from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
 from .errors import InputError
@@ -36,18 +36,26 @@ if TYPE_CHECKING:
     from .methods.contract import FirstPass, Statistics
 
 
+WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
+
+BLANK = np.uint64(0)
+"""Value of `text_hashes` of a document that is empty or nothing but white space, which is nobody's duplicate."""
+
+
 @dataclass
 class Sketches:
     """What stays in memory of each document that has been read: its id and a few numbers more.
 
-    Keys and document hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys,
-    document hashes and numbers of tokens are of the reference set, too, if there is one.
+    Keys and hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys, hashes and
+    numbers of tokens are of the reference set, too, if there is one.
     """
 
     ids: list[pa.Array] = field(default_factory=list)
     keys: Stack = field(default_factory=Stack)
     sketches: list[Any] = field(default_factory=list)
     document_hashes: Stack = field(default_factory=Stack)
+    text_hashes: Stack = field(default_factory=Stack)
     num_tokens: Stack = field(default_factory=Stack)
     num_shingles: list[np.ndarray] = field(default_factory=list)
     column: list[pa.Array] = field(default_factory=list)
@@ -59,6 +67,8 @@ class Sketches:
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
+    replaced_text: int = 0
+    garbled_text: int = 0
     left_out_records: dict[str, int] = field(default_factory=dict)
 
 
@@ -81,8 +91,11 @@ class Sketched(NamedTuple):
     num_tokens : array of int64, shape (documents,)
     column : pyarrow.ChunkedArray or None
         Of the input: what decides who is kept.
-    keys, document_hashes : arrays, a row for each document
-        On a GPU, if all of them are there.
+    categories : list of str or None
+        The order of its values, if these are ordered categories.
+    keys, document_hashes, text_hashes : arrays, a row for each document
+        On a GPU, if all of them are there. See `WORDLESS` and `BLANK`; sketches that are to be stored have no
+        text_hashes.
     sketches : list of arrays, or of Ragged
         Of the input, where they are to be stored.
     num_shingles : array of int64, shape (documents,)
@@ -95,8 +108,10 @@ class Sketched(NamedTuple):
     ids: pa.Array
     num_tokens: np.ndarray
     column: pa.ChunkedArray | None
+    categories: list[str] | None
     keys: Any
     document_hashes: Any
+    text_hashes: Any
     sketches: list[Any]
     num_shingles: np.ndarray
     counts: Sketches
@@ -122,6 +137,7 @@ class _Summary(NamedTuple):
     sketch: Any
     keys: Any
     document_hash: Any
+    text_hash: Any
     num_tokens: np.ndarray
     set_sizes: np.ndarray | None
     invalid: int
@@ -146,7 +162,8 @@ class Sketcher:
     stored : bool
         Keep the sketches, and not only their keys.
     hashed : bool
-        Fingerprint whole token sequences, by which exact duplicates are found.
+        Fingerprint whole token sequences, by which documents of the same words are found; and, unless sketches are to
+        be stored, whole texts, by which identical ones are found.
     max_bytes : int, optional
         Text read at a time.
     """
@@ -172,7 +189,7 @@ class Sketcher:
         Raises
         ------
         InputError
-            If there are no documents, or their ids are not right.
+            If no document can be read, or their ids are not right.
         """
         sources, known = ([documents] if reference is None else [reference, documents]), Sketches()
         total = partial(_num_rows, sources)
@@ -181,23 +198,30 @@ class Sketcher:
                 known = self._sketch(reference, None, known, total)
             sketches = self._sketch(documents, column, known, total)
             if sketches.documents == 0:
-                raise no_documents(documents.skipped)
+                check_skipped(documents.skipped)
             ids = _joined_ids(known, sketches, documents, reference)
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
-        return _joined(known, sketches, ids, self.recipe.method.key_columns)
+        categories = None if column is None else documents._categories(column)
+        return _joined(known, sketches, ids, self.recipe.method.key_columns, categories)
 
     def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
         sketches = self._sketch(documents, column, Sketches(), partial(_num_rows, [documents]))
-        ids = _ids_of(sketches)
-        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns)
+        ids = _ids_of(sketches, documents)
+        categories = None if column is None else documents._categories(column)
+        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns, categories)
 
     def _sketch(self, documents: Documents, column: str | None, known: Sketches, total: Any) -> Sketches:
         """Sketch the documents of a source, after those of another one; `total()` is the expected number of all."""
         before = known.documents
-        kept = Sketches(keys=known.keys, document_hashes=known.document_hashes, num_tokens=known.num_tokens)
+        kept = Sketches(
+            keys=known.keys,
+            document_hashes=known.document_hashes,
+            text_hashes=known.text_hashes,
+            num_tokens=known.num_tokens,
+        )
         check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
         staged = self.runtime.staged(self._batches(documents, column))
         pieces = (_Piece(batch, Span.of_documents(batch.text.offsets, batch.ids), text) for batch, text in staged)
@@ -226,6 +250,7 @@ class Sketcher:
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
         kept.stripped_pages = documents.stripped_pages
+        kept.replaced_text, kept.garbled_text = documents.replaced_text, documents.garbled_text
         kept.left_out_records = documents.left_out_records
         return kept
 
@@ -266,12 +291,14 @@ class Sketcher:
         if most is None:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
             most = self.runtime.batch_bytes(kind, method.device_bytes)
-        return documents.batches(columns=() if column is None else (column,), max_bytes=most)
+        batches = documents.batches(columns=() if column is None else (column,), max_bytes=most)
+        return _at_least_one(batches) if self.stored else batches
 
     def _summarise(self, piece: _Piece) -> _Summary:
         """Run the first stages for some documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
-        tokens, invalid = count_tokens(text_of(piece.text, piece.span.first, piece.span.last), recipe, backend)
+        text = text_of(piece.text, piece.span.first, piece.span.last)
+        tokens, invalid = count_tokens(text, recipe, backend)
         shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or method.elements == "shingles":
             shingles, without_spots = count_shingles(tokens, recipe, backend)
@@ -279,7 +306,7 @@ class Sketcher:
         waiting = None
         if self.spool is not None and shingles is not None:
             waiting = method.measure.waiting(shingles, backend)
-        measured = sketch = keys = hashes = None
+        measured = sketch = keys = hashes = of_texts = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
         elif method.sketches:
@@ -290,15 +317,21 @@ class Sketcher:
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
+        if self.hashed and not self.stored:
+            of_texts = text_hashes_of(text, recipe, backend)
+            if not num_tokens.all():
+                on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
+                mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
         if self.stored and method.elements == "shingles":
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
-        found = measured, num_shingles, waiting, sketch, keys, hashes, num_tokens, set_sizes
+        found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
         ended = piece.batch if piece.span.last == piece.batch.num_rows else None
         return _Summary(ended, *found, invalid, without_spots)
 
     def _add(self, kept: Sketches, part: _Summary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
         made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
+        made.append((part.text_hash, kept.text_hashes))
         made = [(array, arrays) for array, arrays in made if array is not None]
         stays = not self.stored and self.runtime.keeps(sum(array.nbytes for array, _ in made))
         for array, arrays in made:
@@ -316,6 +349,47 @@ class Sketcher:
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid
         kept.without_spots += part.without_spots
+
+
+def text_hashes_of(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
+    """Fingerprint whole texts: uint64, on the backend's device; see `kernels/texts.py`."""
+    return kernel(texts, backend)(text.values, text.offsets, recipe.material.documents[0])
+
+
+def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np.ndarray) -> None:
+    """Write what documents without words count as into both arrays of hashes: see `WORDLESS` and `BLANK`.
+
+    Parameters
+    ----------
+    document_hashes, text_hashes : arrays, a row for each document
+    text : Ragged of uint8
+        The documents, in host memory.
+    rows : array of int64
+        The documents that have no words.
+    """
+    blank = np.fromiter((is_blank(text[row].tobytes()) for row in rows.tolist()), bool, len(rows))
+    blank_rows, others = same_device(text_hashes, rows[blank], rows[~blank])
+    text_hashes[blank_rows] = BLANK
+    document_hashes[others, 0] = text_hashes[others]
+    document_hashes[others, 1] = WORDLESS
+
+
+def is_blank(text: bytes) -> bool:
+    """Tell whether a text is empty or nothing but white space."""
+    return not text.decode("utf-8", "replace").strip()
+
+
+def _at_least_one(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield the batches; if there are none, one without documents, so that there are sketches, though none of them."""
+    first = next(batches, None)
+    if first is None:
+        from .documents import Batch
+
+        yield Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
+        return
+    yield first
+    del first
+    yield from batches
 
 
 def text_of(text: Ragged, first: int, last: int) -> Ragged:
@@ -349,15 +423,19 @@ def _num_rows(sources: list[Documents]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _joined(known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int) -> Sketched:
+def _joined(
+    known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int, categories: list[str] | None
+) -> Sketched:
     """What was kept of all documents, the reference set before the input."""
     return Sketched(
         num_known=known.documents,
         ids=ids,
         num_tokens=sketches.num_tokens.take(np.int64),
         column=pa.chunked_array(sketches.column) if sketches.column else None,
+        categories=categories,
         keys=sketches.keys.take(np.uint64, key_columns),
         document_hashes=sketches.document_hashes.take(np.uint64, 2),
+        text_hashes=sketches.text_hashes.take(np.uint64),
         sketches=sketches.sketches,
         num_shingles=np.concatenate([np.empty(0, np.int64), *sketches.num_shingles]),
         counts=sketches,
@@ -372,33 +450,33 @@ def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, refer
     InputError
         If two documents of either have one id, or the ids are of different types.
     """
-    ids = _ids_of(sketches)
+    ids = _ids_of(sketches, documents)
     if documents.id_column is not None:  # row numbers and paths are unique
         documents.check_unique(ids, "input")
     if reference is None:
         return ids
-    known_ids = _ids_of(known)
+    known_ids = _ids_of(known, reference)
     reference.check_unique(known_ids, "reference set")
-    ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
+    ids, known_ids = _one_type(ids, known_ids)
     return pa.concat_arrays([known_ids, ids]) if known.documents else ids
 
 
-def _ids_of(sketches: Sketches) -> pa.Array:
+def _ids_of(sketches: Sketches, documents: Documents) -> pa.Array:
     """Join the ids of all batches into one array."""
-    if not sketches.ids:
-        return pa.nulls(0, pa.int64())
+    if not sketches.documents:
+        return pa.nulls(0, documents._id_type)
     chunks = pa.chunked_array(one_integer_type(sketches.ids))
     sketches.ids.clear()
     return one_array(chunks)
 
 
-def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:
-    """Give the ids of the input and of the reference set one type; a reference set's row numbers may become strings.
+def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Give the ids of the input and of the reference set one type; integers become strings if others are strings.
 
     Raises
     ------
     InputError
-        If one has integers and the other strings.
+        If one has bytes, and the other does not.
     """
     families = (
         (pa.int64(), pa.types.is_integer),
@@ -412,8 +490,9 @@ def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Ar
             for kind in (common, pa.uint64()):
                 with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
                     return ids.cast(kind), known.cast(kind)
-    if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
-        return ids, known.cast(ids.type)
+    for kind, other in ((ids.type, known.type), (known.type, ids.type)):
+        if families[1][1](kind) and pa.types.is_integer(other):
+            return ids.cast(kind), known.cast(kind)
     raise InputError(f"ids of the input are {ids.type}, ids of the reference set {known.type}; make them one type")
 
 
@@ -422,12 +501,12 @@ def num_skipped(skipped: pa.Table) -> int:
     return int(pc.sum(pc.fill_null(skipped["rows"], 1)).as_py() or 0)
 
 
-def no_documents(skipped: pa.Table | None) -> InputError:
-    """Make the error for an input without documents; `skipped` are its rows that could not be read."""
+def check_skipped(skipped: pa.Table | None) -> None:
+    """Raise InputError for an input of which no row could be read; `skipped` lists its rows that could not be."""
     if skipped is None or len(skipped) == 0:
-        return InputError("the input holds no documents; nothing was written")
+        return
     first = skipped.slice(0, 1).to_pylist()[0]
-    return InputError(
+    raise InputError(
         f"the input holds no documents that can be read: {count(num_skipped(skipped), 'row')} left out, the first in "
         f"{first['file']} ({first['reason']})"
     )

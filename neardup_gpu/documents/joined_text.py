@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,6 +68,28 @@ def as_bytes(column: pa.Array, encoding: str | None) -> pa.Array:
     if encoding in (None, "utf-8") or not _is_declared(column):
         return texts
     return pa.array([text and decode(text, encoding).encode() for text in texts.to_pylist()], pa.large_binary())
+
+
+_REPLACED = re.compile("\ufffd".encode())
+
+GARBLED = 0.05
+"""The share of characters that are U+FFFD, beyond which a text counts as garbled."""
+
+
+def count_replaced(text: pa.Array) -> tuple[int, int]:
+    """Return the number of texts with U+FFFD, and the number of those of which more than `GARBLED` are U+FFFD.
+
+    Parameters
+    ----------
+    text : pyarrow.Array of large binary, without nulls
+    """
+    values, offsets = (given := ragged(text)).values, given.offsets
+    if not _REPLACED.search(values[offsets[0] : offsets[-1]].data):
+        return 0, 0
+    replaced = np.asarray(pc.count_substring(text, pattern="\ufffd"))
+    rows = np.flatnonzero(replaced)
+    characters = [np.count_nonzero(values[offsets[row] : offsets[row + 1]] & 0xC0 != 0x80) for row in rows]
+    return len(rows), int(np.count_nonzero(replaced[rows] > GARBLED * np.array(characters)))
 
 
 def joined_lists(lists: pa.LargeListArray, texts: pa.Array) -> pa.Array:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.slices import Extent, Offset, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
+from ..priority import keep_column
 from ..recipe import Recipe
-from ..sketching import no_documents
+from ..sketching import check_skipped
 from . import (
     candidates,
     checking,
@@ -92,10 +94,10 @@ def run(job: Job) -> Made:
     with told_as("rank"):
         layout, order = _rank(job, sketched)
         settled = [sketched, *order]
-        copied = _copies(job, "copies", "hashes", layout, settled)
-        same = copied if job.recipe.verifies else _copies(job, "same", "same", layout, settled)
+        arguments = [(sketched.names("hashes"), layout)] * len(job.partitions)
+        same = job.work.stage("copies", copies.copies, arguments, after=settled)
         settled.append(same)
-    number = sketched.total("present") - same.total("copies")
+    number = sketched.total("present") - (same.total("copies") - same.total("wordless"))
     with told_as("collide"):
         propose = _by_keys if job.recipe.method.sketches else _by_shingles
         found = propose(job, layout, sketched, same, number, settled)
@@ -113,7 +115,7 @@ def run(job: Job) -> Made:
     if job.num_checked:
         with told_as("check"):
             checked = _sampled(job, layout, found, listed, settled)
-    made = weighed, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked
+    made = weighed, sketched, found, distinct, verified, crowd, listed, tables, written, checked
     return Made(layout, number, *made)
 
 
@@ -124,7 +126,6 @@ class Made(NamedTuple):
     num_representatives: int
     weighed: list[Stage]
     sketched: Stage
-    copied: Stage
     found: Stage
     distinct: Stage
     verified: Stage
@@ -165,9 +166,9 @@ def _counter_bits(job: Job) -> int:
 
 
 def _check(job: Job, sketched: Stage) -> None:
-    """Refuse an input without documents, and ids that are not right, before anything else is computed."""
+    """Refuse an input of which no row can be read, and ids that are not right, before anything else is computed."""
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
-        raise no_documents(skipped_rows(job, sketched, of_known=False))
+        check_skipped(skipped_rows(job, sketched, of_known=False))
     extents = [_extent(facts) for facts in sketched.facts]
     unique.check(job, sketched, extents, _offsets(job, extents))
     _type_of_ids(job, sketched)
@@ -184,9 +185,11 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     if ordered:
         return layout, []
     stage, mine = job.work.stage, range(job.num_known, len(job.slices))
-    sampled = stage("sample", ranking.sample, [(number, layout) for number in mine], after=[sketched])
+    categories = _categories(job, sketched)
+    given = [(number, layout, categories) for number in mine]
+    sampled = stage("sample", ranking.sample, given, after=[sketched])
     chosen = stage("choose", ranking.choose, [(len(mine), layout)], after=[sampled])
-    spread = stage("spread", ranking.spread, [(number, layout) for number in mine], after=[sketched, chosen])
+    spread = stage("spread", ranking.spread, given, after=[sketched, chosen])
     sizes = [sum(each) for each in zip(*(facts["rows"] for facts in spread.facts), strict=True)]
     firsts = list(itertools.accumulate(sizes, initial=layout.num_known))[: len(job.partitions)]
     ranked = stage("order", ranking.order, [(first, len(mine), layout) for first in firsts], after=[spread])
@@ -194,9 +197,22 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     return layout, [rows, stage("rank", ranking.rank, [(layout,)] * len(job.partitions), after=[ranked])]
 
 
-def _copies(job: Job, name: str, what: str, layout: Layout, settled: list[Stage]) -> Stage:
-    arguments = [(settled[0].names(what), layout)] * len(job.partitions)
-    return job.work.stage(name, copies.copies, arguments, after=settled)
+def _categories(job: Job, sketched: Stage) -> list[str] | None:
+    """Return the order of the values that decide, if these are ordered categories."""
+    name, _ = keep_column(job.recipe.keep)
+    orders = [order for facts in sketched.facts[job.num_known :] if (order := facts.get("categories"))]
+    return one_order(orders, name or "") if orders else None
+
+
+def remarks(job: Job, sketched: Stage) -> list[str]:
+    """Return a sentence if the column that decides is compared as text and holds numbers."""
+    name, _ = keep_column(job.recipe.keep)
+    if name is None or _categories(job, sketched) is not None:
+        return []
+    extents = [_extent(facts) for facts in sketched.facts]
+    mine = list(zip(sketched.facts, extents, _offsets(job, extents), strict=True))[job.num_known :]
+    found = remark(name, [offset.strings(SeenStrings(*facts["strings"]), extent) for facts, extent, offset in mine])
+    return [] if found is None else [found]
 
 
 def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
@@ -385,11 +401,13 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
         [type_named(facts["id_type"]) for facts in part if "id_type" in facts]
         for part in (sketched.facts[:cut], sketched.facts[cut:])
     )
+    if not mine:
+        source = job.slices[-1].source
+        mine = [pa.int64() if source.key is None else source.types.field(source.key).type]
     kinds = [one_type_of(part) for part in (known, mine) if part]
     if len(kinds) == 2:
-        rows_only = job.slices[0].ids_are_rows
         spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
-        return name_of(common_type(kinds[1], kinds[0], spans, rows_only=rows_only))
+        return name_of(common_type(kinds[1], kinds[0], spans))
     return name_of(kinds[0])
 
 
@@ -398,8 +416,8 @@ def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
     return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
 
 
-def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows_only: bool) -> pa.DataType:
-    """The type of ids of both the input and a reference set, whose row numbers may become strings.
+def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int]) -> pa.DataType:
+    """Return the type of ids of both the input and a reference set; integers become strings if others are strings.
 
     `spans` holds the least and the greatest of all integers, and perhaps others.
     """
@@ -412,8 +430,9 @@ def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows
     for is_of, large in _FAMILIES:
         if is_of(kind) and is_of(known):
             return large
-    if rows_only and pa.types.is_integer(known) and _FAMILIES[0][0](kind):
-        return kind
+    for one, other in ((kind, known), (known, kind)):
+        if _FAMILIES[0][0](one) and pa.types.is_integer(other):
+            return one
     raise InputError(f"ids of the input are {kind}, ids of the reference set {known}; make them one type")
 
 

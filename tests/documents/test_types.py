@@ -2,11 +2,15 @@
 for is not in the way."""
 
 import json
+import uuid
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
-from neardup_gpu import dedup
+from neardup_gpu import Index, Recipe, ScaleOut, dedup, dedup_in_tasks
 from neardup_gpu.errors import InputError
 from neardup_gpu.printable import readable_id
 
@@ -84,3 +88,313 @@ def test_an_id_of_json_that_is_not_unicode_is_refused(tmp_path, id):
         dedup(tmp_path / "in.jsonl", id_column="id")
     skipped = dedup(tmp_path / "in.jsonl", id_column="id", on_error="skip").skipped
     assert skipped["row"].to_pylist() == [2]
+
+
+# ----------------------------------------------------------------------------------------------- columns that decide
+
+SAME = "the quick brown fox jumps over the lazy dog"
+
+
+def kept_values(source, tmp_path, column="v", by_tasks=False, keep="v:desc", **how):
+    """The values of the column that `keep` names, of the one document that stays of copies; and the warnings."""
+    if by_tasks:
+        folder = tmp_path / f"job{len(list(tmp_path.iterdir()))}"
+        scale_out = ScaleOut(work_dir=folder / "work", workers=1, slice_bytes=20, partitions=2)
+        report = dedup_in_tasks(
+            source, output=folder / "out", scale_out=scale_out, recipe=Recipe(keep=keep), engine="cpu", **how
+        )
+        table = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "out/documents").iterdir()))
+        kept = np.flatnonzero(table["kept"].to_pylist())
+        return kept.tolist(), report["warnings"]
+    result = dedup(source, keep=keep, **how)
+    return np.flatnonzero(result.documents["kept"].to_pylist()).tolist(), list(result.warnings)
+
+
+def write_csv(path, values, column="v"):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{column},text\n" + "".join(f"{value},{SAME}\n" for value in values))
+    return path
+
+
+def write_lines(path, values, column="v"):
+    path.parent.mkdir(exist_ok=True)
+    rows = [{column: value, "text": SAME} if value is not ... else {"text": SAME} for value in values]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+tasks_too = pytest.mark.parametrize("by_tasks", [False, True], ids=["memory", "tasks"])
+
+
+@pytest.mark.parametrize("marker", ["n/a", "NA", "null", "", "NaN", "None"])
+def test_markers_of_missing_values_do_not_make_numbers_text(tmp_path, marker):
+    by_tasks = marker == "n/a"
+    path = write_csv(tmp_path / "in/a.csv", ["9", marker, "10", "2.5"])
+    assert kept_values(path, tmp_path, by_tasks=by_tasks) == ([2], [])
+    assert kept_values(path, tmp_path, keep="v:asc") == ([3], [])
+    path = write_lines(tmp_path / "in2/a.jsonl", [9, marker, 10, 2.5])
+    assert kept_values(path, tmp_path, by_tasks=by_tasks) == ([2], [])
+    path = write_lines(tmp_path / "in2/b.jsonl", [marker, 9, 10, ...])
+    assert kept_values(path, tmp_path, by_tasks=by_tasks) == ([2], [])
+
+
+@tasks_too
+def test_other_text_among_numbers_is_said(tmp_path, by_tasks):
+    path = write_csv(tmp_path / "in/a.csv", ["10", "9", "unknown", "8"])
+    kept, (warning,) = kept_values(path, tmp_path, by_tasks=by_tasks)
+    assert kept == [2]
+    assert warning == (
+        f"column 'v' is compared as text, since 'unknown' in {path} row 3 is not a number: correct it, or name it with "
+        "--null-values (null_values) if it marks a missing value"
+    )
+    assert kept_values(path, tmp_path, by_tasks=by_tasks, null_values="unknown") == ([0], [])
+    kept, (warning,) = kept_values(path, tmp_path, by_tasks=by_tasks, null_values=["none"])
+    for values in ([10, 9, "unknown", 8], ["unknown", 10, 9, 8])[: 1 + (not by_tasks)]:
+        path = write_lines(tmp_path / "in/a.jsonl", values)
+        kept, (warning,) = kept_values(path, tmp_path, by_tasks=by_tasks)
+        assert [values[i] for i in kept] == ["unknown"]
+        assert f"'unknown' in {path} line {values.index('unknown') + 1} is not a number" in warning
+        kept, warnings = kept_values(path, tmp_path, by_tasks=by_tasks, null_values=["unknown"])
+        assert ([values[i] for i in kept], warnings) == ([10], [])
+
+
+@pytest.mark.parametrize("values", [["10", "9", "+11", " 2"], ["1,000", "9", "2", "3"], ["$10", "$9", "$2", "$3"]])
+def test_numbers_as_strings_are_never_compared_as_text_in_silence(tmp_path, values):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"v": values, "text": [SAME] * 4}), path)
+    _, (warning,) = kept_values(path, tmp_path)
+    assert "compared as text" in warning
+
+
+@pytest.mark.parametrize(
+    "values", [["2026-01-31", "2026-02-01"], ["20260131", "20260201"], ["a", "b"], ["x1", "x2"], [None, "v1.2"]]
+)
+def test_nothing_is_said_of_other_text(tmp_path, values):
+    table = pa.table({"v": values, "text": [SAME] * 2})
+    assert kept_values(table, tmp_path) == ([1], [])
+
+
+def test_numbers_of_csv_in_all_their_forms(tmp_path):
+    path = write_csv(tmp_path / "in/a.csv", ["9", "+10", " 11", ".5", "1e2", "5."])
+    assert kept_values(path, tmp_path) == ([4], [])
+    assert kept_values(path, tmp_path, keep="v:asc") == ([3], [])
+
+
+CATEGORIES = ["low", "mid", "high"]
+
+
+def ordered(values, categories=CATEGORIES, kind=None):
+    dictionary = pa.array(categories, kind or pa.string())
+    codes = [None if value is None else categories.index(value) for value in values]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), dictionary, ordered=True)
+
+
+@tasks_too
+@pytest.mark.parametrize("form", ["pandas", "polars", "arrow", "parquet", "arrow file", "several", "integers"])
+def test_ordered_categories_are_compared_in_their_order(tmp_path, form, by_tasks):
+    values = ["mid", None, "high", "low"]
+    columns = {"text": [SAME] * 4}
+    if form == "pandas":
+        pd = pytest.importorskip("pandas")
+        source = pd.DataFrame(columns | {"v": pd.Categorical(values, categories=CATEGORIES, ordered=True)})
+    elif form == "polars":
+        pl = pytest.importorskip("polars")
+        source = pl.DataFrame(columns | {"v": pl.Series(values, dtype=pl.Enum(CATEGORIES))})
+    elif form == "integers":
+        source = pa.table(columns | {"v": ordered([2, None, 1, 3], [3, 2, 1], pa.int64())})
+    else:
+        source = pa.table(columns | {"v": ordered(values)})
+    if form == "parquet":
+        pq.write_table(source, tmp_path / "a.parquet", row_group_size=1)
+        source = tmp_path / "a.parquet"
+    elif form == "arrow file":
+        with pa.ipc.new_file(tmp_path / "a.arrow", source.schema) as writer:
+            writer.write_table(source, max_chunksize=1)
+        source = tmp_path / "a.arrow"
+    elif form == "several":
+        (tmp_path / "in").mkdir()
+        for i, value in enumerate(values):
+            some = [value] if value in ("mid", None) else ["low", "high"]
+            part = pa.table({"text": [SAME], "v": ordered([value], CATEGORIES if i == 3 else [v for v in some if v])})
+            pq.write_table(part, tmp_path / f"in/{i}.parquet")
+        source = tmp_path / "in"
+    assert kept_values(source, tmp_path, by_tasks=by_tasks) == ([2], [])
+    assert kept_values(source, tmp_path, keep="v:asc") == ([3], [])
+
+
+@tasks_too
+def test_categories_in_different_orders_are_refused(tmp_path, by_tasks):
+    (tmp_path / "in").mkdir()
+    for name, categories in (("a", ["low", "high"]), ("b", ["high", "low"])):
+        pq.write_table(pa.table({"text": [SAME], "v": ordered(["low"], categories)}), tmp_path / f"in/{name}.parquet")
+    with pytest.raises(InputError, match="column 'v' has its categories in different orders, high < low and"):
+        kept_values(tmp_path / "in", tmp_path, by_tasks=by_tasks)
+    pq.write_table(pa.table({"text": [SAME], "v": ["mid"]}), tmp_path / "in/b.parquet")
+    with pytest.raises(InputError, match="ordered categories, low < high, and 'mid' is not one of them"):
+        kept_values(tmp_path / "in", tmp_path, by_tasks=by_tasks)
+
+
+def test_categories_of_polars_are_written(tmp_path):
+    pl = pytest.importorskip("polars")
+    columns = {"a": pl.Series(["mid"], dtype=pl.Enum(CATEGORIES)), "b": pl.Series(["x"], dtype=pl.Categorical)}
+    for kind in ("parquet", "arrow", "jsonl"):
+        dedup(pl.DataFrame({"text": ["one"]} | columns), output=tmp_path / kind, output_format=kind)
+    dedup(pl.DataFrame({"text": ["one"]} | columns), output=tmp_path / "own")
+    for name in ("own", "parquet"):
+        table = pq.read_table(tmp_path / name / "kept")
+        assert table.to_pylist() == [{"text": "one", "a": "mid", "b": "x"}]
+        assert table["a"].type.ordered
+
+
+# ------------------------------------------------------------------------------------------- refused without need, once
+
+WRITERS = {
+    "parquet": lambda path, rows: pq.write_table(pa.Table.from_pylist(rows), path),
+    "arrow": lambda path, rows: feather.write_feather(pa.Table.from_pylist(rows), path),
+    "jsonl": lambda path, rows: path.write_text("".join(json.dumps(row) + "\n" for row in rows)),
+    "csv": lambda path, rows: path.write_text(
+        ",".join(rows[0]) + "\n" + "".join(",".join(str(value) for value in row.values()) + "\n" for row in rows)
+    ),
+}
+TEXTS = ["one two three four five six", "seven eight nine ten eleven twelve", "one two three four five six"]
+formats = pytest.mark.parametrize("form", list(WRITERS))
+
+
+def write_shards(folder, form, *shards):
+    """Files of some formats, each of some rows, whose names say their order; a path may lead through folders."""
+    for i, rows in enumerate(shards):
+        name, rows = rows if isinstance(rows, tuple) else (f"{i}", rows)
+        path = folder / f"{name}.{form}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        WRITERS[form](path, rows)
+    return folder
+
+
+def decided(source, tmp_path, by_tasks=False, keep="first", **how):
+    """(id, kept, duplicate_of) of each document."""
+    if by_tasks:
+        folder = tmp_path / f"job{len(list(tmp_path.iterdir()))}"
+        scale_out = ScaleOut(work_dir=folder / "work", workers=1, slice_bytes=20, partitions=2)
+        recipe = Recipe(keep=keep)
+        dedup_in_tasks(source, output=folder / "out", scale_out=scale_out, recipe=recipe, engine="cpu", **how)
+        table = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "out/documents").iterdir()))
+    else:
+        table = dedup(source, keep=keep, **how).documents
+    return list(zip(*(table[name].to_pylist() for name in ("id", "kept", "duplicate_of")), strict=True))
+
+
+@formats
+@tasks_too
+def test_ids_that_are_integers_in_one_shard_and_strings_in_another(tmp_path, form, by_tasks):
+    shards = [{"id": 7, "text": TEXTS[0]}, {"id": 8, "text": TEXTS[1]}], [{"id": "x", "text": TEXTS[2]}]
+    source = write_shards(tmp_path / "in", form, *shards)
+    expected = [("7", True, None), ("8", True, None), ("x", False, "7")]
+    assert decided(source, tmp_path, by_tasks, id_column="id") == expected
+    source = write_shards(tmp_path / "in2", form, *reversed(shards))
+    expected = [("x", True, None), ("7", False, "x"), ("8", True, None)]
+    assert decided(source, tmp_path, by_tasks, id_column="id") == expected
+    write_shards(tmp_path / "in2", form, [{"id": 7, "text": TEXTS[0]}], [{"id": "7", "text": TEXTS[2]}])
+    with pytest.raises(InputError, match=r"id '?7'? stands for 2 documents"):
+        decided(source, tmp_path, by_tasks, id_column="id")
+
+
+@tasks_too
+def test_ids_of_a_reference_set_may_be_of_another_type(tmp_path, by_tasks):
+    known = pa.table({"id": ["x"], "text": TEXTS[:1]})
+    mine = pa.table({"id": [7, 8], "text": TEXTS[1:]})
+    expected = [("7", True, None), ("8", False, "x")]
+    assert decided(mine, tmp_path, by_tasks, id_column="id", against=known) == expected
+    known, mine = pa.table({"id": [7], "text": TEXTS[:1]}), pa.table({"id": ["x"], "text": TEXTS[2:]})
+    assert decided(mine, tmp_path, by_tasks, id_column="id", against=known) == [("x", False, "7")]
+
+
+@pytest.mark.parametrize("form", ["memory", "parquet"])
+@tasks_too
+def test_uuids_are_ids(tmp_path, form, by_tasks):
+    ids = [uuid.UUID(int=3 << 64), uuid.UUID(int=2), uuid.UUID(int=2**128 - 1)]
+    table = pa.table({"id": pa.array([id.bytes for id in ids], pa.uuid()), "text": TEXTS})
+    if form == "parquet":
+        pq.write_table(table, tmp_path / "a.parquet")
+        table = tmp_path / "a.parquet"
+    first, second, third = map(str, ids)
+    expected = [(first, True, None), (second, True, None), (third, False, first)]
+    assert decided(table, tmp_path, by_tasks, id_column="id") == expected
+
+
+def test_uuids_keep_their_type_in_kept_rows(tmp_path):
+    table = pa.table({"id": pa.array([uuid.UUID(int=i).bytes for i in range(3)], pa.uuid()), "text": TEXTS})
+    dedup(table, id_column="id", output=tmp_path / "out")
+    assert pq.read_table(tmp_path / "out/kept").equals(table.slice(0, 2))
+
+
+@tasks_too
+@pytest.mark.parametrize("kind", [pa.float64(), pa.null(), pa.float32()], ids=str)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_shard_whose_text_is_all_null(tmp_path, kind, place, by_tasks):
+    if by_tasks and (kind != pa.float64() or place):
+        return
+    nulls = pa.nulls(2, kind) if pa.types.is_null(kind) else pa.array([None, float("nan")], kind)
+    shards = [pa.table({"body": nulls, "n": [1, 2]}), pa.table({"body": TEXTS, "n": [1, 2, 3]})]
+    (tmp_path / "in").mkdir()
+    for i, shard in enumerate(shards if place == 0 else shards[::-1]):
+        pq.write_table(shard, tmp_path / f"in/{i}.parquet")
+    kept = [kept for _, kept, _ in decided(tmp_path / "in", tmp_path, by_tasks)]
+    assert kept == ([True] * 4 + [False] if place == 0 else [True, True, False, True, True])
+    shards[0] = shards[0].set_column(0, "body", pa.array([0.5, None]))
+    pq.write_table(shards[0], tmp_path / f"in/{place}.parquet")
+    with pytest.raises(InputError, match=f"{place}.parquet: column 'body' holds double, not text"):
+        decided(tmp_path / "in", tmp_path, by_tasks)
+
+
+@formats
+@tasks_too
+def test_a_shard_that_lacks_the_column_that_decides(tmp_path, form, by_tasks):
+    shards = [{"text": TEXTS[0]}], [{"v": 1, "text": TEXTS[0]}], [{"v": 3, "text": TEXTS[0]}]
+    source = write_shards(tmp_path / "in", form, *shards)
+    for keep, best in (("v:desc", 2), ("v:asc", 1)):
+        kept, (warning,) = kept_values(source, tmp_path, by_tasks=by_tasks, keep=keep)
+        assert kept == [best]
+        assert warning == f"{source}/0.{form} has no column 'v', so that its rows come last"
+    with pytest.raises(InputError, match=r"0\.\w+: no column 'w'; it has text"):
+        dedup(source, keep="w")
+
+
+@formats
+@tasks_too
+def test_folders_stand_for_columns(tmp_path, form, by_tasks):
+    names = ["year=2024/lang=de/a", "year=2025/lang=fr%20CA/a", "year=999/lang=__HIVE_DEFAULT_PARTITION__/a"]
+    source = write_shards(tmp_path / "in", form, *((name, [{"text": TEXTS[0]}]) for name in names))
+    for keep, best in (("year:desc", 1), ("year:asc", 2), ("lang:asc", 0), ("lang:desc", 1)):
+        assert kept_values(source, tmp_path, by_tasks=by_tasks and keep == "year:desc", keep=keep) == ([best], [])
+    expected = [("2024", True, None), ("2025", False, "2024"), ("999", False, "2024")]
+    found = decided(source, tmp_path, by_tasks, id_column="year")
+    assert [tuple(map(str, row)) for row in found] == [tuple(map(str, row)) for row in expected]
+    with pytest.raises(InputError, match=r"id 2024 stands for 2 documents|column 'lang' is null"):
+        write_shards(tmp_path / "in", form, ("year=2024/b", [{"text": TEXTS[0]}]))
+        decided(source, tmp_path, by_tasks, id_column="year")
+
+
+@formats
+def test_a_column_of_the_file_comes_before_its_folder(tmp_path, form):
+    source = write_shards(
+        tmp_path / "in", form, ("v=1/a", [{"v": 5, "text": TEXTS[0]}]), ("v=2/a", [{"v": 4, "text": TEXTS[0]}])
+    )
+    assert kept_values(source, tmp_path, keep="v:desc") == ([0], [])
+    dedup(source, keep="v:desc", output=tmp_path / "out")
+    assert [str(path.relative_to(tmp_path / "out/kept")) for path in sorted((tmp_path / "out/kept").rglob("*.*"))] == [
+        f"v=1/a.{form}",
+        f"v=2/a.{form}",
+    ]
+
+
+def test_an_index_takes_shards_that_differ(tmp_path):
+    with Index.create(tmp_path / "index", columns=["v", "year"]) as index:
+        rows = [{"id": 7, "v": 1, "text": TEXTS[0]}], [{"id": "x", "text": TEXTS[1]}]
+        source = write_shards(tmp_path / "in", "parquet", ("year=2024/a", rows[0]), ("year=2025/a", rows[1]))
+        assert index.add(source, id_column="id").documents == 2
+        assert index.add(source, id_column="id").already == 2
+        found = index.query(texts=[TEXTS[0], TEXTS[1]], columns=["v", "year"])
+        assert found.select(["id", "v", "year"]).to_pylist() == [
+            {"id": "7", "v": 1, "year": 2024},
+            {"id": "x", "v": None, "year": 2025},
+        ]
