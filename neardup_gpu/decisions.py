@@ -119,12 +119,10 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of documents that count as one. The representative of a group is its first document by priority.
+    """Groups of exact duplicates, which count as one document. Their representative is the first one by priority.
 
-    same_tokens : array of int64, shape (documents,)
-        First rank with the same sequence of tokens; itself for documents without tokens.
     representative : array of int64, shape (documents,)
-        The rank that stands for each: `same_tokens`; where nothing is verified, the first rank with the same keys.
+        First rank with the same sequence of tokens; itself for documents without tokens.
     all_keys : array
         Keys of each rank, in host memory, where tables of results tell something of them; else empty.
     ranks : array of int64, shape (representatives,)
@@ -136,7 +134,6 @@ class Groups:
         Whether each is of the reference set.
     """
 
-    same_tokens: np.ndarray
     representative: np.ndarray
     all_keys: np.ndarray | None
     ranks: np.ndarray
@@ -152,25 +149,19 @@ def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
 
 
 def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
-    """Group exact duplicates; where nothing is verified, group the documents that have the same sketch.
+    """Group exact duplicates.
 
     The sketches are used up: what is of representatives may be written over what is of all.
     """
-    everyone, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
+    representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
     hashes, keys = sketched.document_hashes, sketched.keys
-    same_tokens = everyone.copy()
-    same_tokens[present] = present[identical(hashes, ranked.rows[present], runtime)]
+    representative[present] = present[identical(hashes, ranked.rows[present], runtime)]
     hashes = runtime.fetch(hashes)  # the keys need the room
-    representative = same_tokens
-    if not recipe.verifies:
-        representative = everyone.copy()
-        representative[present] = present[identical(keys, ranked.rows[present], runtime)]
     ranks = present[representative[present] == present]
     rows = ranked.rows[ranks]
     told = recipe.method.tells_pairs or not recipe.verifies
     all_keys = runtime.fetch(keys)[ranked.rows] if told else None
     return Groups(
-        same_tokens,
         representative,
         all_keys,
         ranks,
@@ -235,7 +226,7 @@ def nearest_partners(ranked: Ranked, groups: Groups, near: Verified, recipe: Rec
     partner, resemblance = partner[groups.representative], resemblance[groups.representative]
     partner[: ranked.num_known], resemblance[: ranked.num_known] = -1, np.nan
     if not recipe.verifies:
-        same = (partner >= 0) & (groups.same_tokens == groups.same_tokens[partner])
+        same = (partner >= 0) & (groups.representative == groups.representative[partner])
         resemblance = np.where(same, 1.0, np.nan)
     return Nearest(partner, resemblance)
 
@@ -302,7 +293,7 @@ def decide(
     resemblance = resemblance[groups.representative]
     keeper[: ranked.num_known] = np.arange(ranked.num_known)
     if not recipe.verifies:
-        resemblance = np.where(groups.same_tokens == groups.same_tokens[keeper], 1.0, np.nan)
+        resemblance = np.where(groups.representative == groups.representative[keeper], 1.0, np.nan)
     return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host, nearest)
 
 

@@ -96,7 +96,7 @@ def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
     resemblance = np.concatenate([verified.resemblance, np.ones(len(exact))])
     if not recipe.verifies:
-        resemblance = np.where(groups.same_tokens[a] == groups.same_tokens[b], 1.0, np.nan)
+        resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
     columns = {
@@ -223,9 +223,9 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
     found = np.flatnonzero(sizes)
     largest = found[np.argsort(-sizes[found], kind="stable")[:5]]
     each, how_many = np.unique(sizes[found], return_counts=True)
-    copied = groups.same_tokens[mine] != mine
+    copied = groups.representative[mine] != mine
     if recipe.only_against:
-        copied = groups.same_tokens[mine] < ranked.num_known
+        copied = groups.representative[mine] < ranked.num_known
     exact = int(np.count_nonzero(removed & copied))
     counts = {
         "kept": int((~removed).sum()),

@@ -103,8 +103,8 @@ class SimHash:
 
     @property
     def device_bytes(self) -> int:
-        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
-        return 8 * self.bits + 32
+        """Return the GPU memory per document that sketching needs, besides its text, tokens and shingles."""
+        return 8 * self.bits + 40
 
     @property
     def sorts_elements(self) -> bool:

@@ -35,9 +35,7 @@ class Counts:
     id_bytes : int
         Of one id.
     copies : int
-        Documents with tokens for which an equal one stands; where nothing is verified, one with an equal sketch.
-    exact_copies : int, default 0
-        Where nothing is verified, documents for which one of equal tokens stands.
+        Documents with tokens for which a document of equal tokens stands.
     entries : int, default 0
         Of the tables of keys.
     counters : int
@@ -90,7 +88,6 @@ class Counts:
     crowded: int = 0
     near_known: int = 0
     known_documents: int = 0
-    exact_copies: int = 0
     entries: int = 0
     containers: int = 0
     checked: Checked = field(default_factory=lambda: Checked())
@@ -235,7 +232,6 @@ def expected(work: Workload, shape: Shape, threshold: float) -> Counts:
         text_bytes=work.all_bytes,
         known_documents=n - own,
         shingles=n * size if shape.verifies else 0,
-        exact_copies=copies,
         entries=entries,
         containers=more,
         checked=Checked(

@@ -175,7 +175,6 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     _save_hashes(files, "hashes", hashes[present], present)
     if not recipe.verifies:
         save(files, "tokens", {"hash": hashes})
-        _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     counts["left_out_records"] = sketched.counts.left_out_records
@@ -200,11 +199,10 @@ def has_names(slice: Slice) -> bool:
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:
-    """Write one or two words of each row, by the upper bits of the mixed first."""
-    low = words[:, 1] if words.shape[1] > 1 else np.zeros(len(words), np.uint64)
+    """Write both words of each row, in the partition that the upper bits of the mixed first word name."""
     with files.exchange(what, HASHES, files.shared.partitions) as writer:
         partition = partition_of(mixed(words[:, 0]), files.shared.partitions)
-        writer.add(partition, {"high": words[:, 0], "low": low, "row": rows})
+        writer.add(partition, {"high": words[:, 0], "low": words[:, 1], "row": rows})
 
 
 def shingles_of(
