@@ -2,9 +2,10 @@
 
 A row ends at a line ending outside of quotes, and quotes count where they open a field, as in RFC 4180; lines without
 anything are no rows. The first row names the columns. Blocks of whole rows are found by one regular expression and
-parsed by pyarrow.csv, which opens a field where the expression does. Text has to be UTF-8, with or without a byte order
-mark. An empty field is null, and ``""`` an empty string. Kept rows are written as the bytes they were, below the mark
-and the header of the file.
+parsed by pyarrow.csv, which opens a field where the expression does. An empty field is null, and ``""`` an empty
+string. Text is UTF-8, with or without a byte order mark; bytes of it that are not UTF-8 are given as they are. A file
+in another encoding, which the user names, is read as UTF-8. Kept rows are written as the bytes they were, or as UTF-8
+where an encoding was named, below the mark and the header of the file.
 
 Fields say nothing about types: a column is of integers if every value of it is written as integers are, without
 leading zeros, of numbers if every value is a number, and else of strings. Only the columns of ids and those that decide
@@ -19,7 +20,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,6 +31,8 @@ import pyarrow.csv
 
 from ..engine.processors import own_threads
 from ..errors import InputError
+from ..log import log
+from ..report import shorten
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .files import POINTER, File
@@ -43,6 +46,12 @@ from .skipped import Noted, Policy, Problem
 
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
 SAMPLE_BYTES = 1 << 16  # read to learn the header
+AUTO = "auto"
+"""The delimiter that is found out by the first line."""
+
+_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
+_WORDS = {"\t": "tab"}
+
 INTEGER = r"^(0|-?[1-9][0-9]{0,18}|[1-9][0-9]{19})$"
 INEXACT = r"^-?0[0-9]|[0-9]{16}"
 NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
@@ -121,14 +130,23 @@ class Csv:
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self.compression = compression_of(file.path)
         suffixes = PurePosixPath(file.path.lower()).suffixes
-        self.delimiter = "\t" if ".tsv" in suffixes[-2:] else ","
+        usual = "\t" if ".tsv" in suffixes[-2:] else ","
+        self.delimiter = policy.delimiter or usual
         self._kinds: dict[str, _Kind] = {}
         self.mark = self.header = b""
         with reading(self.name):
             self.seen = Seen(file)
+        if self.delimiter == AUTO:
+            self.delimiter = self._found_delimiter(usual)
+        first = b""
         with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
-            next((block for block in blocks if self.header), None)
-        self.schema = pa.schema([(name, pa.string()) for name in self._names()])
+            for block in blocks:
+                first = self.header or block.data[: block.ends[0] if len(block.ends) else 0]
+                if first:
+                    break
+        names = self._names(first)
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+        self.doubtful_header = next(filter(_looks_like_data, names), None) if policy.header else None
 
     # -------------------------------------------------------------------------------------------------- parts
 
@@ -158,11 +176,12 @@ class Csv:
             self.seen.unchanged(self.file),
             reading(self.name),
             self.file.system.open_input_file(self.file.path) as packed,
-            unpacked(packed, self.compression) as stream,
+            unpacked(packed, self.compression, self.policy.encoding) as stream,
         ):
             self.num_bytes = packed.size()
             step = size if self.compression is None else PACKED_BYTES
-            data, row, line, more, begins = b"", -1, 1, True, True  # the header is row -1
+            first_row = -1 if self.policy.header else 0  # the header is row -1
+            data, row, line, more, begins = b"", first_row, 1, True, True
             while more:
                 check_stopped()
                 chunk, broken = chunk_of(stream, max(size, len(data)), step, self.policy.skips)
@@ -191,7 +210,7 @@ class Csv:
     def _begun(self, data: bytes) -> bytes:
         """The first bytes without their mark; raises InputError where they show that the file is no CSV."""
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{self.name}: is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
+            raise InputError(f"{self.name}: is UTF-16; read it with encoding='utf-16'.")
         if data[:2] == b"\x1f\x8b":
             raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
         if data.startswith(POINTER):
@@ -201,11 +220,11 @@ class Csv:
 
     def _ends(self, data: bytes, last: bool) -> np.ndarray:
         """Where rows end, with their line endings; `last`: the bytes are those up to the end of the file."""
-        ends = np.array([found.end() for found in _OPEN[self.delimiter].finditer(data)], np.int64)
+        ends = np.array([found.end() for found in _open_row(self.delimiter).finditer(data)], np.int64)
         ends = ends[np.flatnonzero(np.diff(ends, prepend=-1))]  # without the empty row behind the last one
         if last:
             start = int(ends[-2]) if len(ends) > 1 else 0
-            last = _CLOSED[self.delimiter].fullmatch(data, start) is not None
+            last = _closed_row(self.delimiter).fullmatch(data, start) is not None
         return ends[ends > 0] if last else ends[:-1]  # of the last row more may come
 
     def _unfinished(self, data: bytes, more: bool, broken: OSError | None) -> str | None:
@@ -224,22 +243,41 @@ class Csv:
 
     # -------------------------------------------------------------------------------------------- columns and types
 
-    def _names(self) -> list[str]:
-        """The names of the columns; none of an empty file."""
-        if not self.header:
+    def _names(self, first: bytes) -> list[str]:
+        """Return the names of the columns, by the first row; none of an empty file."""
+        if not first:
             return []
-        if not _is_utf8(self.header):
-            raise InputError(f"{self.name}: the header is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8).")
+        if self.policy.header and not _is_utf8(first):
+            raise InputError(f"{self.name}: the header is not UTF-8; name its encoding: encoding='windows-1252'.")
+        text = io.StringIO(first.decode("utf-8", "replace"), newline="")
         try:
-            names = next(csv.reader(io.StringIO(self.header.decode(), newline=""), delimiter=self.delimiter))
+            names = next(csv.reader(text, delimiter=self.delimiter))
         except csv.Error as error:
             raise InputError(f"{self.name}: the header cannot be read ({brief(error)}).") from None
-        if len(names) == 1 and any(other in names[0] for other in ",;|\t"):
-            raise InputError(
-                f"{self.name}: its only column would be {names[0]!r}; fields are divided by a {self._shown()} here: "
-                "convert the file (.csv has commas, .tsv tabs), or rename the column."
-            )
+        if not self.policy.header:
+            return [f"f{number}" for number in range(len(names))]
+        if len(names) == 1 and self.policy.delimiter is None:
+            other = _commonest_delimiter(first)
+            if other is not None:
+                raise InputError(
+                    f"{self.name}: its only column would be {shorten(names[0], 60)!r}; if a {_NAMES[other]} divides "
+                    f"the fields, give delimiter={_WORDS.get(other, other)!r}, and if there is only one column, "
+                    f"delimiter={_WORDS.get(self.delimiter, self.delimiter)!r}."
+                )
         return names
+
+    def _found_delimiter(self, usual: str) -> str:
+        """Return the delimiter that the first line of the file has most often, and log it."""
+        with (
+            reading(self.name),
+            self.file.system.open_input_file(self.file.path) as packed,
+            unpacked(packed, self.compression, self.policy.encoding) as stream,
+        ):
+            data = stream.read(SAMPLE_BYTES).removeprefix(MARK)
+        lines = data.lstrip(b"\r\n").splitlines()
+        found = (_commonest_delimiter(lines[0]) if lines else None) or usual
+        log.info("%s: fields are divided by a %s", self.name, _NAMES[found])
+        return found
 
     def look_for(self, name: str, typed: bool, key: bool) -> None:
         """Find out what a column holds; one of ids is of integers or of strings."""
@@ -267,8 +305,8 @@ class Csv:
         return found
 
     def holds_text(self, name: str) -> bool:
-        """Whatever a column holds is text."""
-        return True
+        """Return whether there is one column of this name: whatever it holds is text."""
+        return self.schema.names.count(name) == 1
 
     def numbers(self, name: str) -> set[str]:
         return set(self._kinds[name].numbers) if name in self._kinds else set()
@@ -276,6 +314,10 @@ class Csv:
     def members(self, name: str) -> list[str]:
         """None: fields hold no columns."""
         return []
+
+    def texts_within(self, name: str) -> Iterator[str]:
+        """Yield nothing: fields hold no columns."""
+        return iter(())
 
     def deciding_place(self, name: str) -> str:
         return self.name
@@ -316,10 +358,6 @@ class Csv:
             int(place): f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
             for place in np.flatnonzero(block.ends - block.starts > most)
         }
-        if not _is_utf8(block.data):
-            for place, (start, end) in enumerate(zip(block.starts.tolist(), block.ends.tolist(), strict=True)):
-                if not _is_utf8(block.data[start:end]):
-                    found[place] = "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)."
         return found
 
     def _parsed(self, block: _Block, good: np.ndarray, schema: pa.Schema, problems: dict[int, str]) -> pa.Table:
@@ -329,7 +367,6 @@ class Csv:
         data = block.data[block.starts[0] : block.ends[-1]]
         if len(good) < len(block.starts):
             data = b"".join(block.data[block.starts[place] : block.ends[place]] for place in good.tolist())
-        names = self.schema.names
 
         def refuse(row: Any) -> str:
             fields = f"{row.actual_columns} field{'' if row.actual_columns == 1 else 's'}"
@@ -339,6 +376,16 @@ class Csv:
             )
             return "skip"
 
+        if not _is_utf8(data):  # pyarrow cannot show such a row to the handler
+            first = pa.schema([(self.schema.names[0], pa.string())])
+            self._read(data.translate(_HIGH_AS_LETTERS), first, refuse)
+            if len(fitting := _without(good, problems)) < len(good):
+                good, data = fitting, b"".join(block.data[block.starts[i] : block.ends[i]] for i in fitting.tolist())
+        return self._read(data, schema, refuse) if len(good) else schema.empty_table()
+
+    def _read(self, data: bytes, schema: pa.Schema, refuse: Any) -> pa.Table:
+        """Return some columns of whole rows; `refuse` is called with those of too few or too many fields."""
+        names = self.schema.names
         columns = [str(names.index(name)) for name in schema.names]
         with reading(self.name):
             table = pa.csv.read_csv(
@@ -361,7 +408,7 @@ class Csv:
         return pa.Table.from_arrays([table[column] for column in columns], schema.names)
 
     def _shown(self) -> str:
-        return "tab" if self.delimiter == "\t" else "comma"
+        return _NAMES.get(self.delimiter, repr(self.delimiter))
 
     def _parse(self, refuse: Any = None) -> pa.csv.ParseOptions:
         return pa.csv.ParseOptions(
@@ -411,10 +458,31 @@ def _row(delimiter: str, end: str) -> re.Pattern[bytes]:
     return re.compile(rf"{field}(?:{delimiter}{field})*+(?:\r\n?|\n|\Z)".encode())
 
 
-_OPEN = {delimiter: _row(delimiter, r'(?:"|\Z)') for delimiter in ",\t"}
-"""A row, the last of some bytes also where it ends within quotes."""
+@lru_cache(maxsize=8)
+def _open_row(delimiter: str) -> re.Pattern[bytes]:
+    """Return the pattern of a row, the last of some bytes also where it ends within quotes."""
+    return _row(re.escape(delimiter), r'(?:"|\Z)')
 
-_CLOSED = {delimiter: _row(delimiter, '"') for delimiter in ",\t"}
+
+@lru_cache(maxsize=8)
+def _closed_row(delimiter: str) -> re.Pattern[bytes]:
+    """Return the pattern of a row that does not end within quotes."""
+    return _row(re.escape(delimiter), '"')
+
+
+def _commonest_delimiter(line: bytes) -> str | None:
+    """Return the usual delimiter that a line has most often outside of quotes; None if it has none."""
+    bare = re.sub(rb'"[^"]*"', b"", line)
+    most = max(_NAMES, key=lambda delimiter: bare.count(delimiter.encode()))
+    return most if most.encode() in bare else None
+
+
+def _looks_like_data(name: str) -> bool:
+    """Return whether a name in the header is a number, a date, an address, or longer than names are."""
+    return _DATA.fullmatch(name) is not None or len(name) > 100 or len(name.split()) > 6
+
+
+_DATA = re.compile(r"[-+]?\d[\d.,eE+-]*|\d{4}-\d\d-\d\d.*|\w+://.*|\S+\s.*[.!?]", re.DOTALL)
 
 
 def _cut(data: bytes, ends: np.ndarray, row: int, line: int, size: int) -> Iterator[_Block]:
@@ -442,6 +510,9 @@ def _without_first(block: _Block) -> _Block:
 def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
     """The places of rows without problems."""
     return places[~np.isin(places, list(problems))] if problems else places
+
+
+_HIGH_AS_LETTERS = bytes(range(128)) + b"x" * 128
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..data import arrow
 from ..engine.processors import own_threads
@@ -20,6 +19,7 @@ from ..report import count
 from .ahead import Step, closing, in_order
 from .batches import num_bytes
 from .columns import is_view, plain_type
+from .parquet_types import parquet_columns, parquet_schema
 from .reading import brief
 from .row_groups import RowGroupWriter, encoded_in_order
 
@@ -113,18 +113,6 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return plain_type(kind) if is_view(kind) else kind
 
 
-def check_parquet(schema: pa.Schema, name: str) -> None:
-    """Raise InputError for a column of a type that Parquet lacks; `name` is the source."""
-    for field in schema:
-        try:
-            pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream())
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            raise InputError(
-                f"{name}: column {field.name!r} of type {field.type} cannot be written as Parquet; cast it or leave "
-                "it out."
-            ) from None
-
-
 def united(schemas: list[pa.Schema], name: str, as_strings: bool = False) -> pa.Schema:
     """One schema with the columns of all; `name` is the source, for messages. With `as_strings`, as in CSV, whatever
     has no one type is of strings."""
@@ -150,7 +138,7 @@ def united(schemas: list[pa.Schema], name: str, as_strings: bool = False) -> pa.
 def write_parquet(folder: Path, name: str, schema: pa.Schema, steps: Iterable[Step[pa.RecordBatch]]) -> None:
     """One file of the rows that steps give, in row groups of about 16 MiB; several steps are decoded, and several row
     groups encoded at once."""
-    path, threads = folder / name, own_threads()
+    path, threads, schema = folder / name, own_threads(), parquet_schema(schema)
     with writing(path, folder), pa.OSFile(str(path), "wb") as file:
         output = RowGroupWriter(file, schema)
         # To encode takes about twice as long as to decode.
@@ -175,13 +163,13 @@ def _call(write: Callable[..., None], row: tuple[Any, ...]) -> tuple[()]:
 
 
 def in_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_bytes: int) -> Iterator[pa.Table]:
-    """Batches gathered into tables of about so many bytes, none without rows."""
+    """Yield tables of about `most_bytes`, none without rows, with the types of a `parquet_schema`."""
     pending: list[pa.RecordBatch] = []
     size = 0
     with closing(batches):
         for batch in batches:
             if batch.num_rows:
-                pending.append(batch)
+                pending.append(parquet_columns(batch, schema))
                 size += batch.nbytes
             if size >= most_bytes:
                 yield pa.Table.from_batches(pending, schema)

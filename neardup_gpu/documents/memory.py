@@ -17,7 +17,8 @@ from .batches import Found
 from .columns import is_text
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
-from .kept import ROW_GROUP_BYTES, Rows, check_parquet, filtered, write_parquet
+from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
+from .parquet_types import check_parquet
 from .parts import WHOLE, Part
 from .ray_data import RayDataset
 from .reading import brief, reading

@@ -1,0 +1,100 @@
+"""Columns of Arrow as Parquet can hold them: dictionaries without nulls, views and nested values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..data import arrow
+from ..errors import InputError
+from .columns import is_view, plain_type
+
+
+def check_parquet(schema: pa.Schema, name: str) -> None:
+    """Raise InputError for a column of a type that Parquet lacks; `name` is the source."""
+    for field in parquet_schema(schema):
+        try:
+            column = pa.nulls(1, field.type)  # Arrow refuses some types only once there is a row
+            pq.write_table(pa.table({field.name: column}), pa.BufferOutputStream())
+        except (pa.ArrowException, OSError):  # the latter of binary values of length 0
+            raise InputError(
+                f"{name}: column {field.name!r} of type {field.type} cannot be written as Parquet; cast it or leave "
+                "it out."
+            ) from None
+
+
+def parquet_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with dictionaries that Arrow writes to Parquet."""
+    return pa.schema([field.with_type(_parquet_type(field.type)) for field in schema], schema.metadata)
+
+
+def _parquet_type(kind: pa.DataType) -> pa.DataType:
+    """Return a dictionary of strings for one of views, and plain values for a dictionary of nested ones."""
+    if not pa.types.is_dictionary(kind):
+        return kind
+    values = plain_type(kind.value_type) if is_view(kind.value_type) else kind.value_type
+    if pa.types.is_nested(values) or pa.types.is_dictionary(values):
+        return _parquet_type(values)
+    return pa.dictionary(kind.index_type, values, kind.ordered)
+
+
+def parquet_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch with the types of `parquet_schema`, and without nulls among the values of dictionaries."""
+    pairs = zip(batch.columns, schema.types, strict=True)
+    columns = [_parquet_column(column, kind) for column, kind in pairs]
+    if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _parquet_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        if not pa.types.is_dictionary(kind):
+            return _parquet_column(column.dictionary_decode(), kind)
+        if column.type == kind and not column.dictionary.null_count:
+            return column
+        values = column.dictionary.cast(kind.value_type)
+        valid = np.asarray(values.is_valid())
+        places = pa.array(np.cumsum(valid) - 1, mask=~valid).cast(kind.index_type)
+        return pa.DictionaryArray.from_arrays(
+            places.take(column.indices), values.filter(arrow(valid)), ordered=kind.ordered
+        )
+    if pa.types.is_nested(column.type) and _has_null_value(column):
+        return column.cast(_without_dictionaries(kind)).cast(kind)  # which makes dictionaries of the values that occur
+    return column
+
+
+def _has_null_value(column: pa.Array) -> bool:
+    """Return whether a dictionary inside a nested column has a null among its values."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column.dictionary.null_count > 0
+    if pa.types.is_struct(kind):
+        return any(_has_null_value(column.field(i)) for i in range(kind.num_fields))
+    if pa.types.is_map(kind):
+        return _has_null_value(column.keys) or _has_null_value(column.items)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _has_null_value(column.values)
+    return False
+
+
+def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
+    """Return the type with plain values in place of dictionaries, also inside lists, structs and maps."""
+
+    def plain(field: pa.Field) -> pa.Field:
+        return field.with_type(_without_dictionaries(field.type))
+
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_struct(kind):
+        return pa.struct([plain(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
+    if pa.types.is_list(kind):
+        return pa.list_(plain(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(plain(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain(kind.value_field), kind.list_size)
+    return kind
