@@ -307,7 +307,8 @@ def pairs(
     output : path, default None
         A Parquet file for the table.
     threshold : float from 0 to 1, default None
-        Drop pairs whose estimate is lower. All candidates stay, unless given.
+        Drop pairs whose estimate is lower: of resemblance or, by simhash, of the cosine. All candidates stay, unless
+        given.
     containment : float in (0, 1], default None
         Look for documents of which others contain at least this share of the shingles, instead of documents that
         resemble each other: for sketches by mod-m, and by bottom-k, which tell it of documents of about one size.
@@ -325,10 +326,14 @@ def pairs(
     Returns
     -------
     pyarrow.Table
-        id_a, id_b, estimate, low, high, and by simhash distance: what the method estimates (by min-hash resemblance,
-        with weights if it has any, by simhash the cosine of weights), and the 99% interval, a pair's own. Documents
-        with the same token sequence are one representative and pairs of 1 to it; by simhash, documents with the same
-        simhash are.
+        id_a, id_b, estimate, low, high: the estimated resemblance, by weights if the method has any, and its 99%
+        interval, a pair's own. Documents with the same token sequence are one representative, and pairs of 1 to it.
+
+        By simhash: id_a, id_b, cosine, low, high, distance. The cosine is that of the angle between the weights of both
+        documents, which can be far from their resemblance. The pairs are chosen by their distance, so that fewer than
+        99% of the intervals hold the cosine: docs/concepts/simhash.md has measured shares. Documents with the same
+        simhash are one representative, and pairs of distance 0 to it; the log says how many of their pairs are not
+        listed.
 
         With `containment`: id_a, the contained document; id_b, its container; containment, the estimate; low and high;
         num_shingles_a and num_shingles_b. All pairs stay that share an element of their sketches, so that there is an
@@ -414,7 +419,8 @@ def _like(
                 "%s not listed: documents with equal sketches are paired with the first of them alone",
                 f"{more:,} further pairs are" if more > 1 else "1 further pair is",
             )
-        columns = dict(zip(("estimate", "low", "high"), (each[order] for each in values), strict=True))
+        name = "estimate" if recipe.method.estimates == "resemblance" else recipe.method.estimates
+        columns = dict(zip((name, "low", "high"), (each[order] for each in values), strict=True))
         return {"id_a": a, "id_b": b, **columns, **recipe.method.pair_columns(stored.keys, a, b)}
 
 

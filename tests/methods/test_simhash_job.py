@@ -458,8 +458,8 @@ class TestFiles:
         found = pairs(tmp_path / "s.parquet").to_pylist()
         bits = recipe.method.bits
         for pair in found:
-            assert math.isclose(pair["estimate"], math.cos(math.pi * pair["distance"] / bits), abs_tol=1e-12)
-            assert pair["low"] <= pair["estimate"] <= pair["high"]
+            assert math.isclose(pair["cosine"], math.cos(math.pi * pair["distance"] / bits), abs_tol=1e-12)
+            assert pair["low"] <= pair["cosine"] <= pair["high"]
         near = {(pair["id_a"], pair["id_b"]): pair["distance"] for pair in found}
         ids, simhashes = (pq.read_table(tmp_path / "s.parquet")[name].to_pylist() for name in ("id", "simhash"))
         present = [row for row in range(len(ids)) if simhashes[row] is not None]
@@ -472,6 +472,38 @@ class TestFiles:
         expected |= {(ids[stands_for[ids[row]]], ids[row]): 0 for row in present if stands_for[ids[row]] < row}
         assert near == expected
         assert len(near) == len(found) > 10
+
+
+@pytest.mark.thorough
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    ("name", "radius", "shares"),
+    [
+        ("bills_116_small", 3, (1402, "99.7%", "70.5%")),
+        ("bills_116_small", 10, (8491, "88.0%", "23.1%")),
+        ("manpages", 3, (4328, "96.0%", "53.2%")),
+    ],
+)
+def test_how_many_intervals_hold_the_cosine(name, radius, shares, corpora, tmp_path):
+    """The shares of docs/concepts/simhash.md, counted over all pairs that are listed: nothing is sampled."""
+    table = pq.read_table(f"{corpora}/{name}.parquet", columns=["id", "text"])
+    recipe = Recipe(method=SimHash(radius=radius))
+    sketch(table, tmp_path / "s.parquet", id_column="id", recipe=recipe)
+    found = pairs(tmp_path / "s.parquet")
+    row = {id: number for number, id in enumerate(table["id"].to_pylist())}
+    tokens = tokenize(table["text"].to_pylist(), recipe)
+    rows = sorted({row[id] for side in ("id_a", "id_b") for id in found[side].to_pylist()})
+    weights = {i: {f: 1 + math.log2(n) for f, n in Counter(tokens[i].tolist()).items()} for i in rows}
+    norms = {i: math.sqrt(sum(w * w for w in of.values())) for i, of in weights.items()}
+    sets = {i: set(shingle(Ragged.from_rows([tokens[i]], np.uint64), recipe).values.tolist()) for i in rows}
+    of_cosine = of_resemblance = 0
+    for pair in found.to_pylist():
+        a, b = row[pair["id_a"]], row[pair["id_b"]]
+        cosine = sum(w * weights[b].get(f, 0) for f, w in weights[a].items()) / norms[a] / norms[b]
+        resemblance = len(sets[a] & sets[b]) / len(sets[a] | sets[b]) if sets[a] | sets[b] else 1
+        of_cosine += pair["low"] - 1e-9 <= cosine <= pair["high"] + 1e-9
+        of_resemblance += pair["low"] - 1e-9 <= resemblance <= pair["high"] + 1e-9
+    assert (len(found), *(f"{each / len(found):.1%}" for each in (of_cosine, of_resemblance))) == shares
 
 
 class TestRecipes:
