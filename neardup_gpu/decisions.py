@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
-from .data import NO_PAIRS, Pairs, arrow
+from .data import NO_PAIRS, Pairs
 from .engine.arrays import some_rows
 from .engine.choice import kernel
-from .errors import InputError
+from .priority import rows_by_priority
 from .recall import random_order
+from .sketching import BLANK
 from .stages import Verified, choose_keepers
 
 if TYPE_CHECKING:
@@ -27,41 +26,6 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------------------------------------------- priority
-
-
-def keep_column(rule: str) -> tuple[str | None, bool]:
-    """The column that a keep rule names, or None for "first" and "longest", and whether it is descending."""
-    if rule in ("first", "longest"):
-        return None, False
-    name, colon, direction = rule.rpartition(":")
-    if colon and direction in ("asc", "desc"):
-        return name, direction == "desc"
-    return rule, False
-
-
-def rows_by_priority(rule: str, num_tokens: np.ndarray, column: pa.ChunkedArray | None) -> np.ndarray:
-    """Rows from the best to the worst: int64, shape (documents,). Ties fall to input order; nulls and NaN come last."""
-    rows = np.arange(len(num_tokens), dtype=np.int64)
-    if rule == "first":
-        return rows
-    if rule == "longest":
-        return np.argsort(-num_tokens, kind="stable")
-    assert column is not None
-    name, descending = keep_column(rule)
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
-    if pa.types.is_floating(column.type):  # NaN becomes null, so that both come last in either direction
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    try:
-        order = pc.sort_indices(
-            pa.table({"value": column, "row": arrow(rows)}),
-            sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
-        )
-    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
-        raise InputError(f"keep {rule}: column {name!r} of type {column.type} has no order") from None
-    return order.to_numpy().astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +71,7 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
         If the column of the rule has no order.
     """
     known = sketched.num_known
-    order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column)
+    order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column, sketched.categories)
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
@@ -117,12 +81,24 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
 # ----------------------------------------------------------------------------------------------------- representatives
 
 
+KINDS = ("identical", "same_words", "near")
+"""How two documents are alike: the same text; the same sequence of words, written differently; other words."""
+
+
+def kinds_of(same_words: np.ndarray, same_text: np.ndarray) -> np.ndarray:
+    """Return how the documents of some pairs are alike: places in `KINDS`, int8."""
+    return np.where(same_words, np.where(same_text, 0, 1), 2).astype(np.int8)
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Groups of exact duplicates, which count as one document. Their representative is the first one by priority.
 
     representative : array of int64, shape (documents,)
-        First rank with the same sequence of tokens; itself for documents without tokens.
+        First rank with the same sequence of words; for documents without words, first rank with the same text; itself
+        for blank documents.
+    texts : array of uint64, shape (documents,), or None
+        A fingerprint of the text of each rank; None where it is not known, as in an index.
     all_keys : array
         Keys of each rank, in host memory, where tables of results tell something of them; else empty.
     ranks : array of int64, shape (representatives,)
@@ -135,11 +111,17 @@ class Groups:
     """
 
     representative: np.ndarray
+    texts: np.ndarray | None
     all_keys: np.ndarray | None
     ranks: np.ndarray
     keys: Any
     order: np.ndarray | None
     pinned: np.ndarray
+
+    def kinds(self, ranks: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return for each pair of ranks how the two documents are alike: places in `KINDS`, int8."""
+        same_text = np.zeros(len(ranks), bool) if self.texts is None else self.texts[ranks] == self.texts[others]
+        return kinds_of(self.representative[ranks] == self.representative[others], same_text)
 
 
 def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
@@ -149,13 +131,15 @@ def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
 
 
 def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
-    """Group exact duplicates.
+    """Group documents of the same words.
 
     The sketches are used up: what is of representatives may be written over what is of all.
     """
     representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
     hashes, keys = sketched.document_hashes, sketched.keys
-    representative[present] = present[identical(hashes, ranked.rows[present], runtime)]
+    texts = some_rows(runtime.fetch(sketched.text_hashes), ranked.rows)
+    written = np.flatnonzero((ranked.num_tokens > 0) | (texts != BLANK))
+    representative[written] = written[identical(hashes, ranked.rows[written], runtime)]
     hashes = runtime.fetch(hashes)  # the keys need the room
     ranks = present[representative[present] == present]
     rows = ranked.rows[ranks]
@@ -163,6 +147,7 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
     all_keys = runtime.fetch(keys)[ranked.rows] if told else None
     return Groups(
         representative,
+        texts,
         all_keys,
         ranks,
         runtime.take(keys, rows, last=True) if recipe.method.sketches else None,
@@ -194,7 +179,7 @@ class Nearest(NamedTuple):
     """The best partner in the reference set of each rank.
 
     partner : array of int64, shape (documents,)
-        The rank of the partner, or -1. For a document whose tokens equal those of a reference document, that one.
+        The rank of the partner, or -1. For a document that has the same words as a reference document, that one.
     resemblance : array of float64, shape (documents,)
         Resemblance to the partner; NaN without one, or where it was not verified.
     """
@@ -219,7 +204,7 @@ def nearest_partners(ranked: Ranked, groups: Groups, near: Verified, recipe: Rec
     if ranked.num_known == 0:
         return None
     partner, resemblance = np.full(len(ranked), -1, np.int64), np.full(len(ranked), np.nan)
-    known = groups.ranks[groups.pinned]
+    known = np.arange(ranked.num_known)
     partner[known], resemblance[known] = known, 1.0  # for their copies
     rows = groups.ranks[near.pairs.right]
     partner[rows], resemblance[rows] = groups.ranks[near.pairs.left], near.resemblance
@@ -260,7 +245,7 @@ def decide(
     recipe: Recipe,
     runtime: Runtime,
 ) -> Decisions:
-    """Decide who is kept. An exact duplicate is removed for its representative or, if that is removed, for its keeper.
+    """Decide who is kept. A copy is removed for its representative or, if that is removed, for its keeper.
 
     By `only_against` a document is removed for its nearest partner in the reference set, if it has one.
 

@@ -26,13 +26,12 @@ from ..decisions import (
     Groups,
     Ranked,
     decide as decide_ranked,
-    keep_column,
     proposed,
-    rows_by_priority,
     unverified,
 )
 from ..engine.processors import own_threads
 from ..partners import partners_of, selected
+from ..priority import keep_column, rows_by_priority
 from ..result import Report, Result
 from ..stages import Verified
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
@@ -178,7 +177,7 @@ def decided(
             keys = finder_of(recipe, keeps).keys(snapshot, live.entry[rows])
         ranks = np.flatnonzero((representative == np.arange(len(rows))) & (ranked.num_tokens > 0))
         mine = live.entry[rows[ranks]]  # the entry of each representative
-        groups = Groups(representative, keys, ranks, None, None, np.zeros(len(ranks), bool))
+        groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool))
     limits = {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False}
     if not recipe.verifies:
         with clock.stage("collide"):

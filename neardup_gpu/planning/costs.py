@@ -106,9 +106,9 @@ READS = {
     "name": {"verify left": 1, "verify right": 1, "copies ranges": 1},
     "listed": {"name listed": 1, "copies ranges": 1, "name grouped": 1},
     "fates": {"name fates": 1},
-    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1, "sketch tokens": 1},
+    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1, "sketch alike": 1},
     "tables": {"listed pairs": 1, "ids ids": 1},
-    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1},
+    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1, "sketch alike": 1},
     "sample": {"sketch rows": 1},
     "choose": {"sample sample": 1},
     "spread": {"sketch rows": 1, "choose cuts": 1},
@@ -207,8 +207,7 @@ def stage_names(shape: Shape) -> list[str]:
     found = ["sketch"]
     if shape.directed:
         found += ["sample", "choose", "spread", "order", "rows", "rank"]
-    found += ["copies"]
-    found += ["keys"] if shape.tables else ["merge", "postings"]
+    found += ["copies", "keys"] if shape.tables else ["copies", "merge", "postings"]
     found += ["marks", "containers"] if shape.directed else []
     found += ["collide", "pairs", "sets", "verify", "decide", "name", "listed", "fates", "ids", "tables", "write"]
     if shape.checked:

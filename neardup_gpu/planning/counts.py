@@ -138,7 +138,7 @@ class Workload:
     against_bytes : int, default 0
         Their text.
     copies : float, default 0.2
-        Share of the documents that are exact copies of others.
+        Share of the documents that have the same words as others.
     pairs : float, optional
         Pairs of near-duplicates that are no copies; a tenth of the documents unless given.
     token_bytes : float, default 6

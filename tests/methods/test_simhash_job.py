@@ -280,7 +280,8 @@ class TestDecisions:
         assert in_tasks.to_pylist() == found.pairs.to_pylist()
         with Index.create(tmp_path / "index", recipe=recipe, engine="cpu") as index:
             index.add(table, id_column="id")
-            assert index.decide().pairs.to_pylist() == found.pairs.to_pylist()
+            of_index = index.decide().pairs  # an index knows no texts, so its kinds differ
+            assert of_index.drop("kind").to_pylist() == found.pairs.drop("kind").to_pylist()
         sketch(table, tmp_path / "sketches.parquet", id_column="id", recipe=recipe)
         assert pairs(tmp_path / "sketches.parquet").select(["id_a", "id_b"]).to_pylist() == [
             {"id_a": "a", "id_b": other} for other in "bcde"
