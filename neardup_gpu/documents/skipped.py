@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from .. import checks
 from ..errors import InputError
+from ..printable import printable
 from .reading_options import MAX_DOCUMENT_BYTES
 
-SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("file", pa.string()),
+        ("row", pa.int64()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
 """Columns of skipped.parquet. `row` counts from 1 and is null for a whole file; in JSON lines it is the line's number.
-`rows` is the number of rows from there on that cannot be read, null where that is unknown."""
+`rows` is the number of rows from there on that cannot be read, null where that is unknown. There `bytes` is the number
+of bytes of the file that were passed over, null where that is unknown, too."""
+
+
+Entry: TypeAlias = tuple[str, int | None, int | None, int | None, str]
+"""A row of a table of `SCHEMA`."""
+
+
+def table_of(entries: Sequence[Entry]) -> pa.Table:
+    """Return the table of `SCHEMA` with these rows; reasons do not repeat the file and the line that they begin with."""
+    files, places, rows, num_bytes, messages = zip(*entries, strict=True) if entries else ([],) * 5
+    reasons = map(_reason, files, places, messages)
+    return pa.table([list(files), list(places), list(rows), list(num_bytes), list(reasons)], schema=SCHEMA)
+
+
+def _reason(file: str, place: int | None, message: str) -> str:
+    shown = message if message.isprintable() else printable(message)
+    return shown.removeprefix(f"{file} line {place}: ").removeprefix(f"{file}: ")
 
 
 @dataclass(frozen=True)
@@ -44,19 +71,42 @@ class Policy:
         return self.on_error == "skip"
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Rows that cannot be read, as `Skipped.add` is told of them."""
+class Loss(NamedTuple):
+    """Rows that cannot be read.
 
-    error: InputError
+    Parameters
+    ----------
+    file : str
+        As messages name it.
+    row : int
+        The first of the rows, from 0.
+    line : int or None
+        Its line, from 1, in JSON lines; its record, in WARC.
+    rows : int or None
+        Their number; None for all rows that follow, if nobody knows their number.
+    num_bytes : int or None
+        Bytes of the file that were passed over, if the number of rows is unknown.
+    message : str
+        Why they cannot be read.
+    """
+
     file: str
     row: int
     line: int | None
     rows: int | None
+    num_bytes: int | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Losses that follow one another; a reader gives them together, as there may be as many as there are rows."""
+
+    losses: list[Loss]
 
 
 class Noted:
-    """Takes what `Skipped.add` takes where rows are read ahead of their turn; `drain` gives it when that has come.
+    """Take losses where rows are read ahead of their turn; `drain` gives them when that has come.
 
     Parameters
     ----------
@@ -66,20 +116,28 @@ class Noted:
 
     def __init__(self, skips: bool) -> None:
         self.skips = skips
-        self._found: list[Problem] = []
+        self._losses: list[Loss] = []
 
-    def add(self, error: InputError, file: str, row: int, *, line: int | None = None, rows: int | None = 1) -> None:
-        """See `Skipped.add`."""
+    def add(
+        self,
+        error: InputError | str,
+        file: str,
+        row: int,
+        *,
+        line: int | None = None,
+        rows: int | None = 1,
+        num_bytes: int | None = None,
+    ) -> None:
+        """Note rows that cannot be read; the parameters are those of `Loss`, and `error` is or has the message."""
         if not self.skips:
-            error.path = error.path or file
-            error.row = error.row or (None if (rows, line) == (None, None) else line or row + 1)
-            raise error
-        self._found.append(Problem(error, file, row, line, rows))
+            raise _placed(error, file, row, line, rows)
+        self._losses.append(Loss(file, row, line, rows, num_bytes, str(error)))
 
     def drain(self) -> Iterator[Problem]:
-        """What was added since the last call, in order."""
-        found, self._found = self._found, []
-        yield from found
+        """Yield what was added since the last call, if anything was."""
+        losses, self._losses = self._losses, []
+        if losses:
+            yield Problem(losses)
 
 
 @dataclass
@@ -87,39 +145,30 @@ class Skipped:
     """What one reading of a file (or of all text files together) left out."""
 
     skips: bool
-    entries: list[dict[str, object]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)  # (first row from 0, rows)
     first_row: int = 0  # rows of the file before those that are read
 
-    def add(self, error: InputError, file: str, row: int, *, line: int | None = None, rows: int | None = 1) -> None:
-        """Note a row, or several, that cannot be read.
-
-        Parameters
-        ----------
-        error : InputError
-            Raised at once if nothing is to be skipped.
-        file : str
-            As messages name it.
-        row : int
-            The first of the rows, from 0.
-        line : int, optional
-            Its line, from 1, in JSON lines.
-        rows : int, optional
-            Their number; None for all rows that follow, if nobody knows their number.
-        """
-        place = self.first_row + row + 1 if line is None else line
-        error.path, error.row = error.path or file, error.row or (None if (rows, line) == (None, None) else place)
+    def add(
+        self, error: InputError, file: str, row: int, *, rows: int | None = 1, num_bytes: int | None = None
+    ) -> None:
+        """Note rows that cannot be read, or raise the error if nothing is to be skipped; see `Noted.add`."""
         if not self.skips:
-            raise error
-        where = file if line is None else f"{file} line {line}"
-        reason = str(error).removeprefix(f"{where}: ").removeprefix(f"{file}: ")
-        self.entries.append({"file": file, "row": place, "rows": rows, "reason": reason})
-        if rows:
-            self.ranges.append((row, rows))
+            raise _placed(error, file, self.first_row + row, None, rows)
+        self.note(Problem([Loss(file, row, None, rows, num_bytes, str(error))]))
 
     def note(self, problem: Problem) -> None:
-        """Do as `add` does with a problem that was found ahead."""
-        self.add(problem.error, problem.file, problem.row, line=problem.line, rows=problem.rows)
+        """Note losses that were found ahead."""
+        for file, row, line, rows, num_bytes, message in problem.losses:
+            place = self.first_row + row + 1 if line is None else line
+            self.entries.append((file, place, rows, num_bytes, message))
+            if not rows:
+                continue
+            first, before = self.ranges[-1] if self.ranges else (0, 0)
+            if before and first + before == row:
+                self.ranges[-1] = (first, before + rows)
+            else:
+                self.ranges.append((row, rows))
 
     @property
     def num_rows(self) -> int:
@@ -132,3 +181,12 @@ class Skipped:
         for first, rows in self.ranges:
             mask[first : first + rows] = False
         return mask
+
+
+def _placed(error: InputError | str, file: str, row: int, line: int | None, rows: int | None) -> InputError:
+    """Return the error with the file and the row, which is unknown if both `line` and `rows` are."""
+    if isinstance(error, str):
+        error = InputError(error, path=file)
+    error.path = error.path or file
+    error.row = error.row or (None if (rows, line) == (None, None) else line or row + 1)
+    return error

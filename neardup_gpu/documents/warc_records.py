@@ -120,6 +120,7 @@ class Records:
         if found is None:
             raise DamagedRecordError(self._start, "has no Content-Length")
         length = int(found[1])
+        self._check_extent(length)
         content = b"".join(self._parts(length)) if wanted(header, length) else None
         held = len(content) if content is not None else sum(map(len, self._parts(length)))
         if held < length:
@@ -168,6 +169,26 @@ class Records:
             if end < 0 and len(header) > MAX_HEADER:
                 raise DamagedRecordError(self._start, f"has a header of more than {MAX_HEADER:,} bytes")
         return header
+
+    def _check_extent(self, length: int) -> None:
+        """Raise DamagedRecordError if a plain file has no end of a record where its length says.
+
+        So a wrong length costs no more than a look at one place, however many records the file has. `next` compares
+        the end again, after the content.
+        """
+        if self.packed or self._at + length + len(END) <= len(self._buffer):
+            return
+        place = self._place
+        self._file.seek(0, 2)
+        size = self._file.tell()
+        if place + length > size:
+            raise DamagedRecordError(self._start, f"is cut off {count(place + length - size, 'byte')} before its end")
+        self._file.seek(place + length)
+        end = self._file.read(len(END))
+        if end != END:
+            cut = END.startswith(end)
+            raise DamagedRecordError(self._start, "is cut off" if cut else "is longer or shorter than it says")
+        self._file.seek(place + len(self._buffer) - self._at)
 
     def _parts(self, size: int) -> Any:
         """The next bytes of a record, in parts; fewer where the file ends."""
