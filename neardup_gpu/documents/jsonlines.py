@@ -1,13 +1,13 @@
 """JSON lines: blocks of whole lines.
 
-A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on
-bills_116_small, one core; json.loads with its copies gives 110 MB/s). Where that fails, parts of a few hundred lines are
-parsed by it, and only parts in which it fails again by json, line by line: to name the broken line, or to read what
-pyarrow.json refuses (lone surrogates, which become U+FFFD; control characters). Which of the two reads a line depends
-on its neighbours, so json accepts whatever pyarrow.json does, and a line is accepted or refused wherever it stands:
-nesting has one bound for both, both refuse a line in which a column that is read, or an object on the path to it,
-stands twice, and no type is settled by the lines that come first. Kept lines are written as the bytes they were, with their own line
-endings; blank lines and byte order marks are left out.
+A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on bills_116_small, one
+core; json.loads with its copies gives 110 MB/s). Where that fails, parts of a few hundred lines are parsed by it, and
+only parts in which it fails again by json, line by line: to name the broken line, or to read what pyarrow.json refuses
+(lone surrogates, which become U+FFFD; control characters). Which of the two reads a line depends on its neighbours, so
+json accepts whatever pyarrow.json does, and a line is accepted or refused wherever it stands: nesting has one bound for
+both, both refuse a line in which a column that is read, or an object on the path to it, stands twice, and no type is
+settled by the lines that come first. Kept lines are written as the bytes they were, with their own line endings; blank
+lines and byte order marks are left out.
 
 The columns are those of the first hundred lines; one that is asked for and not among them is looked for further down.
 Integer ids are int64, and uint64 from the first one above 2**63 - 1 on. An extra column of integers becomes float64

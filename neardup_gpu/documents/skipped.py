@@ -33,7 +33,7 @@ Entry: TypeAlias = tuple[str, int | None, int | None, int | None, str]
 
 
 def table_of(entries: Sequence[Entry]) -> pa.Table:
-    """Return the table of `SCHEMA` with these rows; reasons do not repeat the file and the line that they begin with."""
+    """Return the table of `SCHEMA` with these rows. Reasons do not repeat the file and the line."""
     files, places, rows, num_bytes, messages = zip(*entries, strict=True) if entries else ([],) * 5
     reasons = map(_reason, files, places, messages)
     return pa.table([list(files), list(places), list(rows), list(num_bytes), list(reasons)], schema=SCHEMA)
