@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 
 from . import diff
 from .documents import Documents, open_described, open_documents
+from .documents.reading_options import Reading
 from .errors import InputError
-from .printable import printable
+from .printable import printable, readable_id
 from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
+from .settings import arguments_for
 from .stages import shingle, tokenize
 from .store.artefacts import DOCUMENTS, parts_of, read_report, using_report
 from .store.parquet import read_table
@@ -199,8 +201,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
         raise InputError(
             f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
         )
-    columns = {name: description[name] for name in ("text_columns", "id_column", "html")}
-    return open_documents(given, **columns)
+    return open_documents(given, **arguments_for(Reading, description))
 
 
 Tables = Callable[[], Iterable[pa.Table]]
@@ -348,7 +349,7 @@ def _ids_there(tables: Tables, id: str) -> str:
             spans += [value for value in pc.min_max(ids).as_py().values() if value is not None]
             continue
         is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
-        some = [_readable(value) for value in ids.slice(0, 10_000 - len(first)).to_pylist()]
+        some = [readable_id(value) for value in ids.slice(0, 10_000 - len(first)).to_pylist()]
         text = ids.cast(pa.large_string()) if is_text else pa.array(some, pa.large_string())
         if id:
             like = text.filter(pc.match_substring(text, printable(id), ignore_case=True))
@@ -396,17 +397,17 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
     """An explanation as rich draws it on a terminal; without colour, differences read [-removed-] and {+added+}."""
     from rich.text import Text
 
-    newline, name = Text("\n"), (_readable(found.id), "bold")
+    newline, name = Text("\n"), (readable_id(found.id), "bold")
     if found.kept:
         if not found.num_members:
             return beside(name, " was kept; nothing was removed for it")
         lines = [beside(name, f" was kept, and stands for {count(found.num_members, 'document')}:")]
-        lines += [beside(f"  {shorten(_readable(member), 1000)}") for member in found.members]
+        lines += [beside(f"  {shorten(readable_id(member), 1000)}") for member in found.members]
         if found.num_members > len(found.members):
             lines.append(beside(f"  and {found.num_members - len(found.members):,} more"))
         return newline.join(lines)
     where = " of the reference set" if found.in_reference else ""
-    lines = [beside(name, " was removed"), _line("kept", f"{_readable(found.duplicate_of)}{where}")]
+    lines = [beside(name, " was removed"), _line("kept", f"{readable_id(found.duplicate_of)}{where}")]
     if found.distance is not None:
         lines.append(_line("distance", f"{found.distance} of {found.bits} bits"))
     shingles = f"{found.shared:,} of {count(found.united, 'shingle')} shared"
@@ -438,7 +439,3 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
 
 def _line(label: str, text: str) -> Text:
     return beside(f"{label:12} {text}")
-
-
-def _readable(id: Any) -> str:
-    return id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id)

@@ -24,7 +24,7 @@ from .decisions import (
     unverified,
 )
 from .documents import Documents, open_documents
-from .documents.skipped import MAX_DOCUMENT_BYTES
+from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from .documents.writing_options import Writing
 from .engine import heap
 from .engine.arrays import some_rows
@@ -37,6 +37,7 @@ from .partners import TooManyComparisonsError, partners_of
 from .recall import Run, check_recall, choose_check
 from .recipe import Recipe, check_reference, choose_recipe
 from .result import Report, Result
+from .settings import arguments_for
 from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
@@ -59,9 +60,12 @@ def dedup(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    delimiter: str | None = None,
+    header: bool = True,
     against: Any = None,
     direction: str | None = None,
     only_against: bool = False,
@@ -105,12 +109,19 @@ def dedup(
         The column of ids; without one, ids are row numbers or relative paths.
     html : bool or "tree", default False
         The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
+    encoding : str, default None
+        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251"; of pages, the
+        encoding of those that name none: `open_documents`.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    delimiter : str, default None
+        What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+    header : bool, default True
+        Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
     against : path, URI, glob, list of them, or a table, default None
         A reference set: documents that resemble one of its documents, or are contained in it, are removed; it is left
         untouched.
@@ -257,8 +268,7 @@ def dedup(
     asked = recipe
     recipe, statistics = recipe.with_statistics(frequencies)
     backend = engine.resolve()  # before anything is opened
-    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-    reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
+    reading = arguments_for(Reading, locals())
     documents, reference = opened(source, texts, against, reading, recipe)
     room, divisible = None, False
 

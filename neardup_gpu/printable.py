@@ -38,6 +38,11 @@ def printable(text: str, *, lines: bool = False, escape: Callable[[str], str] = 
     return "".join(c if c.isprintable() or c in JOINERS or unicodedata.category(c) == "Zs" else escape(c) for c in text)
 
 
+def readable_id(id: object) -> str:
+    """Return an id as text; bytes that are not UTF-8 become escapes, so that different ids stay different."""
+    return id.decode("utf-8", "backslashreplace") if isinstance(id, bytes) else str(id)
+
+
 def encodable(text: str, encoding: str | None) -> str:
     """The text, with characters that the encoding lacks written as escapes."""
     encoding = encoding or "utf-8"

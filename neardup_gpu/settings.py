@@ -5,7 +5,8 @@ A field says by itself what it means; the command line makes its flag from it, s
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Mapping
+from dataclasses import field, fields
 from typing import Any
 
 
@@ -29,3 +30,22 @@ def setting(
         What the help calls the default, where the value says too little: "80% of the free memory" for None.
     """
     return field(default=default, metadata={"help": help, "metavar": metavar, "flag": flag, "shown": shown})
+
+
+def arguments_for(settings: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function that are fields of a dataclass of settings.
+
+    Parameters
+    ----------
+    settings : type
+        The dataclass.
+    arguments : mapping of str to object
+        The function's `locals()`.
+
+    Examples
+    --------
+    >>> from neardup_gpu.documents.reading_options import Reading
+    >>> arguments_for(Reading, {"source": "a.csv", "html": True})
+    {'html': True}
+    """
+    return {each.name: arguments[each.name] for each in fields(settings) if each.name in arguments}

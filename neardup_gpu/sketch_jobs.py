@@ -19,7 +19,7 @@ from .data import Ragged, arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
-from .documents.skipped import MAX_DOCUMENT_BYTES
+from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from .engine.arrays import joined, take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
@@ -33,6 +33,7 @@ from .methods import check_sketches
 from .methods.elements import may_reach, shares
 from .recipe import Recipe, choose_recipe
 from .report import count
+from .settings import arguments_for
 from .sketch_files import NUM_SHINGLES, array_of, arrays_of, read_sketches
 from .sketching import Sketched, Sketcher, num_skipped
 from .store.outputs import new_file, new_files
@@ -58,9 +59,12 @@ def sketch(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    delimiter: str | None = None,
+    header: bool = True,
     method: str | Method = "minhash",
     threshold: float | None = None,
     shingle_size: int = 5,
@@ -101,12 +105,19 @@ def sketch(
         The column of ids; without one, ids are row numbers or relative paths.
     html : bool or "tree", default False
         The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
+    encoding : str, default None
+        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251"; of pages, the
+        encoding of those that name none: `open_documents`.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    delimiter : str, default None
+        What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+    header : bool, default True
+        Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
     method : MinHash, BottomK, ModM, SimHash, or the name of one, default "minhash"
         How documents are summarised. The method "exact" keeps no sketches.
     threshold : float in (0, 1], default None
@@ -174,8 +185,7 @@ def sketch(
     check_sketches(recipe.method)
     clock, engine = Clock(progress), as_engine(engine)
     recipe, statistics = recipe.with_statistics(frequencies)
-    reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-    reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
+    reading = arguments_for(Reading, locals())
     documents = open_documents(source, texts=texts, **reading)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))

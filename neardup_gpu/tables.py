@@ -14,6 +14,7 @@ from .decisions import Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
 from .nothing_removed import reasons, sizes_of
+from .printable import readable_id
 from .sketching import Sketches, num_skipped
 
 if TYPE_CHECKING:
@@ -254,4 +255,4 @@ def all_skipped(documents: Documents, reference: Documents | None) -> pa.Table |
 def as_json(id: pa.Scalar) -> int | str:
     """Convert an id to a value that JSON can hold."""
     value = id.as_py()
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return readable_id(value) if isinstance(value, bytes) else value

@@ -99,7 +99,10 @@ def kinds(words):
     return dict(word.split(":") for word in words.split())
 
 
-READ = "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count"
+READ = (
+    "text_columns:names? id_column:name? html:flag encoding:choice? glob:name? on_error:choice "
+    "max_document_bytes:count delimiter:choice? header:flag"
+)
 WRITE = "output_format:choice? shard_bytes:bytes? ids_only:flag"
 RUN = "engine:choice progress:progress?"
 RECIPE = (

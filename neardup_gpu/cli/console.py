@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from ..errors import ParameterError
-from ..printable import encodable, printable
+from ..printable import encodable, printable, readable_id
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType, RenderResult
@@ -103,22 +103,18 @@ def say(*parts: RenderableType) -> None:
 
 def say_json(value: Any) -> None:
     """Print a line of JSON on stdout; characters that are not printable are escaped as in JSON."""
-    text = printable(json.dumps(value, ensure_ascii=False, default=_plain), lines=True, escape=_json)
+    text = printable(json.dumps(value, ensure_ascii=False, default=readable_id), lines=True, escape=_json)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        text = json.dumps(value, default=_plain)
+        text = json.dumps(value, default=readable_id)
     print(text)
 
 
 def _json(character: str) -> str:
     """A character as an escape of JSON; `json` itself escapes no DEL."""
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else json.dumps(character)[1:-1]
-
-
-def _plain(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown: Output, following: str) -> None:
@@ -188,14 +184,15 @@ def _as_object(message: str, level: str, facts: dict[str, Any]) -> str:
 
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     usual = dict.fromkeys(("stage", "done", "total", "rate"))
-    return json.dumps({"time": now, "level": level, **usual, **facts, "message": _line(message)}, default=_plain)
+    return json.dumps({"time": now, "level": level, **usual, **facts, "message": _line(message)}, default=readable_id)
 
 
 @contextlib.contextmanager
 def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
     """Print what the library logs on stderr, a line per record; no progress without `stages`.
 
-    With `quiet` only a warning about this machine is printed, which would make every run slow without a word.
+    With `quiet` only warnings that are marked `once` are printed: of a machine that would make every run slow, and of a
+    first document that is taken for a header.
     """
     import logging
 

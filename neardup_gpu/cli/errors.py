@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError
 from cyclopts.exceptions import CoercionError, UnknownCommandError, UnusedCliTokensError
 
-from .options import EngineFlags, Given
+from .options import NEGATION, EngineFlags, Given
 
 # -------------------------------------------------------------------------------------------------- what does not parse
 
@@ -90,7 +90,7 @@ def in_flags(message: str, flags: dict[str, str]) -> str:
 
     def with_value(found: re.Match[str]) -> str:
         value = found["value"]
-        if value in ("True", "..."):
+        if value in ("True", "...") or (value == "False" and flags[found["name"]].startswith(NEGATION)):
             return flags[found["name"]]
         plain = re.fullmatch(r"'([\w.:/+-]+)'", value)
         return f"{flags[found['name']]} {plain[1] if plain else value}"
@@ -101,8 +101,10 @@ def in_flags(message: str, flags: dict[str, str]) -> str:
         message = first + message[beginning.end() :]
     valued = re.compile(rf"(?<![\w./-])(?P<name>{name})=(?P<value>'[^']*'|\.\.\.|[\w.+-]*\w)")
     bare = re.compile(rf"(?<![\w./=-])(?:{long or name})(?![\w/=-]|\.\w)")
-    parts = re.split(r"((?<![\w=])'[^']*')", message)  # quoted text that is not a value is at odd places
-    for place in range(0, len(parts), 2):
-        part = valued.sub(with_value, parts[place])
-        parts[place] = bare.sub(flag, part) if long else part
+    # Text in quotes is a part of its own, unless it is a value; a quote within a word is an apostrophe.
+    parts = re.findall(r"(?:(?<=\w)='[^']*'|(?<=\w)'|[^'])+|'[^']*'|'", message)
+    for place, part in enumerate(parts):
+        if not part.startswith("'"):
+            part = valued.sub(with_value, part)
+            parts[place] = bare.sub(flag, part) if long else part
     return "".join(parts)

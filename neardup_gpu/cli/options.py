@@ -50,6 +50,10 @@ PLAIN = Parameter(
 # ----------------------------------------------------------------------------------------------------- from a dataclass
 
 
+NEGATION = "--no-"
+"""How a flag begins that sets its field to False."""
+
+
 class Given:
     """Settings that were given by flags, in the fields of a class of `flags`; None for a flag that was not given."""
 
@@ -180,11 +184,13 @@ def _default(owners: list[tuple[type, dataclasses.Field[Any]]]) -> Any:
 
 
 def given(*values: Given | None) -> dict[str, Any]:
-    """The settings that were given by flags, by the names of their fields."""
+    """Return the settings that were given by flags, by the names of their fields; a flag of `NEGATION` gives False."""
     fields: dict[str, Any] = {}
-    for each in values:
-        fields |= {} if each is None else vars(each)
-    return {name: value for name, value in fields.items() if value is not None}
+    for each in filter(None, values):
+        for name, value in vars(each).items():
+            if value is not None:
+                fields[name] = not value if each.FLAGS[name].startswith(NEGATION) else value
+    return fields
 
 
 def one_or_all(inputs: tuple[str, ...]) -> str | list[str]:
@@ -231,8 +237,8 @@ Inputs = Annotated[
     str,
     argument(
         "INPUT",
-        "Parquet, JSON lines, CSV, TSV (also .gz, .zst), Arrow IPC, WARC (.gz), a folder of these or of text or HTML "
-        "files, a glob, a URI.",
+        "Parquet, JSON lines, CSV, TSV, text or HTML (also .gz, .zst, .bz2, .xz), Arrow IPC, WARC (.gz), a folder of "
+        "these, a glob, a URI.",
     ),
 ]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
 
 from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
+from .nested import likeliest
 
 
 def is_view(kind: pa.DataType) -> bool:
@@ -19,12 +20,16 @@ def is_string(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
+def is_binary(kind: pa.DataType) -> bool:
+    """Return whether values of this type are bytes of any length."""
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type can hold text: strings, bytes, or nothing but nulls."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
-    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    return is_string(kind) or any(check(kind) for check in checks) or pa.types.is_null(kind)
+    return is_string(kind) or is_binary(kind) or pa.types.is_null(kind)
 
 
 def is_key(kind: pa.DataType) -> bool:
@@ -59,8 +64,10 @@ def decoded(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
     return column if kind is None or column.type == kind else column.cast(kind)
 
 
-def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -> str:
+def default_text_column(name: str, schema: pa.Schema, others: Collection[str], paths: Iterable[str]) -> str:
     """The column named text, else the only one of strings or bytes, leaving out `others`, which hold something else.
+
+    `paths` lead to strings within columns; the message of the error names one of them if no column holds strings.
 
     Raises
     ------
@@ -76,8 +83,10 @@ def default_text_column(name: str, schema: pa.Schema, others: Collection[str]) -
     problem = "no column of text" if len(texts) < 2 else "several columns of text"
     used = [column for column in dict.fromkeys(others) if column in schema.names]
     apart = f" beside {' and '.join(map(repr, used))}" if used else ""
+    path = None if texts else likeliest(paths)
     raise InputError(
-        f"{name}: {problem}{apart} and none named 'text'; it has {listed(schema.names)}. Name one with text_columns=..."
+        f"{name}: {problem}{apart} and none named 'text'; it has {listed(schema.names)}. "
+        f"{'Name one with text_columns=...' if path is None else f'Try text_columns={path!r}.'}"
     )
 
 

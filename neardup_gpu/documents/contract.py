@@ -155,10 +155,13 @@ class InferringReader(Reader, Protocol):
         What the schema was inferred from, as messages name it: "the first 100 lines".
     as_strings : bool
         Whether every value is a string as it stands, and of another type only if all values of its column are.
+    doubtful_header : str or None
+        The first name in the header that looks like data, so that the first row may be none; None without a header.
     """
 
     sample: str
     as_strings: bool
+    doubtful_header: str | None
 
     def look_for(self, name: str, typed: bool, key: bool) -> None:
         """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null;
@@ -166,6 +169,9 @@ class InferringReader(Reader, Protocol):
 
     def members(self, name: str) -> list[str]:
         """Names of the columns within a column of objects, as far as the sample shows them."""
+
+    def texts_within(self, name: str) -> Iterator[str]:
+        """Yield the paths that lead from a column to strings within it, as far as the sample shows them."""
 
     def holds_text(self, name: str) -> bool:
         """Whether the column holds a string anywhere."""

@@ -5,9 +5,10 @@ anything are no rows. After a closing quote only a delimiter or a line ending ma
 the line on which the row begins is a row that cannot be read, and the next row begins on the next line. A quote that
 nothing closes may be that of a file that was cut off, so nothing after it is read. The first row names the columns.
 Blocks of whole rows are found by one regular expression and parsed by pyarrow.csv, which opens a field where the
-expression does. Text has to be UTF-8, with or without a byte order
-mark. An empty field is null, and ``""`` an empty string. Kept rows are written as the bytes they were, below the mark
-and the header of the file.
+expression does. An empty field is null, and ``""`` an empty string. Text is UTF-8, with or without a byte order mark;
+bytes of it that are not UTF-8 are given as they are. A file in another encoding, which the user names, is read as
+UTF-8. Kept rows are written as the bytes they were, or as UTF-8 where an encoding was named, below the mark and the
+header of the file.
 
 Fields say nothing about types: a column is of integers if every value of it is written as integers are, without
 leading zeros, of numbers if every value is a number, and else of strings. Only the columns of ids and those that decide
@@ -22,7 +23,7 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -33,6 +34,8 @@ import pyarrow.csv
 
 from ..engine.processors import own_threads
 from ..errors import InputError
+from ..log import log
+from ..report import shorten
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .files import POINTER, File
@@ -46,6 +49,12 @@ from .skipped import Noted, Policy, Problem
 
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
 SAMPLE_BYTES = 1 << 16  # read to learn the header
+AUTO = "auto"
+"""The delimiter that is found out by the first line."""
+
+_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
+_WORDS = {"\t": "tab"}
+
 INTEGER = r"^(0|-?[1-9][0-9]{0,18}|[1-9][0-9]{19})$"
 INEXACT = r"^-?0[0-9]|[0-9]{16}"
 NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
@@ -126,14 +135,23 @@ class Csv:
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self.compression = compression_of(file.path)
         suffixes = PurePosixPath(file.path.lower()).suffixes
-        self.delimiter = "\t" if ".tsv" in suffixes[-2:] else ","
+        usual = "\t" if ".tsv" in suffixes[-2:] else ","
+        self.delimiter = policy.delimiter or usual
         self._kinds: dict[str, _Kind] = {}
         self.mark = self.header = b""
         with reading(self.name):
             self.seen = Seen(file)
+        if self.delimiter == AUTO:
+            self.delimiter = self._found_delimiter(usual)
+        first = b""
         with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
-            next((block for block in blocks if self.header), None)
-        self.schema = pa.schema([(name, pa.string()) for name in self._names()])
+            for block in blocks:
+                first = self.header or block.data[: block.ends[0] if len(block.ends) else 0]
+                if first:
+                    break
+        names = self._names(first)
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+        self.doubtful_header = next(filter(_looks_like_data, names), None) if policy.header else None
 
     # -------------------------------------------------------------------------------------------------- parts
 
@@ -163,11 +181,12 @@ class Csv:
             self.seen.unchanged(self.file),
             reading(self.name),
             self.file.system.open_input_file(self.file.path) as packed,
-            unpacked(packed, self.compression) as stream,
+            unpacked(packed, self.compression, self.policy.encoding) as stream,
         ):
             self.num_bytes = packed.size()
             step = size if self.compression is None else PACKED_BYTES
-            data, row, line, more, begins = b"", -1, 1, True, True  # the header is row -1
+            first_row = -1 if self.policy.header else 0  # the header is row -1
+            data, row, line, more, begins = b"", first_row, 1, True, True
             while more:
                 check_stopped()
                 chunk, broken = chunk_of(stream, max(size, len(data)), step, self.policy.skips)
@@ -202,7 +221,7 @@ class Csv:
     def _begun(self, data: bytes) -> bytes:
         """The first bytes without their mark; raises InputError where they show that the file is no CSV."""
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{self.name}: is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
+            raise InputError(f"{self.name}: is UTF-16; read it with encoding='utf-16'.")
         if data[:2] == b"\x1f\x8b":
             raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
         if data.startswith(POINTER):
@@ -215,7 +234,7 @@ class Csv:
 
         The last row is left out if it may go on in bytes that follow, or is within quotes.
         """
-        found = [(match.end() << 2) | (match.lastindex or 0) for match in _ROWS[self.delimiter].finditer(data)]
+        found = [(match.end() << 2) | (match.lastindex or 0) for match in _rows(self.delimiter).finditer(data)]
         ends, kinds = np.array(found, np.int64) >> 2, np.array(found, np.int64) & 3
         whole = np.diff(ends, prepend=0) > 0  # at the end of the bytes there is one more match, of nothing
         ends, kinds = ends[whole], kinds[whole]
@@ -240,22 +259,41 @@ class Csv:
 
     # -------------------------------------------------------------------------------------------- columns and types
 
-    def _names(self) -> list[str]:
-        """The names of the columns; none of an empty file."""
-        if not self.header:
+    def _names(self, first: bytes) -> list[str]:
+        """Return the names of the columns, by the first row; none of an empty file."""
+        if not first:
             return []
-        if not _is_utf8(self.header):
-            raise InputError(f"{self.name}: the header is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8).")
+        if self.policy.header and not _is_utf8(first):
+            raise InputError(f"{self.name}: the header is not UTF-8; name its encoding: encoding='windows-1252'.")
+        text = io.StringIO(first.decode("utf-8", "replace"), newline="")
         try:
-            names = next(csv.reader(io.StringIO(self.header.decode(), newline=""), delimiter=self.delimiter))
+            names = next(csv.reader(text, delimiter=self.delimiter))
         except csv.Error as error:
             raise InputError(f"{self.name}: the header cannot be read ({brief(error)}).") from None
-        if len(names) == 1 and any(other in names[0] for other in ",;|\t"):
-            raise InputError(
-                f"{self.name}: its only column would be {names[0]!r}; fields are divided by a {self._shown()} here: "
-                "convert the file (.csv has commas, .tsv tabs), or rename the column."
-            )
+        if not self.policy.header:
+            return [f"f{number}" for number in range(len(names))]
+        if len(names) == 1 and self.policy.delimiter is None:
+            other = _commonest_delimiter(first)
+            if other is not None:
+                raise InputError(
+                    f"{self.name}: its only column would be {shorten(names[0], 60)!r}; if a {_NAMES[other]} divides "
+                    f"the fields, give delimiter={_WORDS.get(other, other)!r}, and if there is only one column, "
+                    f"delimiter={_WORDS.get(self.delimiter, self.delimiter)!r}."
+                )
         return names
+
+    def _found_delimiter(self, usual: str) -> str:
+        """Return the delimiter that the first line of the file has most often, and log it."""
+        with (
+            reading(self.name),
+            self.file.system.open_input_file(self.file.path) as packed,
+            unpacked(packed, self.compression, self.policy.encoding) as stream,
+        ):
+            data = stream.read(SAMPLE_BYTES).removeprefix(MARK)
+        lines = data.lstrip(b"\r\n").splitlines()
+        found = (_commonest_delimiter(lines[0]) if lines else None) or usual
+        log.info("%s: fields are divided by a %s", self.name, _NAMES[found])
+        return found
 
     def look_for(self, name: str, typed: bool, key: bool) -> None:
         """Find out what a column holds; one of ids is of integers or of strings."""
@@ -292,6 +330,10 @@ class Csv:
     def members(self, name: str) -> list[str]:
         """None: fields hold no columns."""
         return []
+
+    def texts_within(self, name: str) -> Iterator[str]:
+        """Yield nothing: fields hold no columns."""
+        return iter(())
 
     def deciding_place(self, name: str) -> str:
         return self.name
@@ -332,12 +374,6 @@ class Csv:
         found = dict.fromkeys(np.flatnonzero(block.broken).tolist(), _BROKEN)
         for place in np.flatnonzero(block.ends - block.starts > most).tolist():
             found[place] = f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
-        if not _is_utf8(block.data):
-            for place, (start, end) in enumerate(zip(block.starts.tolist(), block.ends.tolist(), strict=True)):
-                try:
-                    block.data[start:end].decode()
-                except UnicodeDecodeError:
-                    found[place] = "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)."
         return found
 
     def _parsed(self, block: _Block, good: np.ndarray, schema: pa.Schema, problems: dict[int, str]) -> pa.Table:
@@ -347,7 +383,6 @@ class Csv:
         data = block.data[block.starts[0] : block.ends[-1]]
         if len(good) < len(block.starts):
             (data,) = _joined(block.data, block.starts[good], block.ends[good])
-        names = self.schema.names
 
         def refuse(row: Any) -> str:
             fields = f"{row.actual_columns} field{'' if row.actual_columns == 1 else 's'}"
@@ -357,6 +392,16 @@ class Csv:
             )
             return "skip"
 
+        if not _is_utf8(data):  # pyarrow cannot show such a row to the handler
+            first = pa.schema([(self.schema.names[0], pa.string())])
+            self._read(data.translate(_HIGH_AS_LETTERS), first, refuse)
+            if len(fitting := _without(good, problems)) < len(good):
+                good, data = fitting, b"".join(block.data[block.starts[i] : block.ends[i]] for i in fitting.tolist())
+        return self._read(data, schema, refuse) if len(good) else schema.empty_table()
+
+    def _read(self, data: bytes, schema: pa.Schema, refuse: Any) -> pa.Table:
+        """Return some columns of whole rows; `refuse` is called with those of too few or too many fields."""
+        names = self.schema.names
         columns = [str(names.index(name)) for name in schema.names]
         with reading(self.name):
             table = pa.csv.read_csv(
@@ -379,7 +424,7 @@ class Csv:
         return pa.Table.from_arrays([table[column] for column in columns], schema.names)
 
     def _shown(self) -> str:
-        return "tab" if self.delimiter == "\t" else "comma"
+        return _NAMES.get(self.delimiter, repr(self.delimiter))
 
     def _parse(self, refuse: Any = None) -> pa.csv.ParseOptions:
         return pa.csv.ParseOptions(
@@ -419,12 +464,14 @@ class Csv:
         return self._parsed(block, good, schema, {}).to_batches()
 
 
+@lru_cache(maxsize=8)
 def _rows(delimiter: str) -> re.Pattern[bytes]:
     """Return a pattern that matches one row after another.
 
     Group 1 is a row whose last field is within quotes at the end of the bytes, and group 2 the line on which a row
     begins that has something after a closing quote.
     """
+    delimiter = re.escape(delimiter)
     quoted, ending = r'"[^"]*+(?:""[^"]*+)*+', r"(?:\r\n?|\n|\Z)"
     field = rf'(?:{quoted}"|[^{delimiter}\r\n"][^{delimiter}\r\n]*+)?+'
     row = rf"{field}(?:{delimiter}{field})*+{ending}"
@@ -432,8 +479,22 @@ def _rows(delimiter: str) -> re.Pattern[bytes]:
 
 
 _OPEN, _LINE = 1, 2
-_ROWS = {delimiter: _rows(delimiter) for delimiter in ",\t"}
 _BROKEN = "text follows the quote that closes a field; double the quotes within fields."
+
+
+def _commonest_delimiter(line: bytes) -> str | None:
+    """Return the usual delimiter that a line has most often outside of quotes; None if it has none."""
+    bare = re.sub(rb'"[^"]*"', b"", line)
+    most = max(_NAMES, key=lambda delimiter: bare.count(delimiter.encode()))
+    return most if most.encode() in bare else None
+
+
+def _looks_like_data(name: str) -> bool:
+    """Return whether a name in the header is a number, a date, an address, or longer than names are."""
+    return _DATA.fullmatch(name) is not None or len(name) > 100 or len(name.split()) > 6
+
+
+_DATA = re.compile(r"[-+]?\d[\d.,eE+-]*|\d{4}-\d\d-\d\d.*|\w+://.*|\S+\s.*[.!?]", re.DOTALL)
 
 
 def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int, size: int) -> Iterator[_Block]:
@@ -464,6 +525,9 @@ def _without_first(block: _Block) -> _Block:
 def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
     """The places of rows without problems."""
     return places[~np.isin(places, list(problems))] if problems else places
+
+
+_HIGH_AS_LETTERS = bytes(range(128)) + b"x" * 128
 
 
 def _is_utf8(data: bytes) -> bool:

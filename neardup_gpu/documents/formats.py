@@ -43,7 +43,7 @@ FORMATS = {
     "csv": Format((".csv", ".tsv"), Csv, tuple(COMPRESSIONS)),
     "ipc": Format((".arrow", ".arrows", ".ipc", ".feather"), Ipc),
     "warc": Format((".warc", ".wet"), Warc, (".gz",)),
-    "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), None),
+    "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), None, tuple(COMPRESSIONS)),
 }
 """All formats, by the names that reports call them."""
 
@@ -63,10 +63,11 @@ _NAMES = {extension: name for name, each in FORMATS.items() for extension in eac
 
 def supported() -> str:
     """All extensions, as messages list them."""
-    data = []
+    data: list[str] = []
+    text: list[str] = []
     for each in FORMATS.values():
-        if each.reader is not None:
-            listed = ", ".join(each.extensions)
-            data.append(f"{listed} (plain, {' or '.join(each.compressions)})" if each.compressions else listed)
-    text = [extension for each in FORMATS.values() if each.reader is None for extension in each.extensions]
+        listed = ", ".join(each.extensions)
+        if each.compressions:
+            listed += f" (plain, {', '.join(each.compressions)})"
+        (text if each.reader is None else data).append(listed)
     return f"{', '.join(data)}; folders of {', '.join(text)}"

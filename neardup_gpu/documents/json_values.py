@@ -156,10 +156,12 @@ def arrow_value(value: Any, asked: pa.Field, where: str, path: str) -> Any:
         if not asked.nullable:
             raise InputError(f"{where} is null; every document needs an id.", path=path)
         return None
+    if pa.types.is_list(kind) and isinstance(value, list):
+        return [arrow_value(each, pa.field(asked.name, kind.value_type), where, path) for each in value]
     if pa.types.is_string(kind) and isinstance(value, str):
         try:
-            return _utf8(value, asked.nullable)
-        except UnicodeDecodeError:
+            return _utf8(value) if asked.nullable else value.encode()
+        except UnicodeEncodeError:
             raise InputError(f"{where} is not valid UTF-8; correct the id.", path=path) from None
     if isinstance(value, bool) == pa.types.is_boolean(kind):
         if pa.types.is_boolean(kind):
@@ -170,6 +172,7 @@ def arrow_value(value: Any, asked: pa.Field, where: str, path: str) -> Any:
             return value
     words = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
     names = {pa.string(): "text", pa.float64(): "a number", pa.bool_(): "true or false"}
+    names[pa.list_(pa.string())] = "an array of texts"
     wanted = "a 64-bit integer" if pa.types.is_integer(kind) else names.get(kind, str(kind))
     found = words.get(type(value), "a number")
     if found == "a number" and pa.types.is_integer(kind):
@@ -178,15 +181,12 @@ def arrow_value(value: Any, asked: pa.Field, where: str, path: str) -> Any:
     raise InputError(problem, path=path)
 
 
-def _utf8(value: str, any_bytes: bool) -> bytes:
-    """A string's bytes; UnicodeDecodeError for bytes that are no UTF-8, unless any will do."""
+def _utf8(value: str) -> bytes:
+    """Return the bytes of a text as they were in the file, with U+FFFD for surrogates that were written as escapes."""
     try:
-        found = value.encode("utf-8", "surrogateescape")
+        return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        found = re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", value).encode("utf-8", "surrogateescape")
-    if not any_bytes:
-        found.decode("utf-8")
-    return found
+        return re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", value).encode("utf-8", "surrogateescape")
 
 
 def _float(value: float) -> float:

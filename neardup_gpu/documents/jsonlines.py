@@ -3,7 +3,7 @@
 A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on bills_116_small, one
 core; json.loads with its copies gives 110 MB/s). Where that fails, parts of a few hundred lines are parsed by it, and
 only parts in which it fails again by json, line by line: to name the broken line, or to read what pyarrow.json refuses
-(lone surrogates, which become U+FFFD; control characters). Which of the two reads a line depends on its neighbours, so
+(lone surrogates, U+FFFD in a text; control characters). Which of the two reads a line depends on its neighbours, so
 json accepts whatever pyarrow.json does, and a line is accepted or refused wherever it stands: nesting has one bound for
 both, both refuse a line in which a column that is read, or an object on the path to it, stands twice, and no type is
 settled by the lines that come first. Kept lines are written as the bytes they were, with their own line endings; blank
@@ -69,6 +69,7 @@ class JsonLines:
     reads_columns_alone = spent = False
     infers_types = True
     as_strings = False
+    doubtful_header = None
     sample = "the first 100 lines"
     own_ids = usual_ids = None
     reads_html = False
@@ -95,10 +96,13 @@ class JsonLines:
     # -------------------------------------------------------------------------------------------------- parts
 
     def parts(self, most_bytes: int) -> list[Part]:
-        """Ranges of bytes, each of the lines behind the first line feed from its first byte on; packed files whole."""
+        """Return ranges of bytes, each of the lines after the first line feed from its first byte on.
+
+        Packed files are one part, and so are those of which an encoding was named: their first bytes may be a mark.
+        """
         size = self.seen.size
-        if self.compression is not None:
-            return [Part(0, None, None, PACKING * size, 0)]
+        if self.compression is not None or self.policy.encoding is not None:
+            return [Part(0, None, None, size * (1 if self.compression is None else PACKING), 0)]
         number = max(1, -(-size // most_bytes))
         bounds = [size * i // number for i in range(number + 1)]
         return [
@@ -134,7 +138,7 @@ class JsonLines:
                 self.num_bytes = lines.num_bytes
                 yield lines, lines
             else:
-                with unpacked(packed, self.compression) as stream:
+                with unpacked(packed, self.compression, self.policy.encoding) as stream:
                     yield packed, stream
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
@@ -253,11 +257,11 @@ class JsonLines:
         """Find a column however far down; `typed`: a value of it that is not null. Of ids the first lines are enough:
         a line without one is an error, unless it may be skipped."""
         kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
-        if name not in kinds and "." in name:
+        if name not in kinds and ("." in name or nested.is_listed(name)):
             with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
                 for value, line in itertools.islice(objects, 100):
-                    if (member := nested.value(value, name)) is not nested.NOTHING:
-                        self._learn(kinds, name, json_type(member), line)
+                    for kind in _types_at(value, name):
+                        self._learn(kinds, name, kind, line)
             self.schema = pa.schema(list(kinds.items()))
         if (name in kinds and not (typed and pa.types.is_null(kinds[name]))) or (key and not self.policy.skips):
             return
@@ -266,19 +270,35 @@ class JsonLines:
                 self._learn(kinds, name, kind, line)
                 if not (typed and pa.types.is_null(kind)):
                     break
+        if nested.is_listed(name) and name not in kinds and self._has_only_empty_lists(name):
+            kinds[name] = pa.null()
         self.schema = pa.schema(list(kinds.items()))
+
+    def _has_only_empty_lists(self, name: str) -> bool:
+        """Return whether a path through lists leads nowhere in the sample for want of values, not of a member."""
+        within = name.removesuffix(nested.EACH) if name.endswith(nested.EACH) else name.rpartition(".")[0]
+        seen = False
+        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
+            for value, _ in itertools.islice(objects, 100):
+                with contextlib.suppress(nested.UnfitError):
+                    found = nested.value(value, within)
+                    seen = seen or found is not nested.NOTHING
+                    if found is not nested.NOTHING and found:
+                        return False
+        return seen
 
     def holds_text(self, name: str) -> bool:
         """Whether a column holds a string anywhere; what else it holds can be skipped."""
-        if self.kinds.get(name, {}).get(pa.string()):
+        text = pa.list_(pa.string()) if nested.is_listed(name) else pa.string()
+        if self.kinds.get(name, {}).get(text):
             return True
         with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
-            return any(kind == pa.string() for kind, _ in members)
+            return any(kind == text for kind, _ in members)
 
     def _members(self, name: str) -> Iterator[tuple[pa.DataType, int]]:
         """Type and line of each value of a column."""
         # Most files without such a column do not even hold the word.
-        last = name.rpartition(".")[2]  # of a path
+        last = nested.steps_of(name.rstrip(nested.EACH))[-1]  # of a path
         words = {
             json.dumps(word, ensure_ascii=plain).encode("utf-8", "replace")
             for word in (name, last)
@@ -289,9 +309,8 @@ class JsonLines:
                 continue
             for row in range(block.num_rows):
                 with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                    member = nested.value(self._object(block, row), name)
-                    if member is not nested.NOTHING:
-                        yield json_type(member), int(block.lines[row])
+                    for kind in _types_at(self._object(block, row), name):
+                        yield kind, int(block.lines[row])
 
     def numbers(self, name: str) -> set[str]:
         """What a column of numbers holds in the whole file: "negative" and "wide" integers (from 2**63 on), and what
@@ -316,9 +335,19 @@ class JsonLines:
         found: dict[str, None] = {}
         with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
             for value, _ in itertools.islice(objects, 100):
-                inner = nested.value(value, name)
-                found |= dict.fromkeys(member for member, _ in types_of_members(inner if type(inner) is dict else {}))
+                with contextlib.suppress(nested.UnfitError):
+                    inner = nested.value(value, name)
+                    for each in inner if isinstance(inner, list) and nested.is_listed(name) else [inner]:
+                        found |= dict.fromkeys(name for name, _ in types_of_members(each if type(each) is dict else {}))
         return list(found)
+
+    def texts_within(self, name: str) -> Iterator[str]:
+        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
+            for value, _ in itertools.islice(objects, 100):
+                with contextlib.suppress(nested.UnfitError):
+                    found = nested.value(value, name)
+                    for each in found if isinstance(found, list) and nested.is_listed(name) else [found]:
+                        yield from nested.texts_within_value(name, each)
 
     def deciding_place(self, name: str) -> str:
         """The file and the line that decided the column's type."""
@@ -490,6 +519,10 @@ class JsonLines:
                     member = nested.value(value, name)
                     found = None if member is nested.NOTHING else member
                     values.append(arrow_value(found, each, where + what, self.name))
+            except nested.UnfitError as error:
+                problem = f"{error}; correct the line or name another column."
+                noted.add(where + problem, self.name, first_row + row, line=line)
+                continue
             except InputError as error:
                 noted.add(error, self.name, first_row + row, line=line)
                 continue
@@ -506,8 +539,13 @@ class JsonLines:
                     raise mixed_integers(self.name, asked.name, self.name)
                 kind = pa.uint64() if wide else pa.int64()
             # Strings as bytes first: they may not be valid UTF-8.
-            is_string = pa.types.is_string(kind)
-            arrays.append(pa.array(column, pa.binary()).view(kind) if is_string else pa.array(column, kind))
+            if pa.types.is_list(kind):
+                lists = pa.array(column, pa.large_list(pa.binary()))
+                arrays.append(pa.LargeListArray.from_arrays(lists.offsets, lists.values.view(kind.value_type)))
+            elif pa.types.is_string(kind):
+                arrays.append(pa.array(column, pa.binary()).view(kind))
+            else:
+                arrays.append(pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
     def kept_lines(self, rows: Rows, most_bytes: int) -> Iterator[Step[bytes]]:
@@ -553,14 +591,23 @@ class JsonLines:
         values = []
         for row in np.flatnonzero(keep):
             try:
-                values.append(json.dumps(self._object(block, int(row)), ensure_ascii=False))
+                line = json.dumps(self._object(block, int(row)), ensure_ascii=False)
             except InputError:
                 if not self.policy.skips:
                     raise
-        text = "\n".join(values).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+                continue
+            try:
+                values.append(line.encode())
+            except UnicodeEncodeError:
+                raise InputError(
+                    f"{self.name} line {block.lines[row]}: holds what is not Unicode, so it can only stay the line "
+                    "that it is; correct it, or write JSON lines with output_format='jsonl'.",
+                    path=self.name,
+                    row=int(block.lines[row]),
+                ) from None
         last = block.lines[-1] if block.num_rows else block.line
         with reading(self.name, f"lines {block.line} to {last} cannot become a table"):
-            return _whole(text.encode(), schema)
+            return _whole(b"\n".join(values), schema)
 
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
@@ -575,7 +622,7 @@ class JsonLines:
 
 _ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
-_UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
+_UTF16 = "is UTF-16; read it with encoding='utf-16'."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
 
 
@@ -619,44 +666,64 @@ def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
         yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in schema])
 
 
-def _with_objects(schema: pa.Schema) -> pa.Schema | None:
-    """The schema, and the objects that its paths lead through; None if a column would be an object and something else.
+def _types_at(value: dict[str, Any], name: str) -> Iterator[pa.DataType]:
+    """Yield the type of what an object holds under a name; of a path through lists, that of each list of values."""
+    with contextlib.suppress(nested.UnfitError):
+        found = nested.value(value, name)
+        if found is nested.NOTHING:
+            return
+        if not nested.is_listed(name):
+            yield json_type(found)
+            return
+        for kind in dict.fromkeys(map(json_type, found or ())):
+            yield kind if pa.types.is_null(kind) else pa.list_(kind)
 
-    A path stays a column, too, as lines may have such a name.
+
+def _with_objects(schema: pa.Schema) -> pa.Schema | None:
+    """The schema, and the objects and arrays that its paths lead through; None if a column would be both an object and
+    something else.
+
+    A path without arrays stays a column, too, as lines may have such a name.
     """
     tree: dict[str, Any] = {}
     for each in schema:
-        *outer, last = each.name.split(".")
+        *outer, last = nested.steps_of(each.name)
+        kind = each.type.value_type if nested.is_listed(each.name) else each.type
         inner = tree
-        for part in outer:
-            inner = inner.setdefault(part, {})
+        for step in outer:
+            inner = inner.setdefault(step, {})
             if not isinstance(inner, dict):
                 return None
         if outer and last in inner:
             return None
-        inner[last] = each.type if outer else inner.get(last, each.type)
-        if inner[last] is not each.type:
+        inner[last] = kind if outer else inner.get(last, kind)
+        if inner[last] is not kind or (nested.EACH in inner and len(inner) > 1):
             return None
-    paths = [each for each in schema if "." in each.name]
+    paths = [each for each in schema if "." in each.name and not nested.is_listed(each.name)]
     return pa.schema([*((name, _object_type(kind)) for name, kind in tree.items()), *paths])
 
 
 def _object_type(tree: Any) -> pa.DataType:
-    return pa.struct([(name, _object_type(kind)) for name, kind in tree.items()]) if isinstance(tree, dict) else tree
+    if not isinstance(tree, dict):
+        return tree
+    if nested.EACH in tree:
+        return pa.list_(_object_type(tree[nested.EACH]))
+    return pa.struct([(name, _object_type(kind)) for name, kind in tree.items()])
 
 
 def _selected(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of the schema: those of a path have the values of the path where there are none of its name."""
-    if not any("." in name for name in schema.names):
-        return table.select(schema.names)
     columns = []
     for name in schema.names:
-        column = table[name]
-        if "." in name and column.null_count:
-            first, *others = name.split(".")
-            chunks = [pc.struct_field(chunk, others) for chunk in table[first].chunks]
-            inner = pa.chunked_array(chunks, schema.field(name).type)
-            column = inner if column.null_count == len(column) else pc.coalesce(column, inner)
+        first, *others = nested.steps_of(name)
+        if nested.is_listed(name):
+            column = pa.chunked_array([nested.follow(chunk, others) for chunk in table[first].chunks])
+        else:
+            column = table[name]
+            if others and column.null_count:
+                chunks = [nested.follow(chunk, others) for chunk in table[first].chunks]
+                inner = pa.chunked_array(chunks, schema.field(name).type)
+                column = inner if column.null_count == len(column) else pc.coalesce(column, inner)
         columns.append(column)
     return pa.Table.from_arrays(columns, schema.names)
 

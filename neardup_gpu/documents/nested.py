@@ -1,19 +1,59 @@
 """Columns within columns: ``metadata.id`` is the member `id` of the struct column `metadata`.
 
+``messages[].content`` is the member `content` of each struct in the list column `messages`, and ``paragraphs[]`` is
+each value of the list column `paragraphs`. Such a column holds a list per row, however many lists the path leads
+through; nulls on the way add nothing to it.
+
 A column whose own name is ``metadata.id`` wins. In JSON lines, whose lines are objects of their own, that is so in each
-line that has a value under that name.
+line that has a value under that name; there a path with ``[]`` is never the name of a column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..data import arrow
+
 NOTHING = object()
 """That an object has no such member."""
+
+EACH = "[]"
+"""The step of a path that leads to each value of a list."""
+
+
+class UnfitError(ValueError):
+    """A value on the way that is not of the type that the path needs; the message says which, and what it is not."""
+
+
+def is_listed(name: str) -> bool:
+    """Return whether the name is a path through a list."""
+    return EACH in name
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether values of this type are lists, of whatever layout."""
+    views = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or views
+
+
+def steps_of(name: str) -> list[str]:
+    """Return the steps of a path: names of members, and `EACH`.
+
+    >>> steps_of("messages[].content")
+    ['messages', '[]', 'content']
+    """
+    steps = []
+    for part in name.split("."):
+        bare = part
+        while bare.endswith(EACH):
+            bare = bare[: -len(EACH)]
+        steps += [bare, *[EACH] * ((len(part) - len(bare)) // len(EACH))]
+    return steps
 
 
 def count(schema: pa.Schema, name: str) -> int:
@@ -32,11 +72,25 @@ def field(schema: pa.Schema, name: str) -> pa.Field:
 
 
 def column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """The values that the name stands for; null where a struct on the way is null."""
+    """The values that the name stands for; null where a struct on the way is null, and empty where a list is."""
     if name in batch.schema.names:
         return batch.column(name)
-    first, *others = name.split(".")
-    return pc.struct_field(batch.column(first), others)
+    first, *others = steps_of(name)
+    return follow(batch.column(first), others)
+
+
+def follow(values: pa.Array, steps: Sequence[str]) -> pa.Array:
+    """Return what the steps of a path lead to from the values of a column: a large list per row if any is `EACH`."""
+    offsets: np.ndarray | None = None
+    for step in steps:
+        if step != EACH:
+            values = pc.struct_field(values, [step])
+            continue
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(values).cast(pa.int64()), 0))
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        offsets = ends if offsets is None else ends[offsets]
+        values = pc.list_flatten(values)
+    return values if offsets is None else pa.LargeListArray.from_arrays(arrow(offsets), values)
 
 
 def select(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
@@ -48,11 +102,24 @@ def select(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
 
 def holder(schema: pa.Schema, name: str) -> str:
     """The column of the schema that holds what the name stands for."""
-    return name if name in schema.names else name.partition(".")[0]
+    return name if name in schema.names else steps_of(name)[0]
+
+
+def before_lists(schema: pa.Schema, name: str) -> str:
+    """Return the path as far as the first list, which is all that Parquet can read of it alone."""
+    return name if name in schema.names else name.partition(EACH)[0]
 
 
 def value(members: dict[str, Any], name: str) -> Any:
-    """What an object of JSON holds under the name; NOTHING if it has no such member."""
+    """What an object of JSON holds under the name; NOTHING if it has no such member.
+
+    Raises
+    ------
+    UnfitError
+        If the path leads through a list that is not an array, or through values of a list that are not objects.
+    """
+    if is_listed(name):
+        return _values(members, steps_of(name), "")
     found = members.get(name, NOTHING)
     if (found is not NOTHING and found is not None) or "." not in name:
         return found
@@ -62,28 +129,93 @@ def value(members: dict[str, Any], name: str) -> Any:
     return found if inner is NOTHING else inner
 
 
+def _values(inner: Any, steps: list[str], path: str) -> Any:
+    """What JSON holds where the steps lead: a list of values as soon as one step is `EACH`."""
+    for number, step in enumerate(steps):
+        if inner is NOTHING or inner is None:
+            return inner
+        wanted, word = (list, "an array") if step == EACH else (dict, "an object")
+        if not isinstance(inner, wanted):
+            raise UnfitError(f"{path!r} is not {word}")
+        path = f"{path}{EACH}" if step == EACH else f"{path}.{step}".removeprefix(".")
+        if step == EACH:
+            others = steps[number + 1 :]
+            found: list[Any] = []
+            for each in inner:
+                below = _values(each, others, path)
+                if below is not NOTHING:
+                    found += below if EACH in others and below is not None else [below]
+            return found
+        assert isinstance(inner, dict)
+        inner = inner.get(step, NOTHING)
+    return inner
+
+
 def nearest(schema: pa.Schema, name: str) -> tuple[str, list[str]]:
     """The longest beginning of the path that is a struct, and the names of its members; "" and the columns if none."""
-    within, names, kind = "", schema.names, None
-    for part in name.split(".")[:-1]:
-        if names.count(part) != 1:
+    within, names = "", schema.names
+    first, *others = name.split(".")
+    for end in range(len(others)):
+        path = ".".join([first, *others[:end]])
+        found = _member(schema, path) or (schema.field(path) if schema.names.count(path) == 1 else None)
+        kind = None if found is None else found.type.value_type if is_listed(path) else found.type
+        if kind is None or not pa.types.is_struct(kind):
             break
-        kind = (schema if kind is None else kind).field(part).type
-        if not pa.types.is_struct(kind):
-            break
-        within, names = f"{within}.{part}".removeprefix("."), [each.name for each in kind]
+        within, names = path, [each.name for each in kind]
     return within, names
 
 
+def texts_within(name: str, kind: pa.DataType) -> Iterator[str]:
+    """Yield the paths that lead from a column of this type to strings."""
+    if pa.types.is_struct(kind):
+        for each in kind:
+            yield from texts_within(f"{name}.{each.name}", each.type)
+    elif is_list(kind):
+        yield from texts_within(f"{name}{EACH}", kind.value_type)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        yield name
+
+
+def texts_within_value(name: str, value: Any) -> Iterator[str]:
+    """Yield the paths that lead from a value of JSON to strings; `name` is the path to the value."""
+    if isinstance(value, dict):
+        for member, inner in value.items():
+            yield from texts_within_value(f"{name}.{member}", inner)
+    elif isinstance(value, list):
+        for inner in value[:10]:
+            yield from texts_within_value(f"{name}{EACH}", inner)
+    elif isinstance(value, str):
+        yield name
+
+
+_LIKELY = ("content", "text", "value")
+"""What members with the text of a conversation are usually called, the likeliest first."""
+
+
+def likeliest(paths: Iterable[str]) -> str | None:
+    """Return the path that most likely leads to text; None if there is none."""
+    found = list(dict.fromkeys(paths))
+    for name in _LIKELY:
+        for path in found:
+            if path.rpartition(".")[2].removesuffix(EACH) == name:
+                return path
+    return found[0] if found else None
+
+
 def _member(schema: pa.Schema, name: str) -> pa.Field | None:
-    """The member of structs that the path leads to."""
-    first, *others = name.split(".")
+    """The member of structs and lists that the path leads to; of type list where it leads through lists."""
+    first, *others = steps_of(name)
     if not others or schema.names.count(first) != 1:
         return None
     found = schema.field(first)
-    for part in others:
+    for step in others:
         kind = found.type
-        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+        if step == EACH:
+            if not is_list(kind):
+                return None
+            found = pa.field(name, kind.value_type)
+        elif not pa.types.is_struct(kind) or kind.get_field_index(step) < 0:
             return None
-        found = kind.field(part).with_nullable(found.nullable or kind.field(part).nullable)
-    return found
+        else:
+            found = kind.field(step).with_nullable(found.nullable or kind.field(step).nullable)
+    return pa.field(name, pa.list_(found.type)) if is_listed(name) else found

@@ -12,28 +12,36 @@ from typing import Any
 import pyarrow as pa
 
 from .ahead import Step, check_stopped, closing, in_order
+from .charsets import StreamAsUtf8
+from .unpacking import COMPRESSORS, DECOMPRESSORS, Unpacked
 
 PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
 PACKING = 4  # about how many times as large as a compressed file its text is
 
 
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-"""What Arrow calls compressions, by the extensions of their files."""
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
+"""Names of compressions, those of Arrow where it has one, by the extensions of their files."""
 
 
 def compression_of(path: str) -> str | None:
-    """What Arrow calls the compression that a file's name ends in; None for a plain file."""
+    """Return the name of the compression that a file's name ends in; None for a plain file."""
     return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
 
 
+def without_compression(path: str) -> str:
+    """Return the path without the extension of a compression."""
+    return path if compression_of(path) is None else path[: path.rindex(".")]
+
+
 @contextlib.contextmanager
-def unpacked(file: Any, compression: str | None) -> Iterator[Any]:
-    """The decompressed bytes of a file, as a stream."""
-    if compression is None:
-        yield file
-    else:
-        with pa.CompressedInputStream(file, compression) as stream:
-            yield stream
+def unpacked(file: Any, compression: str | None, encoding: str | None = None) -> Iterator[Any]:
+    """Yield the decompressed bytes of a file, as a stream; as UTF-8 if they are in another encoding."""
+    with contextlib.ExitStack() as opened:
+        if compression in DECOMPRESSORS:
+            file = Unpacked(file, compression)
+        elif compression is not None:
+            file = opened.enter_context(pa.CompressedInputStream(file, compression))
+        yield file if encoding in (None, "utf-8") else StreamAsUtf8(file, encoding)
 
 
 def chunk_of(stream: Any, size: int, step: int, skips: bool) -> tuple[bytes, OSError | None]:
@@ -63,13 +71,21 @@ def chunk_of(stream: Any, size: int, step: int, skips: bool) -> tuple[bytes, OSE
 
 def write_packed(path: Path, compression: str | None, pieces: Iterable[bytes]) -> None:
     """Write a file of some bytes, compressed as `compression_of` says; by gzip, several pieces at once."""
-    own = compression == "gzip"
-    with (
-        closing(_gzipped(pieces) if own else pieces) as packed,
-        pa.output_stream(str(path), compression=None if own else compression) as stream,
-    ):
+    if compression == "gzip":
+        pieces, compression = _gzipped(pieces), None
+    elif compression in COMPRESSORS:
+        pieces, compression = _compressed(pieces, COMPRESSORS[compression]()), None
+    with closing(pieces) as packed, pa.output_stream(str(path), compression=compression) as stream:
         for piece in packed:
             stream.write(piece)
+
+
+def _compressed(pieces: Iterable[bytes], packer: Any) -> Iterator[bytes]:
+    """One stream of bz2 or xz."""
+    with closing(pieces):
+        for piece in pieces:
+            yield packer.compress(piece)
+    yield packer.flush()
 
 
 GZIP_LEVEL = 9  # as Arrow has it

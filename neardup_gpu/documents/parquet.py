@@ -223,7 +223,8 @@ def _row_group(
     size = metadata.total_byte_size
     rows = max(16, min(BATCH_ROWS, min(max_bytes, PIECE_BYTES) * metadata.num_rows // max(1, size)))
     found = 0
-    for batch in parquet.iter_batches(rows, row_groups=[group], columns=names, use_threads=columns_at_once):
+    read = None if names is None else [nested.before_lists(parquet.schema_arrow, name) for name in names]
+    for batch in parquet.iter_batches(rows, row_groups=[group], columns=read, use_threads=columns_at_once):
         found += batch.num_rows
         yield batch if names is None else nested.select(batch, names)
     if found != metadata.num_rows:

@@ -30,6 +30,11 @@ class Reading:
         "The text is HTML: compare what a reader sees of it. As --html tree, by the tree that a parser builds: slower.",
         metavar="[tree]",
     )
+    encoding: str | None = setting(
+        None,
+        "Encoding of text that is not UTF-8, such as windows-1251; of pages, that of those that name none.",
+        metavar="LABEL",
+    )
     glob: str | None = setting(None, "Which files of a folder to read, such as '*.py'.", metavar="PATTERN")
     on_error: str = setting(
         "stop",
@@ -39,3 +44,10 @@ class Reading:
     max_document_bytes: int = setting(
         MAX_DOCUMENT_BYTES, "Longest line of JSON lines, text or HTML file, or WARC record.", metavar="N", shown="1 GiB"
     )
+    delimiter: str | None = setting(
+        None,
+        "What divides the fields of CSV: a character, tab, or auto to find out by the first line.",
+        metavar="CHAR",
+        shown="a comma; a tab for .tsv",
+    )
+    header: bool = setting(True, "The first row of CSV is data; its columns are f0, f1 and so on.", flag="--no-header")

@@ -24,9 +24,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError, ParameterError
+from ..report import shorten
 from .ahead import Step, closing, in_order
 from .batches import num_bytes
-from .columns import decoded, is_text, is_view, plain_type
+from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .formats import format_of
 from .jsonlines import JsonLines
@@ -219,14 +220,14 @@ def _conforming(step: Step[pa.RecordBatch], schema: pa.Schema, kind: str, name: 
     with closing(step.make()) as batches:
         for batch in batches:
             with reading(name, "a column cannot be converted"):
-                yield _conformed(batch, schema, kind)
+                yield _conformed(batch, schema, kind, name)
 
 
 def _size_of(piece: Piece) -> int:
     return len(piece) if isinstance(piece, bytes) else num_bytes(piece)
 
 
-def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str) -> pa.RecordBatch:
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str, name: str) -> pa.RecordBatch:
     """The batch with the columns of a schema; what it lacks is null."""
     arrays = []
     if kind == "parquet":
@@ -237,18 +238,40 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str) -> pa.Record
             arrays.append(pa.nulls(batch.num_rows, field.type))
         elif batch.column(column).type == field.type:
             arrays.append(batch.column(column))
+        elif kind.startswith("jsonl") and is_binary(plain_type(batch.column(column).type)):
+            arrays.append(_strings_of(batch.column(column), field, name))
         else:
             arrays.append(decoded(batch.column(column), field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=_stored(schema, kind))
 
 
+def _strings_of(column: pa.Array, field: pa.Field, name: str) -> pa.Array:
+    """Return bytes as strings; raise InputError for bytes that are not UTF-8, for which JSON has no form."""
+    values = decoded(column, pa.large_binary())
+    with contextlib.suppress(pa.ArrowInvalid):
+        return values.cast(field.type)
+    for value in values.to_pylist():
+        try:
+            (value or b"").decode()
+        except UnicodeDecodeError:
+            break
+    raise InputError(
+        f"{name}: column {field.name!r} holds bytes that are not UTF-8 ({shorten(repr(value), 40)}), which JSON lines "
+        "cannot hold; write Parquet with output_format='parquet'."
+    )
+
+
 def _stored(schema: pa.Schema, kind: str) -> pa.Schema:
-    """The types in which columns are written: Arrow files hold one dictionary a column, and no file a view."""
-    types = []
+    """Return the types in which columns are written.
+
+    Arrow files hold one dictionary per column, no file holds a view, and JSON has strings in place of bytes.
+    """
+    fields, lines = [], kind.startswith("jsonl")
     for field in parquet_schema(schema) if kind == "parquet" else schema:
-        plain = pa.types.is_dictionary(field.type) and kind != "parquet"
-        types.append(field.with_type(plain_type(field.type)) if plain or is_view(field.type) else field)
-    return pa.schema(types, schema.metadata)
+        plain = (pa.types.is_dictionary(field.type) and kind != "parquet") or is_view(field.type)
+        stored = plain_type(field.type) if plain else field.type
+        fields.append(field.with_type(pa.large_string() if lines and is_binary(stored) else stored))
+    return pa.schema(fields, schema.metadata)
 
 
 def _check(schema: pa.Schema, kind: str, name: str) -> None:
@@ -267,17 +290,22 @@ def _check(schema: pa.Schema, kind: str, name: str) -> None:
                 )
 
 
-def _is_json(kind: pa.DataType) -> bool:
-    """Whether values of a type are numbers, texts, truths or times, or lists and structs of such."""
+def _is_json(kind: pa.DataType, within: bool = False) -> bool:
+    """Return whether values of a type are numbers, strings, bools or times, or lists and structs of them.
+
+    Bytes can be strings in a column of their own, whose values are checked as they are written; `within` lists and
+    structs they are usually images or sounds.
+    """
     types = pa.types
     if types.is_dictionary(kind):
-        return _is_json(kind.value_type)
+        return _is_json(kind.value_type, within)
     if types.is_struct(kind):
-        return all(_is_json(field.type) for field in kind)
+        return all(_is_json(field.type, within=True) for field in kind)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _is_json(kind.value_type)
+        return _is_json(kind.value_type, within=True)
     simple = (types.is_integer, types.is_floating, types.is_boolean, types.is_timestamp, types.is_date, types.is_time)
-    return is_text(kind) or any(check(kind) for check in simple)
+    is_value = is_string(kind) or types.is_null(kind) or any(check(kind) for check in simple)
+    return is_value or (is_binary(kind) and not within)
 
 
 # -------------------------------------------------------------------------------------------------------------- files
@@ -352,8 +380,7 @@ def _as_lines(piece: Piece) -> bytes:
     rows = _rows(piece)
     if any(map(_holds_floats, piece.schema.types)):
         rows = map(_finite, rows)
-    text = "".join(f"{dumps(row)}\n" for row in rows)
-    return text.encode("utf-8", "replace")
+    return "".join(f"{dumps(row)}\n" for row in rows).encode()
 
 
 def _rows(batch: pa.RecordBatch) -> Iterable[dict[str, Any]]:
@@ -382,8 +409,6 @@ def _values(column: pa.Array, name: str) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
     if isinstance(value, (datetime.date, datetime.time)):  # and their subclass datetime
         return value.isoformat()
     raise TypeError(type(value).__name__)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from ..errors import InputError
 from ..log import log
+from ..report import shorten
 from . import nested
 from .columns import artefact_kind, default_text_column, is_key, is_string, is_text, listed, plain_type, refuse_artefact
 from .contract import Reader, infers_types
+from .nested import EACH, is_list, is_listed, steps_of
 
 
 class Columns:
@@ -84,8 +86,22 @@ class Columns:
                 refuse_artefact(reader.name, kind)
         if not schemas or ("text" not in others and any("text" in schema.names for schema in schemas)):
             return "text"
-        column = default_text_column(self._readers[0].name, schemas[0], others)
-        log.info("%s: the text is column %r", self._readers[0].name, column)
+        first = self._readers[0]
+        paths = (path for name in schemas[0].names if name not in others for path in _texts_within(first, name))
+        doubtful = next((each for each in self._readers if infers_types(each) and each.doubtful_header), None)
+        try:
+            column = default_text_column(first.name, schemas[0], others, paths)
+        except InputError as error:
+            raise error if doubtful is None else InputError(f"{error}{_NO_HEADER}") from None
+        if doubtful is not None:
+            log.warning(
+                "%s: the first row is taken for the header, but %r looks like data; if it is data, use --no-header "
+                "(header=False)",
+                doubtful.name,
+                shorten(doubtful.doubtful_header or "", 60),
+                extra={"once": True},
+            )
+        log.info("%s: the text is column %r", first.name, column)
         return column
 
     def check_values(self, name: str, parameter: str = "keep", advice: str | None = None) -> None:
@@ -126,12 +142,20 @@ class Columns:
             count = nested.count(schema, name)
             if count != 1:
                 problem = "no column" if count == 0 else f"{count} columns named"
+                if what == "text" and (path := _with_lists(reader, name)):
+                    advice = f"Try {parameter}={path!r}."
+                if infers_types(reader) and reader.doubtful_header:
+                    advice = f"{advice}{_NO_HEADER}"
                 raise InputError(f"{reader.name}: {problem} {name!r}; {_what_is_there(reader, name)}. {advice}")
             kind = nested.field(schema, name).type
+            if name in self.text and is_listed(name) and is_list(kind):
+                kind = kind.value_type
             if not fits(kind):
-                where, holds = reader.name, str(kind)
+                where, holds = reader.name, _in_words(kind)
                 if infers_types(reader):
                     where, holds = reader.deciding_place(name), reader.type_in_words(kind)
+                if what == "text" and (path := nested.likeliest(_texts_within(reader, name))):
+                    advice = f"Try {parameter}={path!r}."
                 raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. {advice}")
 
     def type_of(self, name: str) -> pa.DataType:
@@ -217,6 +241,9 @@ class DecidedColumns:
         return self._types.field(name).type
 
 
+_NO_HEADER = "; if the first row is data, give header=False."
+
+
 def _what_is_there(reader: Reader, name: str) -> str:
     """The columns that could have been meant, in words: those of the struct that a path leads into, if any."""
     within, names = nested.nearest(reader.schema, name)
@@ -227,6 +254,30 @@ def _what_is_there(reader: Reader, name: str) -> str:
     whose = f"{within!r}" if within else "it"
     extent = f" in {reader.sample}" if infers_types(reader) else ""
     return f"{whose} has {listed(names if within else reader.schema.names)}{extent}"
+
+
+def _texts_within(reader: Reader, name: str) -> Iterator[str]:
+    """Yield the paths that lead from a column to strings."""
+    if infers_types(reader):
+        return reader.texts_within(name)
+    kind = nested.field(reader.schema, name).type
+    return nested.texts_within(name, kind.value_type if is_listed(name) and is_list(kind) else kind)
+
+
+def _with_lists(reader: Reader, name: str) -> str | None:
+    """Return the path to text that has the steps of the given one, and more lists on the way; None if there is none."""
+    steps = [step for step in steps_of(name) if step != EACH]
+    if reader.schema.names.count(steps[0]) != 1:
+        return None
+    paths = _texts_within(reader, steps[0])
+    return next((path for path in paths if [step for step in steps_of(path) if step != EACH] == steps), None)
+
+
+def _in_words(kind: pa.DataType) -> str:
+    """Return what a column of this type holds: lists and structs without all that is in them."""
+    if is_list(kind):
+        return f"lists of {_in_words(kind.value_type)}"
+    return "structs" if pa.types.is_struct(kind) else str(kind)
 
 
 def _unlike_types(name: str, kinds: dict[pa.DataType, str]) -> InputError:

@@ -274,8 +274,7 @@ class Slice:
             "key": source.key,
             "types": base64.b64encode(source.types.serialize()).decode(),
             "html": source.html,
-            "on_error": source.policy.on_error,
-            "max_document_bytes": source.policy.max_document_bytes,
+            "policy": source.policy.to_json(),
             "root": source.root,
         }
         files = [{**asdict(file), "uri": masked(file.uri)} for file in self.files]
@@ -295,7 +294,7 @@ class Slice:
     def from_json(cls, values: dict[str, Any]) -> Slice:
         """The slice of which `to_json` gave these values; one whose URI held secrets cannot be opened."""
         shared = dict(values["source"])
-        policy = Policy(shared.pop("on_error"), shared.pop("max_document_bytes"), shared["html"] == TREE)
+        policy = Policy(**shared.pop("policy"), tree=shared["html"] == TREE)
         types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(shared.pop("types"))))
         files = [SlicedFile(**{**each, "state": each["state"] and tuple(each["state"])}) for each in values["files"]]
         return cls(

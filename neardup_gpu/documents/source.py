@@ -14,6 +14,7 @@ from .. import checks
 from ..errors import InputError, ParameterError
 from ..log import log
 from ..report import count, unread
+from ..settings import arguments_for
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File, escaped_name
@@ -22,8 +23,9 @@ from .formats import FORMATS
 from .html import TREE
 from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
+from .reading_options import MAX_DOCUMENT_BYTES, Reading
 from .seen import Seen
-from .skipped import MAX_DOCUMENT_BYTES, Entry, Policy, Skipped
+from .skipped import Entry, Policy, Skipped
 from .stream import Batch, Documents
 from .textfiles import TextFiles
 from .uris import is_masked, is_uri, masked
@@ -38,18 +40,21 @@ def open_documents(
     text_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     other_columns: Iterable[str] = (),
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> Documents:
     """Open documents for streaming; only schemas and first lines are read here.
 
     Parameters
     ----------
     source : str, Path, list of them, or a table, default None
-        A file (Parquet, Arrow IPC; JSON lines, CSV or TSV plain, .gz or .zst; WARC or WET), a folder of such files of
-        one kind or of text and HTML files, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
+        A file (Parquet, Arrow IPC, WARC or WET; JSON lines, CSV, TSV, text or HTML plain, .gz, .zst, .bz2 or .xz), a
+        folder of such files of one kind, a glob pattern, or a URI such as ``s3://bucket/x.parquet`` of pyarrow.fs or,
         where that has no such file system, of fsspec. A result of dedup gives the rows that it kept. Or a table:
         pyarrow, Polars, DuckDB, pandas, a Ray dataset, Hugging Face's Dataset, DatasetDict and IterableDataset, a dict
         of columns, a list of dicts.
@@ -58,8 +63,10 @@ def open_documents(
         ``{"id": ids, "text": texts}``.
     text_columns : str or sequence of str, default None
         Columns that hold the text, joined by a newline; ``metadata.text`` is the member `text` of a struct column
-        `metadata`, unless a column has the whole name. Unless given, ``text``, else the only column of strings, which
-        is never the id column, one of `other_columns`, or one named ``id``.
+        `metadata`, unless a column has the whole name. ``paragraphs[]`` is the text in each value of a list column, and
+        ``messages[].content`` a member of each value; a newline joins the texts of a row, and nulls are left out.
+        Unless given, ``text``, else the only column of strings, which is never the id column, one of `other_columns`,
+        or one named ``id``.
     id_column : str, default None
         Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
         paths for text files, WARC-Record-ID for records of WARC files, else row numbers.
@@ -67,6 +74,12 @@ def open_documents(
         The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so, and
         of WARC records those that are HTML. "tree" takes it from the tree that a parser builds, at a tenth of the
         speed; the words are the same unless the markup is broken (docs/how_to/html.md).
+    encoding : str, default None
+        A label of the Encoding Standard, such as ``windows-1251``. It says how these are decoded: text files, CSV and
+        JSON lines, with all their columns, and text in columns of bytes. Strings of Parquet, Arrow and tables are
+        UTF-8, whatever this says. Of pages it is only the fallback, for those that name no encoding and are not valid
+        UTF-8; windows-1252 unless given. A byte order mark in a file counts more. Unless given, bytes that are not
+        UTF-8 are letters that equal only themselves.
     glob : str, default None
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.
@@ -78,6 +91,14 @@ def open_documents(
         groups are read before any of their rows is used.
     max_document_bytes : int, default 1 GiB
         Bound on a line of JSON lines, on a row of CSV, on a text or HTML file, and on a record of a WARC file.
+    delimiter : str, default None
+        What divides the fields of CSV. Unless given, a comma, or a tab in files whose names end in .tsv.
+
+        - one ASCII character, but no quote, letter, digit or line ending.
+        - "tab": a tab.
+        - "auto": the one of comma, tab, semicolon and bar that the first line of each file has most often.
+    header : bool, default True
+        Whether the first row of CSV names the columns. Without a header they are named f0, f1 and so on.
 
     Returns
     -------
@@ -115,7 +136,7 @@ def open_documents(
     other_columns = checks.columns("other_columns", other_columns, none=True)
     read_as = checks.flag_or("html", html, TREE)
     glob = checks.optional(checks.text, "glob", glob, "give a pattern such as *.py")
-    policy = Policy(on_error, max_document_bytes, read_as == TREE)
+    policy = Policy(**arguments_for(Policy, locals()), tree=read_as == TREE)
     options: dict[str, Any] = {"html": read_as, "policy": policy}
     options |= {"text_columns": text_columns, "id_column": id_column, "other_columns": other_columns}
     if (source is None) == (texts is None):
@@ -241,15 +262,7 @@ def open_described(description: dict[str, Any]) -> Documents:
                 f"{path}: was read with credentials, which no report keeps, so it cannot be opened again; set them in "
                 "the environment and run dedup again without them in the URI."
             )
-    documents = open_documents(
-        description["paths"],
-        text_columns=description["text_columns"],
-        id_column=description["id_column"],
-        html=description["html"],
-        glob=description["glob"],
-        on_error=description.get("on_error", "stop"),
-        max_document_bytes=description.get("max_document_bytes", MAX_DOCUMENT_BYTES),
-    )
+    documents = open_documents(description["paths"], **arguments_for(Reading, description))
     if documents.num_files != description["num_files"]:
         raise InputError(
             f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "

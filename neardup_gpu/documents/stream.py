@@ -27,8 +27,9 @@ from .batches import PIECE_BYTES, Found, coalesce, num_bytes, ragged, size_of, s
 from .columns import check_ids, copied, decoded
 from .contract import Reader
 from .files import names_below, relative_names
-from .joined_text import joined, visible
+from .joined_text import as_bytes, joined, joined_lists, visible
 from .kept import Rows, each_in_order, writing
+from .nested import is_list, is_listed
 from .passes import Pass, over_all_rows, over_readers, place
 from .reading import reading
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
@@ -223,8 +224,7 @@ class Documents:
             "html": self.html,
             "num_files": self.num_files,
             "left_out": self._left_out,
-            "on_error": self._policy.on_error,
-            "max_document_bytes": self._policy.max_document_bytes,
+            **self._policy.to_json(),
         }
 
     @property
@@ -295,7 +295,10 @@ class Documents:
         """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""
         key = self._columns.key
         key_type = None if key is None else self._columns.type_of(key)
-        wanted = {name: pa.field(name, pa.string()) for name in self.text_columns}
+        wanted = {
+            name: pa.field(name, pa.list_(pa.string()) if is_listed(name) else pa.string())
+            for name in self.text_columns
+        }
         wanted |= {name: pa.field(name, kind) for name, kind in types.items()}
         if key is not None and key_type is not None:
             wanted[key] = pa.field(key, key_type, nullable=pa.types.is_null(key_type))
@@ -378,12 +381,16 @@ class Documents:
         """The text of each document, without nulls; how many of them are null; and pages that were not parsed."""
         columns, num_stripped = [], 0
         for name in self.text_columns:
-            if self.html and not self.reads_html:
-                column, number = visible(batch.column(name), self._policy.tree)
+            column = batch.column(name)
+            values = column.flatten() if is_list(column.type) else column
+            if self.reads_html:  # whose readers have decoded the text
+                texts = decoded(values, pa.large_binary())
+            elif self.html:
+                texts, number = visible(values, self._policy.tree, self._policy.encoding)
                 num_stripped += number
             else:
-                column = decoded(batch.column(name), pa.large_binary())
-            columns.append(column)
+                texts = as_bytes(values, self._policy.encoding)
+            columns.append(texts if values is column else joined_lists(column, texts))
         return *joined(columns), num_stripped
 
     def places(self) -> dict[str, pa.Array]:

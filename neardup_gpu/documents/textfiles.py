@@ -14,10 +14,11 @@ import pyarrow as pa
 from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
-from .charsets import as_utf8
+from .charsets import file_as_utf8, page_as_utf8
 from .files import File, relative_names
 from .html import Markup, read_page, without_markup
 from .kept import ROW_GROUP_BYTES, Rows, writing
+from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
 from .parts import WHOLE, Part, runs
 from .reading import reading
 from .seen import Seen, State
@@ -69,8 +70,8 @@ class TextFiles:
         for row, file in enumerate(self.files):
             with contextlib.suppress(OSError):  # reading says what is wrong with it
                 self.seen[row] = self.seen[row] or Seen(file)
-            seen = self.seen[row]
-            sizes.append(ROW_BYTES + (0 if seen is None else seen.size))
+            seen, packing = self.seen[row], 1 if compression_of(file.path) is None else PACKING
+            sizes.append(ROW_BYTES + (0 if seen is None else packing * seen.size))
         return [
             Part(start, stop, stop - start, sum(sizes[start:stop]), start) for start, stop in runs(sizes, most_bytes)
         ]
@@ -121,20 +122,29 @@ class TextFiles:
             seen = self.seen[row] or Seen(file)
             if seen.size > most:
                 raise _too_long(file, most)
-            with file.system.open_input_stream(file.path, compression=None) as stream:
-                data = stream.read(min(seen.size + 1, most + 1))
-                data += stream.read(most + 1 - len(data)) if len(data) > seen.size else b""
+            compression = compression_of(file.path)
+            with (
+                file.system.open_input_stream(file.path, compression=None) as packed,
+                unpacked(packed, compression) as stream,
+            ):
+                expected = seen.size if compression is None else PACKING * seen.size
+                data = stream.read(min(expected + 1, most + 1))
+                # Damage is only found by reading to the end, however much there was.
+                goes_on = compression is not None or len(data) > expected
+                while goes_on and len(data) <= most:
+                    more = stream.read(min(max(PACKED_BYTES, len(data)), most + 1 - len(data)))
+                    data, goes_on = data + more, bool(more)
             seen.check(file)
         self.seen[row] = seen
         if len(data) > most:
             raise _too_long(file, most)
-        if self.html or self.ids[row].lower().endswith(HTML_EXTENSIONS):
+        if self.html or without_compression(self.ids[row].lower()).endswith(HTML_EXTENSIONS):
             if not self.policy.tree:
-                return Markup(as_utf8(data))
-            page = read_page(data, tree=True)
+                return Markup(page_as_utf8(data, None, self.policy.encoding))
+            page = read_page(data, True, self.policy.encoding)
             self._stripped[row] = not page.parsed
             return page.text.encode("utf-8", "replace")
-        return _as_utf8(data)
+        return file_as_utf8(data, self.policy.encoding)
 
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> Found:
         ids = pa.array([self.ids[row] for row in rows], pa.string())
@@ -175,21 +185,27 @@ class TextFiles:
         for found in self._found(files, self.schema, ROW_GROUP_BYTES):
             if isinstance(found, Problem):
                 continue
-            texts = [text.decode("utf-8", "replace") for text in found.batch.column(1).to_pylist()]
-            arrays = [found.batch.column(0), pa.array(texts, pa.large_string())]
-            yield pa.RecordBatch.from_arrays(arrays, schema.names)
+            yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
+
+    def _strings_of(self, found: Found) -> pa.Array:
+        """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
+        texts = found.batch.column(1)
+        with contextlib.suppress(pa.ArrowInvalid):
+            return texts.cast(pa.large_string())
+        for row, text in zip(found.rows.tolist(), texts.to_pylist(), strict=True):
+            try:
+                text.decode()
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{self.files[row].name}: is not UTF-8 at byte {error.start + 1:,}, so its text cannot become a "
+                    "string; convert it, or leave output_format out, which copies the files as they are."
+                ) from None
+        raise AssertionError("a text that Arrow refuses is valid UTF-8")
 
 
 def _taken(rows: Rows, some: range, files: list[File]) -> list[int]:
     """The numbers of those files that are kept, of the next ones."""
     return [row for row in some if rows.take(1, files[row].name)[0]]
-
-
-def _as_utf8(data: bytes) -> bytes:
-    """A text file as UTF-8; a byte order mark, if there is one, says in which encoding it was."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace").encode("utf-8", "replace")
-    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _too_long(file: File, most: int) -> InputError:

@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from .. import checks
 from ..decisions import keep_column
-from ..documents.skipped import MAX_DOCUMENT_BYTES
+from ..documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from ..methods.containment import DIRECTIONS
 from ..recipe import Recipe, choose_recipe
 from ..report import count
+from ..settings import arguments_for
 from ..sketch_jobs import skipped_path
 from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
@@ -299,9 +300,12 @@ class Index:
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
+        encoding: str | None = None,
         glob: str | None = None,
         on_error: str = "stop",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
+        delimiter: str | None = None,
+        header: bool = True,
         output: str | Path | None = None,
         overwrite: bool = False,
         commit_every: int = 10_000,
@@ -322,12 +326,18 @@ class Index:
             The column of ids; without one, ids are sequence numbers or relative paths.
         html : bool, default False
             The text is HTML, of which the visible text is taken.
+        encoding : str, default None
+            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
         on_error : "stop" or "skip", default "stop"
             Whether a row that cannot be read is an error, or left out.
         max_document_bytes : int, default 1 GiB
             A longer document counts as one that cannot be read.
+        delimiter : str, default None
+            What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+        header : bool, default True
+            Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
         output : path, default None
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
@@ -374,8 +384,7 @@ class Index:
         commit_every = checks.integer("commit_every", commit_every, 1)
         replace, overwrite = checks.flag("replace", replace), checks.flag("overwrite", overwrite)
         output = checks.optional(checks.path, "output", output)
-        reading: dict[str, Any] = {"texts": texts, "text_columns": text_columns, "id_column": id_column, "glob": glob}
-        reading |= {"html": html, "on_error": on_error, "max_document_bytes": max_document_bytes}
+        reading = {"texts": texts, **arguments_for(Reading, locals())}
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
@@ -450,7 +459,10 @@ class Index:
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
+        encoding: str | None = None,
         glob: str | None = None,
+        delimiter: str | None = None,
+        header: bool = True,
         threshold: float | None = None,
         radius: int | None = None,
         nearest: int | None = None,
@@ -473,8 +485,14 @@ class Index:
             The column of ids, which `query_id` repeats; row numbers unless given.
         html : bool, default False
             The text is HTML, of which the visible text is taken.
+        encoding : str, default None
+            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
+        delimiter : str, default None
+            What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+        header : bool, default True
+            Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
             other less, fewer become candidates. An index by the exact method is asked at its threshold or above.
@@ -530,6 +548,7 @@ class Index:
         [0.8]
         """
         self._opened.check_open()
+        reading = arguments_for(Reading, locals())
         answer: Answer = partial(answered, asked=asked_for(self.recipe, threshold, radius, nearest))
         if containment is not None:
             if threshold is not None or radius is not None:
@@ -548,13 +567,12 @@ class Index:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         kept = self._opened.manifest.column_types
         names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
-        reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "glob": glob}
         if isinstance(source, str) and texts is None:
             for name, value in reading.items():
-                if value is not None:
-                    raise ParameterError(f"{name}: one text is given, which has none; leave it out")
+                if name != "html" and value != getattr(Reading(), name):
+                    raise ParameterError(f"{name}: one text is given, and no file to read; leave it out")
             return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer, names)
-        reading |= {"texts": texts, "html": html, "other_columns": list(kept)}
+        reading |= {"texts": texts, "other_columns": list(kept)}
         return ask(self._opened, source, reading, answer, names)
 
     # ----------------------------------------------------------------------------------------------------- deciding

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from ..errors import InputError
-from ..printable import printable
+from ..printable import printable, readable_id
 from ..report import count, html, shorten
 from .groups import Groups, groups_of
 from .run import Run
@@ -97,7 +97,7 @@ def _words(words: Words) -> str:
 
 
 def _name(id: Any) -> str:
-    return _escaped(shorten(id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id), 60))
+    return _escaped(shorten(readable_id(id), 60))
 
 
 def _escaped(text: str) -> str:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from .. import checks
 from ..errors import InputError, OutputError, ParameterError
 from ..log import log
-from ..printable import printable
+from ..printable import printable, readable_id
 from ..report import count, facts, histogram, percent, resemblance as in_digits, size
 from ..store.outputs import new_file
 from .groups import MEMBERS, Groups, chosen, groups_of
@@ -393,7 +393,7 @@ def _differences(run: Run, groups: Groups, picked: np.ndarray, text: bool) -> tu
 
 
 def _id(id: Any) -> str:
-    return _short(id.decode("utf-8", "replace") if isinstance(id, bytes) else str(id))
+    return _short(readable_id(id))
 
 
 def _short(name: str) -> str:

@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from ..data import large_tables
 from ..documents import Documents, open_described, open_documents
+from ..documents.reading_options import Reading
 from ..errors import InputError
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
+from ..settings import arguments_for
 from ..store.artefacts import DOCUMENTS, PAIRS, parts_of
 from ..store.parquet import read_table
 
@@ -159,8 +161,7 @@ def given(description: dict[str, Any] | None, table: Any) -> Documents | None:
     """Documents in memory that are passed again, as they were read the first time; None where there are none."""
     if table is None or description is None:
         return None
-    columns = {name: description[name] for name in ("text_columns", "id_column", "html")}
-    return open_documents(table, **columns)
+    return open_documents(table, **arguments_for(Reading, description))
 
 
 def _words(folder: str, id: Any) -> tuple[str, str, str]:

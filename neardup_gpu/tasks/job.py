@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import checks
-from ..documents.reading_options import MAX_DOCUMENT_BYTES
+from ..documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine
 from ..errors import ParameterError
+from ..settings import arguments_for
 from .scale_out import ScaleOut
 
 if TYPE_CHECKING:
@@ -27,9 +28,12 @@ def dedup_in_tasks(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    delimiter: str | None = None,
+    header: bool = True,
     against: Any = None,
     recipe: Recipe | None = None,
     frequencies: str | Path | None = None,
@@ -56,7 +60,7 @@ def dedup_in_tasks(
         appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
-    texts, text_columns, id_column, html, glob, on_error, max_document_bytes, against
+    texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, delimiter, header, against
         As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
@@ -112,6 +116,7 @@ def dedup_in_tasks(
     >>> report["counts"]["removed"]
     1
     """
+    arguments = locals()
     output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
     temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
     max_comparisons = checks.optional(checks.integer, "max_comparisons", max_comparisons, 1)
@@ -132,8 +137,6 @@ def dedup_in_tasks(
     with workers:
         from .running import run_job  # which workers import as well meanwhile
 
-        reading: dict[str, Any] = {"text_columns": text_columns, "id_column": id_column, "html": html, "glob": glob}
-        reading |= {"on_error": on_error, "max_document_bytes": max_document_bytes}
         return run_job(
             workers,
             engine,
@@ -141,7 +144,7 @@ def dedup_in_tasks(
             source,
             texts=texts,
             against=against,
-            reading=reading,
+            reading=arguments_for(Reading, arguments),
             recipe=recipe,
             frequencies=frequencies,
             output=output,

@@ -26,7 +26,7 @@ def test_no_line_is_wider_than_the_terminal(
     assert cli.main([*words, "--help"]) == 0
     said = capsys.readouterr().out
     assert all(len(line) <= width for line in said.splitlines())
-    assert "None" not in said and "--no-" not in said
+    assert "None" not in said and "--no-" not in said.replace("--no-header", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")

@@ -630,7 +630,7 @@ def test_json_lines_that_decide_types_are_named(tmp_path):
     with one_line(InputError, "x.jsonl", "'nope'", "id, text, tags", "first 100 lines", "keep=..."):
         open_documents(path).batches(["nope"])
     path.write_text('{"text": ["a"], "more": {}}\n')
-    with one_line(InputError, "x.jsonl line 1", "'text'", "an array, not text", "text_columns=..."):
+    with one_line(InputError, "x.jsonl line 1", "'text'", "an array, not text", "text_columns='text[]'"):
         open_documents(path)
     with one_line(InputError, "x.jsonl line 1", "'more'", "an object, not text", "text_columns=..."):
         open_documents(path, text_columns="more")

@@ -216,8 +216,10 @@ def test_first_contact(tmp_path):
     ran = [record for record in kernels.values() if record["verdict"] == "ok"]
     assert ran and all(record["inputs"] == 2 for record in ran)
     assert any(record["kernels"] for record in ran)
-    scaled = [record for (step, _), record in found.items() if step == "scale" and record["verdict"] == "ok"]
-    assert scaled and all(record["traced"] and record["median"] > 0 for record in scaled)
+    scaled = [record for (step, _), record in found.items() if step == "scale"]
+    ran = [record for record in scaled if record["verdict"] == "ok"]
+    assert all(record["traced"] and record["median"] > 0 for record in ran)
+    assert ran or {record["reason"] for record in scaled} == {"budget"}  # a busy machine may not come that far
     assert all(
         record["computing_ms"] > 0 and {"read", "fill the slab"} <= set(record["host_s"])
         for (step, _), record in found.items()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...engine.settings import Engine
-from ...printable import printable, shell_path
+from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import say, say_json, say_written, shown_progress
@@ -113,4 +113,4 @@ class _Table:
 
 
 def _shown(value: Any) -> str:
-    return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
+    return printable(readable_id(value))

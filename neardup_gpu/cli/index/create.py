@@ -95,8 +95,6 @@ def create(
     how = chosen(METHODS, choice, shingles, settings)
     how.pop("frequencies", None)
     how |= given(kept)
-    if how.pop("sets", False):  # the flag says no
-        how["sets"] = False
     most = given(listing).get("max_partners")
     if most is not None:
         how["max_partners"] = number_or_all(most)

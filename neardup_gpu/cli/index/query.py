@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ...engine.settings import Engine
 from ...errors import ParameterError
-from ...printable import printable, shell_path
+from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import note, say, say_json, say_written, shown_progress
@@ -166,4 +166,4 @@ def _shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.3f}"
-    return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
+    return printable(readable_id(value))
