@@ -181,7 +181,7 @@ class Csv:
             self.seen.unchanged(self.file),
             reading(self.name),
             self.file.system.open_input_file(self.file.path) as packed,
-            unpacked(packed, self.compression, self.policy.encoding) as stream,
+            unpacked(packed, self.compression, self.name, self.policy.encoding) as stream,
         ):
             self.num_bytes = packed.size()
             step = size if self.compression is None else PACKED_BYTES
@@ -287,7 +287,7 @@ class Csv:
         with (
             reading(self.name),
             self.file.system.open_input_file(self.file.path) as packed,
-            unpacked(packed, self.compression, self.policy.encoding) as stream,
+            unpacked(packed, self.compression, self.name, self.policy.encoding) as stream,
         ):
             data = stream.read(SAMPLE_BYTES).removeprefix(MARK)
         lines = data.lstrip(b"\r\n").splitlines()

@@ -138,7 +138,7 @@ class JsonLines:
                 self.num_bytes = lines.num_bytes
                 yield lines, lines
             else:
-                with unpacked(packed, self.compression, self.policy.encoding) as stream:
+                with unpacked(packed, self.compression, self.name, self.policy.encoding) as stream:
                     yield packed, stream
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
@@ -164,7 +164,8 @@ class JsonLines:
                 pending, problem = ([chunk[cut:]] if cut < len(chunk) else []), None
                 if broken is not None and noted is not None:
                     reason = f"{self.name} line {line}: cannot be read from here on ({brief(broken)})."
-                    noted.add(InputError(reason), self.name, row, line=line, rows=None)
+                    left = sum(map(len, pending)) + self.num_bytes - packed.tell()
+                    noted.add(reason, self.name, row, line=line, rows=None, num_bytes=left)
             self.num_lines = line - 1 - self.lines_before
 
     def _unfinished(

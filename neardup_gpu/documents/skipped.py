@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import checks
 from ..errors import InputError, ParameterError
@@ -43,6 +44,21 @@ def table_of(entries: Sequence[Entry]) -> pa.Table:
 def _reason(file: str, place: int | None, message: str) -> str:
     shown = message if message.isprintable() else printable(message)
     return shown.removeprefix(f"{file} line {place}: ").removeprefix(f"{file}: ")
+
+
+def summary_of(skipped: pa.Table) -> dict[str, Any]:
+    """Return what a table of `SCHEMA` lists in total, ready for JSON.
+
+    `rows` is the number of rows. Where it is unknown how many follow damage, that counts as one row, `at_least` is
+    true, `bytes` is the number of bytes that were passed over, and `files` names the first ten files in which they are.
+    """
+    unknown = skipped.filter(pc.is_null(skipped["rows"]))
+    return {
+        "rows": (pc.sum(skipped["rows"]).as_py() or 0) + len(unknown),
+        "at_least": len(unknown) > 0,
+        "bytes": pc.sum(unknown["bytes"]).as_py() or 0,
+        "files": unknown["file"].unique().to_pylist()[:10],
+    }
 
 
 @dataclass(frozen=True)

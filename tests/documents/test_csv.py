@@ -234,7 +234,7 @@ def test_a_packed_file_that_was_cut(suffix, tmp_path):
     name = f"d.csv.{suffix}"
     assert len(read(opened(tmp_path, data, name, id_column="id"))) == 20_000
     cut = data[: len(data) // 2]
-    with pytest.raises(InputError, match=rf"d\.csv\.{suffix}: cannot be read \(Truncated compressed stream\)"):
+    with pytest.raises(InputError, match=rf"d\.csv\.{suffix}: cannot be read \(.*(cut off|Truncated)"):
         read(opened(tmp_path, cut, name))
     documents = opened(tmp_path, cut, name, on_error="skip")
     found = read(documents)
