@@ -25,8 +25,9 @@ from ..log import log
 from ..report import some
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
 from .charsets import BOM_UTF16
-from .files import File, check_relative, escaped_name
+from .files import File, check_relative
 from .formats import format_of, supported
+from .local_names import escaped, is_local, local_system, unescaped
 from .packed import COMPRESSIONS
 from .patterns import Pattern, States, is_hidden
 from .reading import brief
@@ -55,7 +56,7 @@ class Found:
 
     def leave_out(self, reason: str, name: str) -> None:
         """Note a file, or a folder whose name ends with a slash."""
-        self.left_out.setdefault(reason, []).append(escaped_name(name))
+        self.left_out.setdefault(reason, []).append(escaped(name))
 
     def describe_left_out(self) -> dict[str, dict[str, Any]]:
         """Return, for each reason, the numbers of files and folders that are not read, and the first names."""
@@ -91,7 +92,7 @@ def find_files(sources: list[str], glob: str | None) -> Found:
             _check_file(source)
     whole = Found()
     best: dict[tuple[int, str], File] = {}
-    systems: list[fs.FileSystem] = []
+    systems: list[Any] = []
     for source, (base, pattern) in zip(sources, split, strict=True):
         found = _find(source, base, pattern, glob, len(sources) > 1)
         for reason, names in found.left_out.items():
@@ -133,7 +134,8 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
     if uri:
         system, path = file_system(uri)
     else:
-        system, path = fs.LocalFileSystem(), Path(os.path.abspath(base)).as_posix()
+        path = escaped(Path(os.path.abspath(base)).as_posix())
+        system = local_system(path)
     shown = masked(base)
     with _naming_source(source):
         kind = system.get_file_info(path).type
@@ -145,10 +147,11 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         raise InputError(f"{_shortened(source)}: no such file or folder{_texts_hint(source, several)}.")
     if kind != fs.FileType.Directory and not pattern:
         real, by_link = path, False
-        if isinstance(system, fs.LocalFileSystem):
-            real = os.path.realpath(path)
-            real, by_link = _identity(os.stat(path), real), real != path
-        name, folder = escaped_name(masked(source)), path.rpartition("/")[0]
+        if is_local(system):
+            place = unescaped(path)
+            real = os.path.realpath(place)
+            real, by_link = _identity(os.stat(place), real), real != place
+        name, folder = escaped(masked(source)), path.rpartition("/")[0]
         return Found([File(system, path, name, folder, real, by_link, uri=uri)])
     found, root = Found(), path.rstrip("/")
     with _naming_source(source):
@@ -171,13 +174,13 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
 
     inner = Found()
     with _naming_source(source):
-        if isinstance(system, fs.LocalFileSystem):
-            entries = list(_Walk(root or "/", rule, inner).files.values())
+        if is_local(system):
+            entries = list(_Walk(unescaped(root) or "/", rule, inner).files.values())
         else:
             entries = _list(system, root, rule, inner)
     for reason, names in inner.left_out.items():
         found.left_out[reason] = [name_of(name) for name in names]
-    is_link = isinstance(system, fs.LocalFileSystem) and os.path.realpath(root) != root
+    is_link = is_local(system) and os.path.realpath(unescaped(root)) != unescaped(root)
     how = "pattern" if pattern else "folder"
     others: dict[str, list[str]] = {}  # names of files of other kinds, by their extension
     for entry in entries:
@@ -185,12 +188,14 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
             found.leave_out("other_kinds", name_of(entry.inside))
             others.setdefault(suffix_of(entry.inside), []).append(entry.inside)
             continue
-        name = name_of(entry.inside)
-        if escaped_name(name) != name:
-            raise InputError(f"{escaped_name(name)}: the file's name is not UTF-8; rename it.")
-        check_relative(entry.inside, name)
-        path = f"{root}/{entry.inside}" if root or path.startswith("/") else entry.inside
-        found.files.append(File(system, path, name, root, entry.real, is_link or entry.by_link, how, uri))
+        inside = escaped(entry.inside)
+        name = escaped(name_of(entry.inside))
+        if uri and inside != entry.inside:
+            raise InputError(f"{name}: the object's name is not UTF-8; rename it.")
+        check_relative(inside, name)
+        path = f"{root}/{inside}" if root or path.startswith("/") else inside
+        own = system if uri else local_system(path)
+        found.files.append(File(own, path, name, root, entry.real, is_link or entry.by_link, how, uri))
     if asked is None:
         found = _without_about(found)
         if len(found.left_out.get("other_kinds", ())) > len(found.files):
@@ -205,9 +210,9 @@ def _suggested(system: fs.FileSystem, root: str, others: dict[str, list[str]]) -
     """Return a pattern that reads files of other kinds, by their most frequent extension that holds text; None if none
     of the three most frequent ones does."""
     for suffix in sorted(others, key=lambda suffix: (-len(others[suffix]), suffix))[:3]:
-        path = f"{root}/{min(others[suffix])}" if root else min(others[suffix])
+        path = escaped(f"{root}/{min(others[suffix])}" if root else min(others[suffix]))
         is_plain = suffix and suffix.isprintable() and not re.search(r"[*?\[\s']", suffix)
-        if is_plain and _begins_as_text(system, path):
+        if is_plain and _begins_as_text(local_system(path) if is_local(system) else system, path):
             return f"*{suffix}"
     return None
 
@@ -301,11 +306,11 @@ def _check_file(path: str) -> None:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
         raise InputError(f"{_shortened(path)}: {kind}, not a file; write its output to a file, and name that file.")
-    local = fs.LocalFileSystem()
+    local = local_system(escaped(whole.parent.as_posix()))
     for folder in (whole, *whole.parents):
         if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
             raise InputError(f"{_shortened(path)}: belongs to a run that has not finished; name its input.")
-    if whole.name == REPORT and _is_result(local, whole.parent.as_posix()):
+    if whole.name == REPORT and _is_result(local, escaped(whole.parent.as_posix())):
         raise InputError(f"{_shortened(path)}: the report of a result; name its folder to read the rows it kept.")
 
 
@@ -383,7 +388,7 @@ class _Walk:
             entries = list(listed)
         only_kept, names = False, {entry.name for entry in entries}
         if inside and REPORT in names and not names.isdisjoint(_DECISIONS):
-            only_kept = _is_result(fs.LocalFileSystem(), real)
+            only_kept = _is_result(local_system(escaped(real)), escaped(real))
             if only_kept and "kept" not in self.rule.pattern.names:
                 self.found.leave_out("results", f"{inside}/")
                 return
@@ -483,7 +488,7 @@ def _path(info: fs.FileInfo) -> str:
 
 def _shortened(source: str) -> str:
     """The source as messages name it: on one line, without secrets, and not a whole text taken for a path."""
-    return brief(escaped_name(masked(source)))
+    return brief(escaped(masked(source)))
 
 
 def _texts_hint(source: str, several: bool) -> str:

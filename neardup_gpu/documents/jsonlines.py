@@ -20,7 +20,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -264,9 +264,13 @@ class JsonLines:
                     for kind in _types_at(value, name):
                         self._learn(kinds, name, kind, line)
             self.schema = pa.schema(list(kinds.items()))
+        markers = self.policy.markers if typed and not key else ()
+        if markers and pa.types.is_string(kinds.get(name, pa.null())):  # perhaps a marker, and numbers follow
+            kinds[name] = pa.null()
+            self.kinds.pop(name, None)
         if (name in kinds and not (typed and pa.types.is_null(kinds[name]))) or (key and not self.policy.skips):
             return
-        with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
+        with contextlib.closing(self._members(name, markers)) as members:  # type: ignore[type-var]
             for kind, line in members:
                 self._learn(kinds, name, kind, line)
                 if not (typed and pa.types.is_null(kind)):
@@ -296,8 +300,8 @@ class JsonLines:
         with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
             return any(kind == text for kind, _ in members)
 
-    def _members(self, name: str) -> Iterator[tuple[pa.DataType, int]]:
-        """Type and line of each value of a column."""
+    def _members(self, name: str, markers: Collection[str] = ()) -> Iterator[tuple[pa.DataType, int]]:
+        """Yield the type and the line of each value of a column; the type of a marker of missing values is null."""
         # Most files without such a column do not even hold the word.
         last = nested.steps_of(name.rstrip(nested.EACH))[-1]  # of a path
         words = {
@@ -310,26 +314,50 @@ class JsonLines:
                 continue
             for row in range(block.num_rows):
                 with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                    for kind in _types_at(self._object(block, row), name):
+                    for kind in _types_at(self._object(block, row), name, markers):
                         yield kind, int(block.lines[row])
 
     def numbers(self, name: str) -> set[str]:
-        """What a column of numbers holds in the whole file: "negative" and "wide" integers (from 2**63 on), and what
-        is "float": fractions, exponents, integers beyond 64 bits."""
+        """Return what a column of numbers holds in the whole file.
+
+        There may be "negative" and "wide" integers (from 2**63 on), "float" (fractions, exponents, integers beyond 64
+        bits), and "text", strings that are no markers of missing values.
+        """
         found: set[str] = set()
         for block in self._blocks():
-            for part, table in self._parsed_parts(block, pa.schema([(name, pa.int64())])):
-                if table is not None:
-                    span = pc.min_max(table[name]).as_py()
-                    found |= {"negative"} if (span["min"] or 0) < 0 else set()
-                    found |= {"wide"} if (span["max"] or 0) >= 2**63 else set()
+            for part, kinds in self._kinds_in_parts(block, name):
+                if kinds is not None:
+                    found |= kinds
                     continue
                 for row in range(part.num_rows):
                     with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                        found |= number_kind(nested.value(self._object(part, row), name))
-            if "float" in found:
+                        found |= number_kind(nested.value(self._object(part, row), name), self.policy.markers)
+            if "text" in found:
                 break
         return found
+
+    def _kinds_in_parts(self, block: Block, name: str) -> Iterator[tuple[Block, set[str] | None]]:
+        """Yield a block with what `numbers` finds in it or, where pyarrow.json does not read it, the same of its parts;
+        None where a part has to be read line by line."""
+        kinds = self._kinds_in(block, name)
+        if kinds is not None:
+            yield block, kinds
+            return
+        for part in block.divided(PART_ROWS):
+            check_stopped()
+            yield part, self._kinds_in(part, name)
+
+    def _kinds_in(self, block: Block, name: str) -> set[str] | None:
+        for kind in (pa.int64(), pa.uint64(), pa.float64()):
+            table = self._fast(block, pa.schema([(name, kind)]))
+            if table is not None and pa.types.is_floating(kind):
+                return {"float"}
+            if table is not None:
+                span = pc.min_max(table[name]).as_py()
+                return ({"negative"} if (span["min"] or 0) < 0 else set()) | (
+                    {"wide"} if (span["max"] or 0) >= 2**63 else set()
+                )
+        return None
 
     def members(self, name: str) -> list[str]:
         """Names within the objects of a column, in the sample."""
@@ -457,7 +485,7 @@ class JsonLines:
 
     def _parsed(self, block: Block, schema: pa.Schema) -> pa.Table | None:
         """Return the columns of a block; None where it has to be read line by line."""
-        for kinds in _guesses(pa.schema([each.with_nullable(True) for each in schema])):
+        for kinds in _guesses(schema):
             table = self._fast(block, kinds)
             if table is not None:
                 return table if all(_complete(table[each.name]) for each in schema if not each.nullable) else None
@@ -519,7 +547,7 @@ class JsonLines:
                 for each, name, what in asked_for:
                     member = nested.value(value, name)
                     found = None if member is nested.NOTHING else member
-                    values.append(arrow_value(found, each, where + what, self.name))
+                    values.append(arrow_value(found, each, where + what, self.name, self.policy.markers))
             except nested.UnfitError as error:
                 problem = f"{error}; correct the line or name another column."
                 noted.add(where + problem, self.name, first_row + row, line=line)
@@ -660,21 +688,27 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
 
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
-    """The schema, and with the other 64-bit integers."""
-    yield schema
+    """Yield the schema, one with the other 64-bit integers, and one with integers in place of ids that are strings."""
+    asked = pa.schema([each.with_nullable(True) for each in schema])
+    yield asked
     others = {pa.int64(): pa.uint64(), pa.uint64(): pa.int64()}
     if any(kind in others for kind in schema.types):
-        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in schema])
+        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in asked])
+    if any(each.metadata and not each.nullable for each in schema):
+        yield pa.schema([each if each.nullable else pa.field(each.name, pa.int64()) for each in schema])
 
 
-def _types_at(value: dict[str, Any], name: str) -> Iterator[pa.DataType]:
-    """Yield the type of what an object holds under a name; of a path through lists, that of each list of values."""
+def _types_at(value: dict[str, Any], name: str, markers: Collection[str] = ()) -> Iterator[pa.DataType]:
+    """Yield the type of what an object holds under a name; of a path through lists, that of each list of values.
+
+    The type of a marker of missing values is null.
+    """
     with contextlib.suppress(nested.UnfitError):
         found = nested.value(value, name)
         if found is nested.NOTHING:
             return
         if not nested.is_listed(name):
-            yield json_type(found)
+            yield json_type(found, markers)
             return
         for kind in dict.fromkeys(map(json_type, found or ())):
             yield kind if pa.types.is_null(kind) else pa.list_(kind)

@@ -14,7 +14,7 @@ from .. import checks
 from ..errors import InputError, ParameterError
 from ..printable import printable
 from .encodings import check_encoding
-from .reading_options import MAX_DOCUMENT_BYTES
+from .reading_options import MAX_DOCUMENT_BYTES, NULL_VALUES
 
 SCHEMA = pa.schema(
     [
@@ -77,6 +77,8 @@ class Policy:
     ----------
     on_error : "stop" or "skip"
     max_document_bytes : int
+    null_values : tuple of str, optional
+        What marks a missing value in a column of CSV or JSON lines that is compared.
     delimiter : str or None
         A character, or "auto".
     header : bool
@@ -88,6 +90,7 @@ class Policy:
 
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
+    null_values: Sequence[str] | None = None
     delimiter: str | None = None
     header: bool = True
     tree: bool = False
@@ -97,10 +100,16 @@ class Policy:
         most = checks.integer("max_document_bytes", self.max_document_bytes, 1)
         object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
         object.__setattr__(self, "max_document_bytes", most)
+        object.__setattr__(self, "null_values", checks.optional(checks.strings, "null_values", self.null_values))
         label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
         object.__setattr__(self, "encoding", check_encoding(label))
         object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))
         object.__setattr__(self, "header", checks.flag("header", self.header))
+
+    @property
+    def markers(self) -> Sequence[str]:
+        """What marks a missing value in a column that is compared."""
+        return NULL_VALUES if self.null_values is None else self.null_values
 
     @property
     def skips(self) -> bool:
