@@ -20,6 +20,7 @@ from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
 from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
+from .documents.skipped import summary_of
 from .engine.arrays import joined, take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
@@ -36,7 +37,7 @@ from .recipe import Recipe, choose_recipe
 from .report import count
 from .settings import arguments_for
 from .sketch_files import NUM_SHINGLES, array_of, arrays_of, read_sketches
-from .sketching import Sketched, Sketcher, num_skipped
+from .sketching import Sketched, Sketcher
 from .store.outputs import new_file, new_files
 from .store.parquet import write_table
 
@@ -219,7 +220,7 @@ def sketch(
             if counts_first and sketcher.statistics is not None:
                 sketcher.statistics.write(files["frequencies"])
             if documents.skipped is not None:
-                counts["skipped"] = num_skipped(documents.skipped)
+                counts["skipped"] = summary_of(documents.skipped)["rows"]
                 write_table(documents.skipped.replace_schema_metadata(table.schema.metadata), files["skipped"])
     about = {"backend": runtime.backend, "device": runtime.describe(), "timings": clock.seconds}
     about["recipe"] = sketcher.recipe.describe()
