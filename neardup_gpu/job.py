@@ -63,6 +63,7 @@ def dedup(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
     against: Any = None,
@@ -114,6 +115,8 @@ def dedup(
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    input_format : str, default None
+        Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
     delimiter : str, default None
         What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
     header : bool, default True

@@ -62,6 +62,7 @@ def sketch(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
     method: str | Method = "minhash",
@@ -110,6 +111,8 @@ def sketch(
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    input_format : str, default None
+        Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
     delimiter : str, default None
         What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
     header : bool, default True

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .. import checks
 from ..errors import InputError, ParameterError
-from .reading_options import MAX_DOCUMENT_BYTES
+from .reading_options import INPUT_FORMATS, MAX_DOCUMENT_BYTES
 
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
 """Columns of skipped.parquet. `row` counts from 1 and is null for a whole file; in JSON lines it is the line's number.
@@ -34,6 +34,8 @@ class Policy:
     ----------
     on_error : "stop" or "skip"
     max_document_bytes : int
+    input_format : str or None
+        A name of `INPUT_FORMATS`.
     delimiter : str or None
         A character, or "auto".
     header : bool
@@ -43,6 +45,7 @@ class Policy:
 
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
+    input_format: str | None = None
     delimiter: str | None = None
     header: bool = True
     tree: bool = False
@@ -51,6 +54,8 @@ class Policy:
         most = checks.integer("max_document_bytes", self.max_document_bytes, 1)
         object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
         object.__setattr__(self, "max_document_bytes", most)
+        given = checks.optional(checks.one_of, "input_format", self.input_format, tuple(INPUT_FORMATS))
+        object.__setattr__(self, "input_format", given)
         object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))
         object.__setattr__(self, "header", checks.flag("header", self.header))
 

@@ -303,6 +303,7 @@ class Index:
         glob: str | None = None,
         on_error: str = "stop",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
+        input_format: str | None = None,
         delimiter: str | None = None,
         header: bool = True,
         output: str | Path | None = None,
@@ -331,6 +332,8 @@ class Index:
             Whether a row that cannot be read is an error, or left out.
         max_document_bytes : int, default 1 GiB
             A longer document counts as one that cannot be read.
+        input_format : str, default None
+            Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
         delimiter : str, default None
             What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
         header : bool, default True
@@ -457,6 +460,7 @@ class Index:
         id_column: str | None = None,
         html: bool = False,
         glob: str | None = None,
+        input_format: str | None = None,
         delimiter: str | None = None,
         header: bool = True,
         threshold: float | None = None,
@@ -483,6 +487,8 @@ class Index:
             The text is HTML, of which the visible text is taken.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
+        input_format : str, default None
+            Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
         delimiter : str, default None
             What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
         header : bool, default True

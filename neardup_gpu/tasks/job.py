@@ -31,6 +31,7 @@ def dedup_in_tasks(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
     against: Any = None,
@@ -59,7 +60,7 @@ def dedup_in_tasks(
         appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
-    texts, text_columns, id_column, html, glob, on_error, max_document_bytes, delimiter, header, against
+    texts, text_columns, id_column, html, glob, on_error, max_document_bytes, input_format, delimiter, header, against
         As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.
