@@ -60,6 +60,7 @@ def dedup(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -109,6 +110,9 @@ def dedup(
         The column of ids; without one, ids are row numbers or relative paths.
     html : bool or "tree", default False
         The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
+    encoding : str, default None
+        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251"; of pages, the
+        encoding of those that name none: `open_documents`.
     glob : str, default None
         Which files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"

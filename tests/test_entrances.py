@@ -100,8 +100,8 @@ def kinds(words):
 
 
 READ = (
-    "text_columns:names? id_column:name? html:flag glob:name? on_error:choice max_document_bytes:count "
-    "input_format:choice? delimiter:choice? header:flag"
+    "text_columns:names? id_column:name? html:flag encoding:choice? glob:name? on_error:choice "
+    "max_document_bytes:count input_format:choice? delimiter:choice? header:flag"
 )
 WRITE = "output_format:choice? shard_bytes:bytes? ids_only:flag"
 RUN = "engine:choice progress:progress?"

@@ -21,6 +21,7 @@ class Compared:
         "The texts are HTML: compare what a reader sees of them. As --html tree, by the trees that a parser builds.",
         metavar="[tree]",
     )
+    encoding: str | None = setting(None, "Encoding of texts that are not UTF-8.", metavar="LABEL")
     shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
     shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
     stop_words: str | None = setting(
@@ -51,9 +52,9 @@ def compare(
     from .. import comparison
 
     shown, settings = Told(**given(told)), given(compared)
-    html = settings.pop("html", False)
+    html, encoding = settings.pop("html", False), settings.pop("encoding", None)
     with notes():
-        texts = [_text_of(path, html) for path in (a, b)]
+        texts = [_text_of(path, html, encoding) for path in (a, b)]
         found = comparison.resemblance(*texts, **settings, full=shown.full)
     found.notes[:] = [in_flags(line, flags_of(compare)) for line in found.notes]
     if shown.json:
@@ -63,7 +64,7 @@ def compare(
         say(comparison.render(found, width=place.width, colour=place.colour))
 
 
-def _text_of(path: str, html: bool | Literal["tree"]) -> str:
+def _text_of(path: str, html: bool | Literal["tree"], encoding: str | None) -> str:
     """The text of a file.
 
     Raises
@@ -73,7 +74,7 @@ def _text_of(path: str, html: bool | Literal["tree"]) -> str:
     """
     from ..documents import open_documents
 
-    documents = open_documents(path, html=html)
+    documents = open_documents(path, html=html, encoding=encoding)
     if documents.format != "text" or documents.num_rows != 1:
         raise InputError(f"{path}: not a file of text or HTML; documents of a result are compared by neardup explain")
     return "".join(bytes(batch.text.values).decode("utf-8", "replace") for batch in documents.batches())

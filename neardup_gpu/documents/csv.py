@@ -2,9 +2,10 @@
 
 A row ends at a line ending outside of quotes, and quotes count where they open a field, as in RFC 4180; lines without
 anything are no rows. The first row names the columns. Blocks of whole rows are found by one regular expression and
-parsed by pyarrow.csv, which opens a field where the expression does. Text has to be UTF-8, with or without a byte order
-mark. An empty field is null, and ``""`` an empty string. Kept rows are written as the bytes they were, below the mark
-and the header of the file.
+parsed by pyarrow.csv, which opens a field where the expression does. An empty field is null, and ``""`` an empty
+string. Text is UTF-8, with or without a byte order mark; bytes of it that are not UTF-8 are given as they are. A file
+in another encoding, which the user names, is read as UTF-8. Kept rows are written as the bytes they were, or as UTF-8
+where an encoding was named, below the mark and the header of the file.
 
 Fields say nothing about types: a column is of integers if every value of it is written as integers are, without
 leading zeros, of numbers if every value is a number, and else of strings. Only the columns of ids and those that decide
@@ -176,7 +177,7 @@ class Csv:
             self.seen.unchanged(self.file),
             reading(self.name),
             self.file.system.open_input_file(self.file.path) as packed,
-            unpacked(packed, self.compression) as stream,
+            unpacked(packed, self.compression, self.policy.encoding) as stream,
         ):
             self.num_bytes = packed.size()
             step = size if self.compression is None else PACKED_BYTES
@@ -210,7 +211,7 @@ class Csv:
     def _begun(self, data: bytes) -> bytes:
         """The first bytes without their mark; raises InputError where they show that the file is no CSV."""
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise InputError(f"{self.name}: is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
+            raise InputError(f"{self.name}: is UTF-16; read it with encoding='utf-16'.")
         if data[:2] == b"\x1f\x8b":
             raise InputError(f"{self.name}: is compressed by gzip; let its name end in .gz.")
         if data.startswith(POINTER):
@@ -248,7 +249,7 @@ class Csv:
         if not first:
             return []
         if self.policy.header and not _is_utf8(first):
-            raise InputError(f"{self.name}: the header is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8).")
+            raise InputError(f"{self.name}: the header is not UTF-8; name its encoding: encoding='windows-1252'.")
         text = io.StringIO(first.decode("utf-8", "replace"), newline="")
         try:
             names = next(csv.reader(text, delimiter=self.delimiter))
@@ -271,7 +272,7 @@ class Csv:
         with (
             reading(self.name),
             self.file.system.open_input_file(self.file.path) as packed,
-            unpacked(packed, self.compression) as stream,
+            unpacked(packed, self.compression, self.policy.encoding) as stream,
         ):
             data = stream.read(SAMPLE_BYTES).removeprefix(MARK)
         lines = data.lstrip(b"\r\n").splitlines()
@@ -358,10 +359,6 @@ class Csv:
             int(place): f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
             for place in np.flatnonzero(block.ends - block.starts > most)
         }
-        if not _is_utf8(block.data):
-            for place, (start, end) in enumerate(zip(block.starts.tolist(), block.ends.tolist(), strict=True)):
-                if not _is_utf8(block.data[start:end]):
-                    found[place] = "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)."
         return found
 
     def _parsed(self, block: _Block, good: np.ndarray, schema: pa.Schema, problems: dict[int, str]) -> pa.Table:
@@ -371,7 +368,6 @@ class Csv:
         data = block.data[block.starts[0] : block.ends[-1]]
         if len(good) < len(block.starts):
             data = b"".join(block.data[block.starts[place] : block.ends[place]] for place in good.tolist())
-        names = self.schema.names
 
         def refuse(row: Any) -> str:
             fields = f"{row.actual_columns} field{'' if row.actual_columns == 1 else 's'}"
@@ -381,6 +377,16 @@ class Csv:
             )
             return "skip"
 
+        if not _is_utf8(data):  # pyarrow cannot show such a row to the handler
+            first = pa.schema([(self.schema.names[0], pa.string())])
+            self._read(data.translate(_HIGH_AS_LETTERS), first, refuse)
+            if len(fitting := _without(good, problems)) < len(good):
+                good, data = fitting, b"".join(block.data[block.starts[i] : block.ends[i]] for i in fitting.tolist())
+        return self._read(data, schema, refuse) if len(good) else schema.empty_table()
+
+    def _read(self, data: bytes, schema: pa.Schema, refuse: Any) -> pa.Table:
+        """Return some columns of whole rows; `refuse` is called with those of too few or too many fields."""
+        names = self.schema.names
         columns = [str(names.index(name)) for name in schema.names]
         with reading(self.name):
             table = pa.csv.read_csv(
@@ -505,6 +511,9 @@ def _without_first(block: _Block) -> _Block:
 def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:
     """The places of rows without problems."""
     return places[~np.isin(places, list(problems))] if problems else places
+
+
+_HIGH_AS_LETTERS = bytes(range(128)) + b"x" * 128
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.processors import own_threads
-from .charsets import as_utf8
+from .charsets import page_as_utf8
 from .markup import is_tame
 
 TREE = "tree"
@@ -90,16 +90,18 @@ def visible_text(markup: bytes | str) -> str:
     return read_page(markup).text
 
 
-def read_page(markup: bytes | str, tree: bool = False) -> Page:
+def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = None) -> Page:
     """What a reader sees of a page: its text, with its title; no scripts, styles, comments or tags.
 
     Parameters
     ----------
     markup : bytes or str
-        A page or a part of one, however broken. Bytes are decoded as their byte order mark or ``<meta charset>`` says,
-        else as UTF-8; what cannot be decoded becomes U+FFFD.
+        A page or a part of one, however broken. `charsets` decides how bytes are decoded; what cannot be decoded
+        becomes U+FFFD.
     tree : bool
         Take the text from a parser's tree.
+    fallback : str, default None
+        The encoding of bytes that name none and are not valid UTF-8.
 
     Returns
     -------
@@ -113,17 +115,16 @@ def read_page(markup: bytes | str, tree: bool = False) -> Page:
     unless its markup is so broken that a parser would move or drop text.
     """
     if tree:
-        return _read_tree(markup)
-    (text,) = without_markup([Markup(as_utf8(markup))])
+        return _read_tree(page_as_utf8(markup, None, fallback))
+    (text,) = without_markup([Markup(page_as_utf8(markup, None, fallback))])
     return Page(text.decode(), True)
 
 
-def _read_tree(markup: bytes | str) -> Page:
+def _read_tree(markup: bytes) -> Page:
     from selectolax.lexbor import LexborHTMLParser
 
     from neardup_gpu.kernels._html_names import BLOCKS, BREAKS, HIDDEN
 
-    markup = as_utf8(markup)
     if not is_tame(markup):
         return Page(_stripped(markup.decode()), False)
     page = LexborHTMLParser(markup, scripting=True)

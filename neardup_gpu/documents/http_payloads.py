@@ -2,20 +2,18 @@
 sees.
 
 FastWARC 2.0.1 undoes encodings too, but fails where crawlers took an encoding off and left its header, which is
-frequent, and at chunk extensions, `x-gzip`, and deflate without a header. Charsets are decoded as the Encoding Standard
-says: a page that calls itself ISO-8859-1 is read as windows-1252.
+frequent, and at chunk extensions, `x-gzip`, and deflate without a header. `charsets` decides how bytes become text.
 """
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import io
 import zlib
 from typing import Any
 
 from .ahead import check_stopped
-from .charsets import as_utf8, codec_of, meta_charset
+from .charsets import page_as_utf8, text_as_utf8
 from .html import Markup, read_page
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -40,8 +38,10 @@ def is_text(kind: str) -> bool:
     return kind in HTML_TYPES or (kind.startswith("text/") and kind not in CODE_TYPES)
 
 
-def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) -> tuple[bytes, bool]:
-    """The text of a payload of a media type that `is_text`.
+def text_of(
+    payload: bytes, kind: str, charset: str | None, tree: bool = False, fallback: str | None = None
+) -> tuple[bytes, bool]:
+    """Return the text of a payload whose media type `is_text`.
 
     Parameters
     ----------
@@ -49,10 +49,11 @@ def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) 
     kind : str
         The media type, in lower case.
     charset : str or None
-        As the header says it. A byte order mark counts more. Where neither is known, that of ``<meta charset>``, else
-        UTF-8 if the payload is valid UTF-8, else windows-1252.
+        The label in the header. `charsets` says what else decides the encoding.
     tree : bool
         Take the text of HTML from a parser's tree.
+    fallback : str, default None
+        The encoding of a payload that names none and is not valid UTF-8.
 
     Returns
     -------
@@ -61,25 +62,13 @@ def text_of(payload: bytes, kind: str, charset: str | None, tree: bool = False) 
     parsed : bool
         False for a page of which no tree could be made; see `html.Page`.
     """
-    text: bytes | str = payload
-    if not payload.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        codec = codec_of(charset)
-        if codec is None and kind in HTML_TYPES and codec_of(meta_charset(payload[:1024])):
-            codec = "meta"
-        if codec is None:
-            with contextlib.suppress(UnicodeDecodeError):
-                text = payload.decode()
-            codec = "cp1252"
-        if codec != "meta" and isinstance(text, bytes):
-            text = payload.decode(codec, "replace")
-    if kind in HTML_TYPES:
-        if not tree:
-            return Markup(as_utf8(text)), True
-        page = read_page(text, tree=True)
-        return page.text.encode("utf-8", "replace"), page.parsed
-    if isinstance(text, bytes):
-        text = text.decode("utf-8-sig" if text.startswith(codecs.BOM_UTF8) else "utf-16", "replace")
-    return text.encode("utf-8", "replace"), True
+    if kind not in HTML_TYPES:
+        return text_as_utf8(payload, charset, fallback), True
+    page = page_as_utf8(payload, charset, fallback)
+    if not tree:
+        return Markup(page), True
+    read = read_page(page.decode(), tree=True)
+    return read.text.encode("utf-8", "replace"), read.parsed
 
 
 def undone(body: bytes, encodings: list[str], most: int, cut: bool) -> bytes:

@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 
 from ..data import arrow
 from .batches import ragged
-from .charsets import as_utf8
-from .columns import decoded
+from .charsets import page_as_utf8
+from .columns import decoded, plain_type
+from .encodings import decode
 from .html import read_page, visible_pages
 
 
@@ -24,6 +25,14 @@ def joined(columns: list[pa.Array]) -> tuple[pa.Array, int]:
     first = pc.if_else(arrow(empty), nothing, columns[0])
     text = pc.binary_join_element_wise(first, *columns[1:], newline, null_handling="skip")
     return text, int(empty.sum())
+
+
+def as_bytes(column: pa.Array, encoding: str | None) -> pa.Array:
+    """Return a column of text as large binary; `encoding` is that of values of bytes."""
+    texts = decoded(column, pa.large_binary())
+    if encoding in (None, "utf-8") or not _is_declared(column):
+        return texts
+    return pa.array([text and decode(text, encoding).encode() for text in texts.to_pylist()], pa.large_binary())
 
 
 def joined_lists(lists: pa.LargeListArray, texts: pa.Array) -> pa.Array:
@@ -43,11 +52,14 @@ def joined_lists(lists: pa.LargeListArray, texts: pa.Array) -> pa.Array:
     return pc.if_else(arrow(np.diff(offsets) == 0), pa.scalar(None, pa.large_binary()), text)
 
 
-def visible(column: pa.Array, tree: bool = False) -> tuple[pa.Array, int]:
-    """What a reader sees of each HTML page, as large binary, and how many pages were not parsed; see `html.Page`."""
+def visible(column: pa.Array, tree: bool = False, encoding: str | None = None) -> tuple[pa.Array, int]:
+    """Return what a reader sees of each HTML page, as large binary, and how many pages were not parsed.
+
+    See `html.Page`. `encoding` is that of pages of bytes that name none and are not valid UTF-8.
+    """
     if tree:
-        return _from_trees(column)
-    pages = _as_utf8(column)
+        return _from_trees(column, encoding)
+    pages = _pages_as_utf8(column, encoding)
     validity = None if pages.null_count == 0 else pages.is_valid()
     given = ragged(pages.fill_null(b"") if pages.null_count else pages)
     text, offsets = visible_pages(given.values, given.offsets)
@@ -57,15 +69,16 @@ def visible(column: pa.Array, tree: bool = False) -> tuple[pa.Array, int]:
 
 
 def _is_declared(column: pa.Array) -> bool:
-    """Text columns are UTF-8 whatever their markup claims; bytes may declare their own charset."""
-    return pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
+    """Return whether a column holds bytes. Strings are UTF-8, whatever their markup claims."""
+    kind = plain_type(column.type)
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
-def _as_utf8(column: pa.Array) -> pa.Array:
-    """Pages as large binary that is UTF-8."""
+def _pages_as_utf8(column: pa.Array, encoding: str | None) -> pa.Array:
+    """Return pages as large binary that is UTF-8."""
     pages = decoded(column, pa.large_binary())
     if _is_declared(column):
-        return pa.array([page and as_utf8(page) for page in pages.to_pylist()], pa.large_binary())
+        return pa.array([page and page_as_utf8(page, None, encoding) for page in pages.to_pylist()], pa.large_binary())
     try:
         pages.cast(pa.large_string())  # which looks at each byte, and copies none
     except pa.ArrowInvalid:
@@ -74,7 +87,7 @@ def _as_utf8(column: pa.Array) -> pa.Array:
     return pages
 
 
-def _from_trees(column: pa.Array) -> tuple[pa.Array, int]:
+def _from_trees(column: pa.Array, encoding: str | None) -> tuple[pa.Array, int]:
     declared = _is_declared(column)
     texts: list[bytes | None] = []
     num_stripped = 0
@@ -82,7 +95,7 @@ def _from_trees(column: pa.Array) -> tuple[pa.Array, int]:
         if page is None:
             texts.append(None)
             continue
-        read = read_page(page if declared else page.decode("utf-8", "replace"), tree=True)
+        read = read_page(page if declared else page.decode("utf-8", "replace"), True, encoding)
         num_stripped += not read.parsed
         texts.append(read.text.encode("utf-8"))
     return pa.array(texts, pa.large_binary()), num_stripped

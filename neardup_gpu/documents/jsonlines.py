@@ -92,10 +92,13 @@ class JsonLines:
     # -------------------------------------------------------------------------------------------------- parts
 
     def parts(self, most_bytes: int) -> list[Part]:
-        """Ranges of bytes, each of the lines behind the first line feed from its first byte on; packed files whole."""
+        """Return ranges of bytes, each of the lines after the first line feed from its first byte on.
+
+        Packed files are one part, and so are those of which an encoding was named: their first bytes may be a mark.
+        """
         size = self.seen.size
-        if self.compression is not None:
-            return [Part(0, None, None, PACKING * size, 0)]
+        if self.compression is not None or self.policy.encoding is not None:
+            return [Part(0, None, None, size * (1 if self.compression is None else PACKING), 0)]
         number = max(1, -(-size // most_bytes))
         bounds = [size * i // number for i in range(number + 1)]
         return [
@@ -131,7 +134,7 @@ class JsonLines:
                 self.num_bytes = lines.num_bytes
                 yield lines, lines
             else:
-                with unpacked(packed, self.compression) as stream:
+                with unpacked(packed, self.compression, self.policy.encoding) as stream:
                     yield packed, stream
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
@@ -594,7 +597,7 @@ class JsonLines:
 
 _ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
-_UTF16 = "is UTF-16; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)."
+_UTF16 = "is UTF-16; read it with encoding='utf-16'."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from .ahead import Step, check_stopped, closing, in_order
+from .charsets import StreamAsUtf8
 from .unpacking import COMPRESSORS, DECOMPRESSORS, Unpacked
 
 PACKED_BYTES = 64 << 10  # decompressed at once where the bytes before damage are to be read
@@ -33,15 +34,14 @@ def without_compression(path: str) -> str:
 
 
 @contextlib.contextmanager
-def unpacked(file: Any, compression: str | None) -> Iterator[Any]:
-    """The decompressed bytes of a file, as a stream."""
-    if compression is None:
-        yield file
-    elif compression in DECOMPRESSORS:
-        yield Unpacked(file, compression)
-    else:
-        with pa.CompressedInputStream(file, compression) as stream:
-            yield stream
+def unpacked(file: Any, compression: str | None, encoding: str | None = None) -> Iterator[Any]:
+    """Yield the decompressed bytes of a file, as a stream; as UTF-8 if they are in another encoding."""
+    with contextlib.ExitStack() as opened:
+        if compression in DECOMPRESSORS:
+            file = Unpacked(file, compression)
+        elif compression is not None:
+            file = opened.enter_context(pa.CompressedInputStream(file, compression))
+        yield file if encoding in (None, "utf-8") else StreamAsUtf8(file, encoding)
 
 
 def chunk_of(stream: Any, size: int, step: int, skips: bool) -> tuple[bytes, OSError | None]:

@@ -43,6 +43,11 @@ class Reading:
         "The text is HTML: compare what a reader sees of it. As --html tree, by the tree that a parser builds: slower.",
         metavar="[tree]",
     )
+    encoding: str | None = setting(
+        None,
+        "Encoding of text that is not UTF-8, such as windows-1251; of pages, that of those that name none.",
+        metavar="LABEL",
+    )
     glob: str | None = setting(None, "Which files of a folder to read, such as '*.py'.", metavar="PATTERN")
     on_error: str = setting(
         "stop",

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from .. import checks
 from ..errors import InputError, ParameterError
+from .encodings import check_encoding
 from .reading_options import INPUT_FORMATS, MAX_DOCUMENT_BYTES
 
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
@@ -41,6 +42,8 @@ class Policy:
     header : bool
     tree : bool
         Whether the text of HTML is taken from a parser's tree.
+    encoding : str or None
+        A label of the Encoding Standard, which becomes the name of its encoding: of text that is not UTF-8.
     """
 
     on_error: str = "stop"
@@ -49,6 +52,7 @@ class Policy:
     delimiter: str | None = None
     header: bool = True
     tree: bool = False
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         most = checks.integer("max_document_bytes", self.max_document_bytes, 1)
@@ -56,6 +60,8 @@ class Policy:
         object.__setattr__(self, "max_document_bytes", most)
         given = checks.optional(checks.one_of, "input_format", self.input_format, tuple(INPUT_FORMATS))
         object.__setattr__(self, "input_format", given)
+        label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
+        object.__setattr__(self, "encoding", check_encoding(label))
         object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))
         object.__setattr__(self, "header", checks.flag("header", self.header))
 

@@ -39,6 +39,7 @@ def open_documents(
     text_columns: str | Sequence[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     other_columns: Iterable[str] = (),
     on_error: str = "stop",
@@ -73,6 +74,12 @@ def open_documents(
         The text is HTML: take what a reader sees of it. Files ending in .html, .htm and .xhtml are always read so, and
         of WARC records those that are HTML. "tree" takes it from the tree that a parser builds, at a tenth of the
         speed; the words are the same unless the markup is broken (docs/how_to/html.md).
+    encoding : str, default None
+        A label of the Encoding Standard, such as ``windows-1251``. It says how these are decoded: text files, CSV and
+        JSON lines, with all their columns, and text in columns of bytes. Strings of Parquet, Arrow and tables are
+        UTF-8, whatever this says. Of pages it is only the fallback, for those that name no encoding and are not valid
+        UTF-8; windows-1252 unless given. A byte order mark in a file counts more. Unless given, bytes that are not
+        UTF-8 are letters that equal only themselves.
     glob : str, default None
         Which files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the folder down).
         With it, files of unknown extension are text. Without it, a folder gives all files of a known extension.

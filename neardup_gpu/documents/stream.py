@@ -27,7 +27,7 @@ from .batches import PIECE_BYTES, Found, coalesce, num_bytes, ragged, size_of, s
 from .columns import check_ids, copied, decoded
 from .contract import Reader
 from .files import names_below, relative_names
-from .joined_text import joined, joined_lists, visible
+from .joined_text import as_bytes, joined, joined_lists, visible
 from .kept import Rows, each_in_order, writing
 from .nested import is_list, is_listed
 from .passes import Pass, over_all_rows, over_readers, place
@@ -377,11 +377,13 @@ class Documents:
         for name in self.text_columns:
             column = batch.column(name)
             values = column.flatten() if is_list(column.type) else column
-            if self.html and not self.reads_html:
-                texts, number = visible(values, self._policy.tree)
+            if self.reads_html:  # whose readers have decoded the text
+                texts = decoded(values, pa.large_binary())
+            elif self.html:
+                texts, number = visible(values, self._policy.tree, self._policy.encoding)
                 num_stripped += number
             else:
-                texts = decoded(values, pa.large_binary())
+                texts = as_bytes(values, self._policy.encoding)
             columns.append(texts if values is column else joined_lists(column, texts))
         return *joined(columns), num_stripped
 

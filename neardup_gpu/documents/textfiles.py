@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
-from .charsets import as_utf8
+from .charsets import file_as_utf8, page_as_utf8
 from .files import File, relative_names
 from .html import Markup, read_page, without_markup
 from .kept import ROW_GROUP_BYTES, Rows, writing
@@ -140,11 +140,11 @@ class TextFiles:
             raise _too_long(file, most)
         if self.html or without_compression(self.ids[row].lower()).endswith(HTML_EXTENSIONS):
             if not self.policy.tree:
-                return Markup(as_utf8(data))
-            page = read_page(data, tree=True)
+                return Markup(page_as_utf8(data, None, self.policy.encoding))
+            page = read_page(data, True, self.policy.encoding)
             self._stripped[row] = not page.parsed
             return page.text.encode("utf-8", "replace")
-        return _as_utf8(data)
+        return file_as_utf8(data, self.policy.encoding)
 
     def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> Found:
         ids = pa.array([self.ids[row] for row in rows], pa.string())
@@ -206,13 +206,6 @@ class TextFiles:
 def _taken(rows: Rows, some: range, files: list[File]) -> list[int]:
     """The numbers of those files that are kept, of the next ones."""
     return [row for row in some if rows.take(1, files[row].name)[0]]
-
-
-def _as_utf8(data: bytes) -> bytes:
-    """A text file as UTF-8; a byte order mark, if there is one, says in which encoding it was."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace").encode("utf-8", "replace")
-    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _too_long(file: File, most: int) -> InputError:

@@ -249,7 +249,7 @@ class Warc:
             payload = undone(record.reader.read(), encodings, self.policy.max_document_bytes, cut)
         except UndecodableError:
             return "undecodable"
-        return kind, text_of(payload, kind, charset, self.policy.tree) if texts else (b"", True)
+        return kind, text_of(payload, kind, charset, self.policy.tree, self.policy.encoding) if texts else (b"", True)
 
     # ---------------------------------------------------------------------------------------------------------- kept
 

@@ -300,6 +300,7 @@ class Index:
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
+        encoding: str | None = None,
         glob: str | None = None,
         on_error: str = "stop",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -326,6 +327,8 @@ class Index:
             The column of ids; without one, ids are sequence numbers or relative paths.
         html : bool, default False
             The text is HTML, of which the visible text is taken.
+        encoding : str, default None
+            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
         on_error : "stop" or "skip", default "stop"
@@ -459,6 +462,7 @@ class Index:
         text_columns: str | list[str] | None = None,
         id_column: str | None = None,
         html: bool = False,
+        encoding: str | None = None,
         glob: str | None = None,
         input_format: str | None = None,
         delimiter: str | None = None,
@@ -485,6 +489,8 @@ class Index:
             The column of ids, which `query_id` repeats; row numbers unless given.
         html : bool, default False
             The text is HTML, of which the visible text is taken.
+        encoding : str, default None
+            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
         input_format : str, default None

@@ -28,6 +28,7 @@ def dedup_in_tasks(
     text_columns: str | list[str] | None = None,
     id_column: str | None = None,
     html: bool | Literal["tree"] = False,
+    encoding: str | None = None,
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -60,7 +61,9 @@ def dedup_in_tasks(
         appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
-    texts, text_columns, id_column, html, glob, on_error, max_document_bytes, input_format, delimiter, header, against
+    texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, input_format, delimiter, header
+        As for `dedup`.
+    against
         As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.

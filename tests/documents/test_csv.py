@@ -106,10 +106,12 @@ WRONG = {
     "too many": (b"id,text\n1,a\n2,b,c\n", r"row 2 \(line 3\): has 3 fields, not 2 as the header; quote .* comma"),
     "too few": (b'id,text\n1,"a\nb"\n2\n', r"row 2 \(line 4\): has 1 field, not 2"),
     "open": (b'id,text\n1,a\n2,"b\n3,c\n', r"row 2 \(line 3\): a field begins with a quote that nothing closes"),
-    "latin": ("id,text\n1,a\n2,ü\n".encode("latin-1"), r"row 2 \(line 3\): is not UTF-8; .*iconv -f LATIN1"),
     "semicolons": (b"id;text\n1;a\n", "its only column would be 'id;text'; if a semicolon"),
-    "latin header": ("id,text,ü\n1,a,b\n".encode("latin-1"), "the header is not UTF-8"),
-    "utf-16": ("id,text\n1,a\n".encode("utf-16"), "is UTF-16; .*iconv"),
+    "latin header": (
+        "id,text,ü\n1,a,b\n".encode("latin-1"),
+        "the header is not UTF-8; .*encoding='windows-1252'",
+    ),
+    "utf-16": ("id,text\n1,a\n".encode("utf-16"), "is UTF-16; read it with encoding='utf-16'"),
     "packed": (gzip.compress(b"id,text\n1,a\n"), r"compressed by gzip; let its name end in \.gz"),
     "twice": (b"text,text\na,b\n", "2 columns named 'text'; it has text, text in the header"),
     "no column": (b"id,body\n1,a\n", "several columns of text and none named 'text'; it has id, body"),
@@ -125,7 +127,7 @@ def test_what_is_refused(case, tmp_path):
 
 @pytest.mark.parametrize(
     "case, ids, rows",
-    [("too many", [1], [(2, 1)]), ("too few", [1], [(2, 1)]), ("latin", [1], [(2, 1)]), ("open", [1], [(2, None)])],
+    [("too many", [1], [(2, 1)]), ("too few", [1], [(2, 1)]), ("open", [1], [(2, None)])],
 )
 def test_what_is_skipped(case, ids, rows, tmp_path):
     data, says = WRONG[case]
@@ -141,7 +143,7 @@ def test_what_is_skipped(case, ids, rows, tmp_path):
 
 
 def test_rows_behind_skipped_ones_have_their_numbers(tmp_path):
-    data = b"id,text\n1,a\n2\n3,c\n4,d,e\n" + b"5,\xff\n6,f\n"
+    data = b"id,text\n1,a\n2\n3,c\n4,d,e\n" + b"5,e,\xff\n6,f\n"
     documents = opened(tmp_path, data, on_error="skip")
     assert read(documents) == [(0, "a"), (2, "c"), (5, "f")]
     assert documents.places()["row"].to_pylist() == [1, 3, 6]

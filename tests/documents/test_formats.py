@@ -97,9 +97,8 @@ def test_parts_as_spark_writes_them(tmp_path):
     nd.dedup(parts, **IDS, output=tmp_path / "again", shingle_size=2, output_format="parquet")
     assert ids_of(tmp_path / "again", **IDS) == [1, 2]
     scale_out = nd.ScaleOut(work_dir=tmp_path / "work", workers=1)
-    nd.dedup_in_tasks(
-        parts, **IDS, recipe=nd.Recipe(shingles=nd.Shingles(size=2)), output=tmp_path / "tasks", scale_out=scale_out
-    )
+    recipe = nd.Recipe(shingles=nd.Shingles(size=2))
+    nd.dedup_in_tasks(parts, **IDS, recipe=recipe, output=tmp_path / "tasks", scale_out=scale_out)
     assert ids_of(tmp_path / "tasks", **IDS) == [1, 2]
 
 

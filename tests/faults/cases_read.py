@@ -252,7 +252,7 @@ def a_null_id_is_named_by_its_line(box):
     return [*DEDUP, "d.jsonl"]
 
 
-@case(says=("d.jsonl", "UTF-16", "UTF-8"))
+@case(says=("d.jsonl", "UTF-16", "--encoding utf-16"))
 def json_lines_in_utf16(box):
     box.write("d.jsonl", '{"text": "a"}\n'.encode("utf-16"))
     return ["dedup", "d.jsonl", "-o", "out"]
