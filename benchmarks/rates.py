@@ -139,7 +139,7 @@ def counted(work: Path, shape: Shape) -> Counts:
         for batch in read_partition(place, [f"sketch/{number:06}-ids"], 0):
             place_bytes += sum(map(bytes_of, batch))
     kept_ids = rows("fates", "wanted", range(slices))
-    same = total("copies", "copies") if shape.verifies else total("same", "copies")
+    copies = total("copies", "copies")
     checked = planning.Checked()
     if shape.checked:
         checked = planning.Checked(
@@ -155,7 +155,7 @@ def counted(work: Path, shape: Shape) -> Counts:
         )
     parts = 0
     if shape.tables:
-        number = total("sketch", "present") - same
+        number = total("sketch", "present") - copies
         parts = shape.tables * table_parts(shape.tables, number, ranges, shape.task_memory).per_table
     return Counts(
         documents=total("sketch", "documents"),
@@ -165,8 +165,7 @@ def counted(work: Path, shape: Shape) -> Counts:
         present=total("sketch", "present"),
         place_bytes=place_bytes,
         id_bytes=8,
-        copies=same,
-        exact_copies=total("copies", "copies"),
+        copies=copies,
         entries=rows("keys", "entries", range(parts)),
         counters=0 if shape.tables else rows("merge", "counters", [0]),
         postings=0 if shape.tables else total("postings", "postings"),

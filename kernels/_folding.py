@@ -9,8 +9,8 @@ import numpy as np
 from numba import prange
 
 from ._launch import jit
-from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
-from ._utf8 import beyond_mask, copy_block, count_words, decode, is_ascii, is_word, lead_mask
+from ._unicode_table import BORDER, DIVIDE, MARK, SINGLE, VANISH, WORD
+from ._utf8 import beyond_bits, beyond_mask, copy_block, count_words, decode, is_ascii, is_word
 from ._vectors import trailing_zeros
 
 SEPARATOR = np.uint8(0x20)
@@ -66,9 +66,9 @@ def _fold(text, start, stop, out, at, page, sequence, starts, combining, kinds, 
     ASCII is copied, 64 bytes at a time; other code points are replaced by what the table says. Marks arrive in
     canonical order nearly always; where a class falls below the one before it, the run is taken back, sorted and
     written again.
-    Returns the end of the folded text and the number of ill-formed sequences.
+    Returns the end of the folded text, the number of invalid bytes, and the number of borders.
     """
-    i, item, state, invalid = start, 0, DIVIDE, 0
+    i, item, state, invalid, borders = start, 0, DIVIDE, 0, 0
     last = 0  # combining class of the last item; its run began at run_*
     run_i, run_item, run_at, run_state = start, 0, at, DIVIDE
     buffer = np.empty(32, np.int64)
@@ -91,8 +91,8 @@ def _fold(text, start, stop, out, at, page, sequence, starts, combining, kinds, 
             last = 0
             continue
         code, length, wrong = decode(text, i, stop)
-        if item == 0 and wrong:
-            invalid += 1
+        invalid += wrong  # invalid bytes and borders have one item, so that each is decoded here once
+        borders += code == BORDER
         number = np.int64(sequence[page[code >> 8], code & 255])
         begin, end = np.int64(starts[number]), np.int64(starts[number + 1])
         if begin == end:
@@ -119,32 +119,24 @@ def _fold(text, start, stop, out, at, page, sequence, starts, combining, kinds, 
         order = np.argsort(combining[buffer[:count]], kind="mergesort")
         for k in buffer[:count][order]:
             at, state = _append_item(np.int64(kinds[k]), spelling, spelled[k], spelled[k + 1], out, at, state)
-    return at, invalid
+    return at, invalid, borders
 
 
 @jit()
 def _folded_bytes(text, start, stop, widest):
-    """A bound on the bytes that `_fold` writes, with the 64 that it may write too many: cheap, and seldom far off."""
+    """Return a bound on the bytes that `_fold` writes, with the 64 that it may write too many; it is seldom far off."""
     room = stop - start + 64
+    after = start  # where the last code point ended, which may lie in the next 64 bytes
     for i in range(start, stop, 64):
-        if i + 64 <= len(text):
-            leads = lead_mask(text, i)
-        else:
-            leads = np.uint64(0xFFFFFFFFFFFFFFFF)
-        while leads != np.uint64(0):
-            at = i + trailing_zeros(leads)
-            leads &= leads - np.uint64(1)
-            if at + 1 >= stop or text[at] < 0xC0:
-                continue
-            lead, second = np.int64(text[at]), np.int64(text[at + 1]) & 63
-            if lead < 0xE0:
-                room += widest[lead & 31]
-            elif lead < 0xF0:
-                room += widest[(lead & 15) << 6 | second]
-            elif lead < 0xF5 and at + 2 < stop:
-                block = (lead & 7) << 12 | second << 6 | np.int64(text[at + 2]) & 63
-                if block < len(widest):
-                    room += widest[block]
+        beyond = beyond_bits(text, i, stop)
+        if after > i:
+            beyond &= np.uint64(0xFFFFFFFFFFFFFFFF) << np.uint64(after - i)
+        while beyond != np.uint64(0):
+            at = trailing_zeros(beyond)
+            code, length, _ = decode(text, i + at, stop)
+            room += widest[code >> 6]
+            after = i + at + length
+            beyond &= ~(((np.uint64(1) << np.uint64(length)) - np.uint64(1)) << np.uint64(at))
     return room
 
 
@@ -172,7 +164,7 @@ def fold_documents(
 ):
     """Count tokens; documents that are not ASCII are folded first, from `begins` on, and `ends` says then to where.
 
-    Returns the number of tokens of each document, and the number of ill-formed sequences.
+    Returns the number of tokens of each document, 0 if it is of borders alone, and the number of invalid bytes.
     """
     counts = np.zeros(len(offsets) - 1, np.int64)
     invalid = np.zeros(len(bounds) - 1, np.int64)
@@ -181,10 +173,12 @@ def fold_documents(
             if ends[d] < 0:
                 counts[d] = count_words(text, offsets[d], offsets[d + 1])
             else:
-                ends[d], wrong = _fold(
+                ends[d], num_invalid, num_borders = _fold(
                     text, offsets[d], offsets[d + 1], folded, begins[d],
                     page, sequence, starts, combining, kinds, spelled, spelling,
                 )  # fmt: skip
-                invalid[part] += wrong
+                invalid[part] += num_invalid
                 counts[d] = count_words(folded, begins[d], ends[d])
+                if counts[d] == num_borders:  # no token but borders
+                    counts[d], ends[d] = 0, begins[d]
     return counts, invalid.sum()

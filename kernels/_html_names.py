@@ -36,15 +36,20 @@ RAW, RCDATA, SCRIPT, PLAINTEXT = 16, 32, 64, 128  # what the element holds is no
 HIDES = 256
 FOREIGN, INTEGRATES, TABLE = 512, 1024, 2048  # <svg> and <math>; what holds HTML within them; <table>
 ENDS_FOREIGN = 4096  # its end tag ends foreign content
+UNCERTAIN = 8192  # its start tag needs a parser's tree in foreign content
+NEEDS_TREE = 16384  # its start tag needs a parser's tree anywhere
 OWN = RAW | RCDATA | SCRIPT | PLAINTEXT | HIDES | FOREIGN | INTEGRATES | TABLE | IN_TABLE | ENDS_FOREIGN
 NUMBER = 16  # bits below the element's number
 
 SVG, MATH = 1, 2
 _NUMBERED = (
     *("svg", "math", "foreignobject", "desc", "title", "mi", "mo", "mn", "ms", "mtext"),
-    *("script", "style", "noscript", "iframe", "noframes", "datalist", "template"),
+    *("script", "style", "noscript", "iframe", "noframes", "datalist", "template", "option"),
 )
+FOREIGN_OBJECT = 3
 IN_SVG = 5  # the numbers 3 to 5 hold HTML in <svg>, those from 6 on in <math>
+LAST_FOREIGN = 10  # the numbers up to this one are those of elements on the stack
+DATALIST, TEMPLATE, OPTION = (_NUMBERED.index(each) + 1 for each in ("datalist", "template", "option"))
 
 _CLASSES = {
     STARTS: (*BLOCKS, *BREAKS),
@@ -63,7 +68,12 @@ _CLASSES = {
     FOREIGN: ("svg", "math"),
     INTEGRATES: ("foreignobject", "desc", "title", "mi", "mo", "mn", "ms", "mtext"),
     TABLE: ("table",),
-    ENDS_FOREIGN: ("p", "br"),
+    ENDS_FOREIGN: ("p", "br", "template"),
+    UNCERTAIN: (
+        *("font", "annotation-xml", "noscript", "iframe", "noframes", "noembed", "datalist", "template", "textarea"),
+        *("xmp", "plaintext"),
+    ),
+    NEEDS_TREE: ("frameset",),
 }
 
 CLASS_OF: dict[str, int] = {}

@@ -17,7 +17,7 @@ from numba import types
 
 from . import _unicode_table as unicode_table
 from ._launch import Device, cuda, jit, kernel
-from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
+from ._unicode_table import BORDER, DIVIDE, MARK, SINGLE, VANISH, WORD
 from ._utf8 import decode, is_word
 from ._vectors import population
 
@@ -135,18 +135,20 @@ def _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, fou
     """Find the items at which tokens begin, of code points that begin in text[i:end], one after another.
 
     If `wanted`, their places go to found[at:]: byte times 8 plus the number of the item in its code point, below 7.
-    Returns their number and that of ill-formed sequences. The state before i is looked for only when a word character
-    comes before anything that settles it; so no byte is gone back over by more than one thread.
+    Returns their number, the number of invalid bytes, and the number of borders. The state before i is looked for only
+    when a word character comes before anything that settles it; so no byte is gone back over by more than one thread.
     """
     while i < end and _continues(text, begins, n, i):
         i += 1
-    count, invalid, state = 0, 0, _UNKNOWN
+    count, invalid, borders, state = 0, 0, 0, _UNKNOWN
     while i < end:
         if begins_at(begins, i):
             state = DIVIDE
         code, length, wrong = decode_at(text, begins, n, i)
         if wrong:
             invalid += 1
+        if code == BORDER:
+            borders += 1
         number = np.int64(sequence[page[code >> 8], code & 255])
         first = np.int64(starts[number])
         num_items = np.int64(starts[number + 1]) - first
@@ -163,7 +165,7 @@ def _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, fou
             if kind != MARK and kind != VANISH:
                 state = kind
         i += length
-    return count, invalid
+    return count, invalid, borders
 
 
 @Device
@@ -220,19 +222,25 @@ def count_in_ascii(text, words, begins, n, counts, decoded, num_decoded):
 
 
 @kernel(f"void(uint8[::1], uint32[::1], int64, {TABLE}, uint32[::1], int64[::1], uint8[::1], int64[::1])")
-def count_decoded(text, begins, n, page, sequence, starts, items, spelling, decoded, num_decoded, counts, invalid):
+def count_decoded(text, begins, n, page, sequence, starts, items, spelling, decoded, num_decoded, counts, odd):
     """Threads take in turn the groups that have to be decoded, whose number is known on the device alone: how many
     tokens begin there, at most 66 (11 sequences of 3 bytes, each of 6 tokens).
+
+    The number of invalid bytes is added to odd[0], and that of borders to odd[1].
     """
     found = cuda.local.array(1, types.uint64)
     at, step = np.int64(cuda.grid(1)), np.int64(cuda.gridDim.x) * cuda.blockDim.x
     while at < num_decoded[0]:
         group = np.int64(decoded[at])
         i, end = GROUP * group, min(GROUP * (group + 1), n)
-        count, wrong = _find_beginnings(text, begins, n, i, end, page, sequence, starts, items, found, 0, False)
+        count, invalid, borders = _find_beginnings(
+            text, begins, n, i, end, page, sequence, starts, items, found, 0, False
+        )  # fmt: skip
         counts[group] = np.uint8(count)
-        if wrong:
-            cuda.atomic.add(invalid, 0, wrong)
+        if invalid:
+            cuda.atomic.add(odd, 0, invalid)
+        if borders:
+            cuda.atomic.add(odd, 1, borders)
         at += step
 
 
@@ -283,6 +291,23 @@ def count_before(text, words, begins, n, page, sequence, starts, items, spelling
             before += np.int64(_count_bits(mask & below))
         else:
             found = cuda.local.array(1, types.uint64)
-            count, _ = _find_beginnings(text, begins, n, i, offsets[d], page, sequence, starts, items, found, 0, False)
+            count, _, _ = _find_beginnings(
+                text, begins, n, i, offsets[d], page, sequence, starts, items, found, 0, False
+            )  # fmt: skip
             before += count
     new_offsets[d] = before
+
+
+@kernel("void(uint8[::1], uint32[::1], int64, uint64[::1], int64[::1], int64[::1])")
+def count_unless_borders(text, begins, n, places, offsets, sizes):
+    """Count the tokens of a document in each thread: 0 if each of them begins with a border."""
+    d = cuda.grid(1)
+    if d >= len(sizes):
+        return
+    at, end = offsets[d], offsets[d + 1]
+    while at < end:
+        code, _, _ = decode_at(text, begins, n, np.int64(places[at] >> np.uint64(3)))
+        if code != BORDER:
+            break
+        at += 1
+    sizes[d] = end - offsets[d] if at < end else 0

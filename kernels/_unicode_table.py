@@ -4,8 +4,11 @@
     divide.
 
 Decomposition and case folding work code point by code point, so a table holds them; only the canonical order of
-combining marks looks at neighbours, and for it each item keeps its combining class. The table is pinned to one
-Unicode version, that of the oldest Python supported, so that every Python can check it against its own unicodedata.
+combining marks looks at neighbours, and for it each item keeps its combining class. Text holds no surrogates, so that
+some of them stand for what is not text: U+DC80 to U+DCFF are the letters of invalid bytes, and U+DC00 is a border
+between columns, a token of its own. Both are spelled in the three bytes that UTF-8 would have for them. The table is
+pinned to one Unicode version, that of the oldest Python supported, so that every Python can check it against its own
+unicodedata.
 
 `python -m neardup_gpu.kernels._unicode_table` writes _unicode_table.npz anew, on Python 3.11 (Unicode 14).
 """
@@ -28,6 +31,12 @@ it."""
 OWN_WORD, OWN_SINGLE, OWN_MARK = 2, 3, 4
 """Sequence numbers of code points that stand for themselves; 0 and 1 are DIVIDE and VANISH; the rest are spelled
 out."""
+
+INVALID = 0xDC00
+"""An invalid byte of text stands for the code point `INVALID` + byte, as Python's `surrogateescape` decodes it."""
+
+BORDER = 0xDC00
+"""The code point of a border between columns: the one of byte 0, which is never invalid."""
 
 UNICODE_VERSION = "14.0.0"
 
@@ -130,12 +139,16 @@ def build() -> Table:
     sequence = np.zeros(0x110000, np.uint16)
     widest = np.zeros(0x110000 >> 6, np.uint8)
     for code in range(0x110000):
-        if 0xD800 <= code < 0xE000:
-            continue
         character = chr(code)
-        own = character.encode()
-        items = tuple(_items(character))
-        if len(items) == 1 and items[0][0] == 0 and items[0][2] == own:
+        own = character.encode("utf-8", "surrogatepass")
+        if 0xD800 <= code < 0xE000:
+            if code != BORDER and not INVALID + 0x80 <= code <= INVALID + 0xFF:
+                continue
+            items: tuple = ((0, SINGLE if code == BORDER else WORD, own),)
+        else:
+            items = tuple(_items(character))
+        stands_for_itself = not INVALID + 0x80 <= code <= INVALID + 0xFF  # an invalid byte is one byte in the text
+        if stands_for_itself and len(items) == 1 and items[0][0] == 0 and items[0][2] == own:
             sequence[code] = {WORD: OWN_WORD, SINGLE: OWN_SINGLE, MARK: OWN_MARK}[items[0][1]]
             widest[code >> 6] = max(widest[code >> 6], len(own) + 2)
             continue
@@ -174,7 +187,7 @@ def digest(table: Table) -> str:
     return state.hexdigest()[:16]
 
 
-DIGEST = "e02e1fff0f27ad9e"
+DIGEST = "c830f424fae8e547"
 """`digest` of the committed table, written down so that recipes need not read it; a test compares the two."""
 
 

@@ -8,6 +8,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ._launch import jit
+from ._unicode_table import BORDER, INVALID
 from ._vectors import Vectors, population
 
 
@@ -45,12 +46,6 @@ def beyond_mask(typingctx, array, index):
 
 
 @intrinsic
-def lead_mask(typingctx, array, index):
-    """Bit i: array[index + i] would lead a sequence of more than one byte."""
-    return _mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xC0)))
-
-
-@intrinsic
 def copy_block(typingctx, source, index, target, where):
     """target[where:where + 64] = source[index:index + 64]"""
 
@@ -80,17 +75,32 @@ def is_word(byte):
 
 
 @jit()
+def _within(mask, i, stop):
+    """Clear the bits of a mask of 64 bytes from i on that lie at `stop` or after it."""
+    return mask if stop - i >= 64 else mask & ((np.uint64(1) << np.uint64(stop - i)) - np.uint64(1))
+
+
+@jit()
 def word_bits(array, i, stop):
-    """Bits of `word_mask` for array[i:min(i + 64, stop)], never reading beyond the array."""
+    """Return the bits of `word_mask` for array[i:min(i + 64, stop)], and never read beyond the array."""
     if i + 64 <= len(array):
-        mask = word_mask(array, i)
-    else:
-        mask = np.uint64(0)
-        for j in range(i, stop):
-            if is_word(array[j]):
-                mask |= np.uint64(1) << np.uint64(j - i)
-    if stop - i < 64:
-        mask &= (np.uint64(1) << np.uint64(stop - i)) - np.uint64(1)
+        return _within(word_mask(array, i), i, stop)
+    mask = np.uint64(0)
+    for j in range(i, stop):
+        if is_word(array[j]):
+            mask |= np.uint64(1) << np.uint64(j - i)
+    return mask
+
+
+@jit()
+def beyond_bits(array, i, stop):
+    """Return the bits of `beyond_mask` for array[i:min(i + 64, stop)], and never read beyond the array."""
+    if i + 64 <= len(array):
+        return _within(beyond_mask(array, i), i, stop)
+    mask = np.uint64(0)
+    for j in range(i, stop):
+        if array[j] >= 128:
+            mask |= np.uint64(1) << np.uint64(j - i)
     return mask
 
 
@@ -122,19 +132,25 @@ def count_words(text, start, stop):
 
 @jit()
 def decode(text, i, stop):
-    """(code point, bytes read, ill-formed?) at i; an ill-formed sequence reads as U+FFFD and ends where it goes
-    wrong."""
+    """Decode the code point at i.
+
+    Returns (code point, bytes read, whether the byte at i is invalid). Each byte of an ill-formed sequence is invalid,
+    and stands for a letter of its own (`INVALID`). The bytes ED B0 80 are a `BORDER`.
+    """
     lead = text[i]
     if lead < 0x80:
         return np.int64(lead), 1, False
+    invalid = np.int64(INVALID) + np.int64(lead)
     if lead < 0xC2 or lead > 0xF4:
-        return 0xFFFD, 1, True
+        return invalid, 1, True
     length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
     lowest, highest = 0x80, 0xBF  # of the second byte: no overlong forms, no surrogates, nothing beyond U+10FFFF
     if lead == 0xE0:
         lowest = 0xA0
     elif lead == 0xED:
         highest = 0x9F
+        if i + 2 < stop and text[i + 1] == 0xB0 and text[i + 2] == 0x80:
+            return np.int64(BORDER), 3, False
     elif lead == 0xF0:
         lowest = 0x90
     elif lead == 0xF4:
@@ -142,7 +158,7 @@ def decode(text, i, stop):
     code = np.int64(lead) & (0x7F >> length)
     for j in range(1, length):
         if i + j >= stop or text[i + j] < lowest or text[i + j] > highest:
-            return 0xFFFD, j, True
+            return invalid, 1, True
         code = (code << 6) | (np.int64(text[i + j]) & 0x3F)
         lowest, highest = 0x80, 0xBF
     return code, length, False

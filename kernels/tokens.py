@@ -5,6 +5,14 @@
     everything else divides; in scripts written without spaces each letter with its marks is a token. A token's
     fingerprint is Rabin's, of its UTF-8 bytes.
 
+    A byte b of text that is not UTF-8 is a letter that equals only itself: the code point U+DC00 + b, which is not
+    folded, spelled in the three bytes that UTF-8 would have for it (ED B2 80 to ED B3 BF). Valid text cannot hold these
+    code points, so that two documents with the same tokens have the same invalid bytes in the same order.
+
+    The bytes ED B0 80, U+DC00, are a border between two columns. Each is a token of its own. A document of borders
+    alone, with or without marks, has no tokens. Text of one column may hold these bytes too: there they read as a
+    border and are not counted as invalid.
+
 Source: Manasse 2.1 (canonical characters, one delimiter, folded case) and 3.3 (fingerprints); Unicode's canonical
 ordering of combining marks (The Unicode Standard 3.11). The tables are those of `_unicode_table`.
 
@@ -45,6 +53,7 @@ from ._token_beginnings import (
     count_before,
     count_decoded,
     count_in_ascii,
+    count_unless_borders,
     decode_at,
     fill_decoded,
     fill_in_ascii,
@@ -64,7 +73,7 @@ def reference(text, offsets, poly):
     Parameters
     ----------
     text : array of uint8, shape (n,)
-        UTF-8, one document after another. What is not UTF-8 reads as U+FFFD, which divides.
+        UTF-8, one document after another; each byte that is not UTF-8 is a letter.
     offsets : array of int64, shape (documents + 1,)
     poly : uint64
         q of the modulus x**64 + q.
@@ -76,19 +85,19 @@ def reference(text, offsets, poly):
     offsets : array of int64, shape (documents + 1,)
         Documents without tokens have no values.
     invalid : int
-        How many ill-formed sequences (maximal subparts) were read as U+FFFD.
+        The number of bytes that are not UTF-8.
     """
     table = unicode_table.load()
     values, new_offsets, invalid = [], [0], 0
     for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
         raw = text[start:stop].tobytes()
-        decoded = raw.decode("utf-8", "replace")
-        invalid += decoded.count("\ufffd") - raw.count("\ufffd".encode())
+        decoded = "\udc00".join(part.decode("utf-8", "surrogateescape") for part in raw.split(b"\xed\xb0\x80"))
+        invalid += sum("\udc80" <= character <= "\udcff" for character in decoded)
         items = []
         for character in decoded:
             number = int(table.sequence[table.page[ord(character) >> 8], ord(character) & 255])
             if 2 <= number <= 4:
-                items.append((0, number, character.encode()))
+                items.append((0, number, character.encode("utf-8", "surrogatepass")))
             else:
                 for item in range(int(table.starts[number]), int(table.starts[number + 1])):
                     spelling = table.spelling[table.spelled[item] : table.spelled[item + 1]].tobytes()
@@ -107,7 +116,8 @@ def reference(text, offsets, poly):
                 tokens[-1] += spelling
             elif kind != VANISH:
                 state = DIVIDE
-        values.extend(rabin(token, int(poly)) for token in tokens)
+        if not all(token.startswith(b"\xed\xb0\x80") for token in tokens):
+            values.extend(rabin(token, int(poly)) for token in tokens)
         new_offsets.append(len(values))
     return np.array(values, np.uint64), np.array(new_offsets, np.int64), invalid
 
@@ -464,6 +474,19 @@ def _as_words(xp, text, first, n):
     return part, part.view(np.uint64)
 
 
+def _without_lone_borders(xp, text, begins, n, places, offsets):
+    """Leave out the tokens of documents of borders alone; `places` says where each token begins."""
+    sizes = xp.empty(len(offsets) - 1, np.int64)
+    count_unless_borders.threads(len(sizes), text, begins, n, places, offsets, sizes)
+    new_offsets = xp.zeros(len(offsets), np.int64)
+    xp.cumsum(sizes, out=new_offsets[1:])
+    know(new_offsets, to_host(new_offsets))
+    if bounds_of(new_offsets)[1] == len(places):
+        return places, new_offsets
+    document = xp.searchsorted(offsets[1:], xp.arange(len(places)), side="right")
+    return places[(sizes > 0)[document]], new_offsets
+
+
 SPREAD = 1 << 18  # threads that share the groups to decode: as many as a large GPU runs at a time
 
 
@@ -471,14 +494,15 @@ def gpu(text, offsets, poly):
     """As `reference`; beginnings of tokens found by groups of bytes in parallel, then tokens in parallel.
 
     One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting. The host waits
-    once, for the number of tokens; where documents begin among them is `known` from then on.
+    once, for the number of tokens; where documents begin among them is `known` from then on. It waits again for a text
+    with borders.
     """
     xp = namespace()
     first, last = bounds_of(offsets)
     text, offsets, n = on_device(text), on_device(offsets), last - first
     groups = -(-n // GROUP)
-    counted = xp.zeros(len(offsets) + 2, np.int64)  # what is read back together
-    new_offsets, num_decoded, invalid = counted[:-2], counted[-2:-1], counted[-1:]
+    counted = xp.zeros(len(offsets) + 3, np.int64)  # what is read back together
+    new_offsets, num_decoded, odd = counted[:-3], counted[-3:-2], counted[-2:]  # odd: invalid bytes and borders
     if groups == 0:
         know(new_offsets, np.zeros(len(offsets), np.int64))
         return xp.empty(0, np.uint64), new_offsets, 0
@@ -488,16 +512,18 @@ def gpu(text, offsets, poly):
     table = constants(packed_table)
     counts, decoded = xp.empty(groups, np.uint8), xp.empty(groups, np.uint32)
     count_in_ascii.threads(groups, text, words, begins, n, counts, decoded, num_decoded)
-    count_decoded.threads(min(groups, SPREAD), text, begins, n, *table, decoded, num_decoded, counts, invalid)
+    count_decoded.threads(min(groups, SPREAD), text, begins, n, *table, decoded, num_decoded, counts, odd)
     ends = xp.cumsum(counts, dtype=np.int64)
     count_before.threads(len(offsets), text, words, begins, n, *table, ends, offsets, new_offsets)
     found = to_host(counted)
-    know(new_offsets, found[:-2])
-    values, to_decode = xp.empty(int(found[-3]), np.uint64), int(found[-2])
+    know(new_offsets, found[:-3])
+    values, to_decode = xp.empty(int(found[-4]), np.uint64), int(found[-3])
     fill_in_ascii.threads(groups, text, words, begins, n, ends, values)
     fill_decoded.threads(to_decode, text, begins, n, *table, decoded, to_decode, ends, values)
+    if found[-1]:
+        values, new_offsets = _without_lone_borders(xp, text, begins, n, values, new_offsets)
     (tables,) = constants(byte_tables, np.uint64(poly))
     _fingerprint_tokens.threads(
         -(-len(values) // EACH), text, words, begins, n, *table, np.uint64(poly), tables, values
     )
-    return values, new_offsets, int(found[-1])
+    return values, new_offsets, int(found[-2])

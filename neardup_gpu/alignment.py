@@ -35,9 +35,9 @@ import numpy as np
 
 from neardup_gpu.kernels._unicode_table import DIVIDE, MARK, OWN_WORD, SINGLE, VANISH, WORD, load
 
-from . import stop_words
+from . import raw_text, stop_words
 from .recipe import Recipe, Shingles
-from .stages import tokenize
+from .stages import tokenize, utf8
 
 RUNS = (5, 2, 1)
 """Words of the runs that are looked up: long runs before short ones, which match by chance."""
@@ -94,14 +94,15 @@ def words_of(text: str, recipe: Recipe) -> Words:
     Parameters
     ----------
     text : str
+        As `raw_text.to_string` makes it of bytes.
     recipe : Recipe
 
     Returns
     -------
     Words
     """
-    tokens = tokenize([text], recipe, backend="cpu").values
-    begins = _beginnings(text)
+    tokens = tokenize(utf8([raw_text.to_bytes(text)]), recipe, backend="cpu").values
+    begins = _beginnings(text) if len(tokens) else np.empty(0, np.int64)  # borders alone begin no words
     after_space = np.array([match.end() for match in re.finditer(r"\s+(?=\S)", text)], np.int64)
     starts = np.append(begins, len(text))
     if len(after_space) and len(begins):

@@ -232,6 +232,14 @@ def columns(name: str, value: Any, *, none: bool = False) -> list[str]:
     return list(value)
 
 
+def strings(name: str, value: Any) -> tuple[str, ...]:
+    """Return one string or several as a tuple, which may be empty."""
+    several = [value] if isinstance(value, str) else value
+    if not isinstance(several, (list, tuple)) or not all(isinstance(each, str) for each in several):
+        raise ArgumentTypeError(f"{name}: {shown(value)}; give a string or a list of strings", parameter=name)
+    return tuple(several)
+
+
 def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: str = "") -> T:
     """An object of a class of this package."""
     if not isinstance(value, kind):

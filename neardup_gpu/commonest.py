@@ -9,8 +9,9 @@ import numpy as np
 from .diff import WORD
 from .errors import InputError, ResourceError
 from .explanation import text_of
+from .raw_text import BORDER, to_bytes, to_readable
 from .report import count, shorten
-from .stages import shingle, tokenize
+from .stages import shingle, tokenize, utf8
 from .stop_words import fingerprints
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
     fingerprint : int
         Of the shingle.
     text : str
+        As `raw_text.to_string` makes it of bytes.
     recipe : Recipe
 
     Returns
@@ -95,16 +97,17 @@ def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
     >>> words_of(third, "To be, or not to be", recipe)
     'or not to'
     """
-    tokens = tokenize([text], recipe, backend="cpu")
+    tokens = tokenize(utf8([to_bytes(text)]), recipe, backend="cpu")
     found = np.flatnonzero(shingle(tokens, recipe, backend="cpu")[0] == np.uint64(fingerprint))
     words = WORD.findall(f"{text} ")
-    sizes = tokenize(words, recipe, backend="cpu").sizes if words else np.empty(0, np.int64)
+    sizes = tokenize(utf8(list(map(to_bytes, words))), recipe, backend="cpu").sizes
+    sizes = np.maximum(sizes, [word.count(BORDER) for word in words])  # borders alone have no tokens
     number = len(tokens.values)
     if len(found) == 0 or sizes.sum() != number:  # a mark that belongs to the word before it, say
         return None
     of = np.repeat(np.arange(len(words)), sizes)  # the word that each token is of
     span = of[_places(int(found[0]), tokens.values, recipe)]
-    return " ".join("".join(words[word] for word in dict.fromkeys(span.tolist())).split())
+    return " ".join(to_readable("".join(words[word] for word in dict.fromkeys(span.tolist()))).split())
 
 
 def _places(index: int, tokens: np.ndarray, recipe: Recipe) -> np.ndarray:

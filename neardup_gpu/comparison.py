@@ -10,9 +10,11 @@ import numpy as np
 
 from . import checks
 from .diff import differences, legend, wrapped
+from .errors import ParameterError
+from .raw_text import to_string
 from .recipe import Recipe, Shingles
 from .report import beside, count, percent, resemblance as in_digits
-from .stages import shingle, tokenize
+from .stages import shingle, tokenize, utf8
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -26,6 +28,10 @@ class Comparison:
     ----------
     resemblance : float
         |A n B| / |A u B|; 0 if either has no words.
+    identical : bool
+        Whether the two texts are equal.
+    same_words : bool
+        Whether the two texts are identical, or have words and those of both are the same, in the same order.
     containment_a : float
         Share of A's shingles that B has, |A n B| / |A|; 0 for a text without words.
     containment_b : float
@@ -56,6 +62,8 @@ class Comparison:
     """
 
     resemblance: float
+    identical: bool
+    same_words: bool
     containment_a: float
     containment_b: float
     shared: int
@@ -98,15 +106,21 @@ class Comparison:
 
 
 def resemblance(
-    a: str, b: str, *, shingle_size: int = 5, shingling: str = "set", stop_words: Any = None, full: bool = False
+    a: str | bytes,
+    b: str | bytes,
+    *,
+    shingle_size: int = 5,
+    shingling: str = "set",
+    stop_words: Any = None,
+    full: bool = False,
 ) -> Comparison:
     """Compare two texts.
 
     Parameters
     ----------
-    a : str
-        The first text.
-    b : str
+    a : str or bytes
+        The first text; bytes are UTF-8, in which each invalid byte is a letter that equals only itself.
+    b : str or bytes
         The second text.
     shingle_size : int from 1 to 64, default 5
         Tokens in a shingle.
@@ -133,19 +147,46 @@ def resemblance(
     >>> resemblance("to be or not to be", "to be or not", shingle_size=2)
     Comparison(resemblance 0.7500: 3 of 4 shingles shared; B has 75.0% of A, A has 100.0% of B)
     """
-    a, b = checks.text("a", a), checks.text("b", b)
+    raw = [_bytes_of("a", a), _bytes_of("b", b)]
     recipe = Recipe(shingles=Shingles(shingle_size, shingling, stop_words))
-    shingles = shingle(tokenize([a, b], recipe, backend="cpu"), recipe, backend="cpu")
+    tokens = tokenize(utf8(raw), recipe, backend="cpu")
+    shingles = shingle(tokens, recipe, backend="cpu")
     mine, theirs = np.unique(shingles[0]), np.unique(shingles[1])
     shared = len(np.intersect1d(mine, theirs, assume_unique=True))
 
     def share(of: int) -> float:
         return shared / of if of else 0.0
 
-    words, notes = differences(a, b, recipe, full=checks.flag("full", full))
+    words, notes = differences(to_string(raw[0]), to_string(raw[1]), recipe, full=checks.flag("full", full))
     union = len(mine) + len(theirs) - shared
-    shares = share(union), share(len(mine)), share(len(theirs))
-    return Comparison(*shares, shared, len(mine), len(theirs), words, notes)
+    return Comparison(
+        resemblance=share(union),
+        identical=raw[0] == raw[1],
+        same_words=raw[0] == raw[1] or (len(tokens[0]) > 0 and np.array_equal(tokens[0], tokens[1])),
+        containment_a=share(len(mine)),
+        containment_b=share(len(theirs)),
+        shared=shared,
+        num_a=len(mine),
+        num_b=len(theirs),
+        words=words,
+        notes=notes,
+    )
+
+
+def _bytes_of(name: str, text: str | bytes) -> bytes:
+    """Return a text as UTF-8.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If it is neither bytes nor Unicode text.
+    """
+    if isinstance(text, bytes):
+        return text
+    try:
+        return checks.text(name, text, "give a str, or UTF-8 as bytes").encode()
+    except UnicodeEncodeError:
+        raise ParameterError(f"{name}: {checks.shown(text)} is not Unicode text; give such texts as bytes") from None
 
 
 def render(found: Comparison, *, width: int = 80, colour: bool = False) -> Text:
@@ -157,6 +198,10 @@ def render(found: Comparison, *, width: int = 80, colour: bool = False) -> Text:
         beside(f"resemblance  {in_digits(found.resemblance)} ({found.shared:,} of {count(united, 'shingle')} shared)"),
         beside(f"containment  {percent(found.containment_a)} of A in B, {percent(found.containment_b)} of B in A"),
     ]
+    if found.identical:
+        lines.append(beside("texts        identical"))
+    elif found.same_words:
+        lines.append(beside("texts        the same words, with other punctuation, spaces or letter case"))
     if found.words:
         lines += [beside("words        ") + legend(found.words, "A", "B", colour), Text()]
         lines += wrapped(found.words, width, colour)

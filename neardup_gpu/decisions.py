@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._launch import array_module
 
-from .data import NO_PAIRS, Pairs, arrow
+from .data import NO_PAIRS, Pairs
 from .engine.arrays import some_rows
 from .engine.choice import kernel
-from .errors import InputError
+from .priority import rows_by_priority
 from .recall import random_order
+from .sketching import BLANK
 from .stages import Verified, choose_keepers
 
 if TYPE_CHECKING:
@@ -27,41 +26,6 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------------------------------------------- priority
-
-
-def keep_column(rule: str) -> tuple[str | None, bool]:
-    """The column that a keep rule names, or None for "first" and "longest", and whether it is descending."""
-    if rule in ("first", "longest"):
-        return None, False
-    name, colon, direction = rule.rpartition(":")
-    if colon and direction in ("asc", "desc"):
-        return name, direction == "desc"
-    return rule, False
-
-
-def rows_by_priority(rule: str, num_tokens: np.ndarray, column: pa.ChunkedArray | None) -> np.ndarray:
-    """Rows from the best to the worst: int64, shape (documents,). Ties fall to input order; nulls and NaN come last."""
-    rows = np.arange(len(num_tokens), dtype=np.int64)
-    if rule == "first":
-        return rows
-    if rule == "longest":
-        return np.argsort(-num_tokens, kind="stable")
-    assert column is not None
-    name, descending = keep_column(rule)
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
-    if pa.types.is_floating(column.type):  # NaN becomes null, so that both come last in either direction
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    try:
-        order = pc.sort_indices(
-            pa.table({"value": column, "row": arrow(rows)}),
-            sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
-        )
-    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
-        raise InputError(f"keep {rule}: column {name!r} of type {column.type} has no order") from None
-    return order.to_numpy().astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +71,7 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
         If the column of the rule has no order.
     """
     known = sketched.num_known
-    order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column)
+    order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column, sketched.categories)
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
@@ -117,14 +81,26 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
 # ----------------------------------------------------------------------------------------------------- representatives
 
 
+KINDS = ("identical", "same_words", "near")
+"""How two documents are alike: the same text; the same sequence of words, written differently; other words."""
+
+
+def kinds_of(same_words: np.ndarray, same_text: np.ndarray) -> np.ndarray:
+    """Return how the documents of some pairs are alike: places in `KINDS`, int8."""
+    return np.where(same_words, np.where(same_text, 0, 1), 2).astype(np.int8)
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Groups of documents that count as one. The representative of a group is its first document by priority.
 
-    same_tokens : array of int64, shape (documents,)
-        First rank with the same sequence of tokens; itself for documents without tokens.
+    same_words : array of int64, shape (documents,)
+        First rank with the same sequence of words; for documents without words, first rank with the same text; itself
+        for blank documents.
+    texts : array of uint64, shape (documents,), or None
+        A fingerprint of the text of each rank; None where it is not known, as in an index.
     representative : array of int64, shape (documents,)
-        The rank that stands for each: `same_tokens`; where nothing is verified, the first rank with the same keys.
+        The rank that stands for each: `same_words`; where nothing is verified, the first rank with the same keys.
     all_keys : array
         Keys of each rank, in host memory, where tables of results tell something of them; else empty.
     ranks : array of int64, shape (representatives,)
@@ -136,13 +112,19 @@ class Groups:
         Whether each is of the reference set.
     """
 
-    same_tokens: np.ndarray
+    same_words: np.ndarray
+    texts: np.ndarray | None
     representative: np.ndarray
     all_keys: np.ndarray | None
     ranks: np.ndarray
     keys: Any
     order: np.ndarray | None
     pinned: np.ndarray
+
+    def kinds(self, ranks: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return for each pair of ranks how the two documents are alike: places in `KINDS`, int8."""
+        same_text = np.zeros(len(ranks), bool) if self.texts is None else self.texts[ranks] == self.texts[others]
+        return kinds_of(self.same_words[ranks] == self.same_words[others], same_text)
 
 
 def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
@@ -152,25 +134,28 @@ def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
 
 
 def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
-    """Group exact duplicates; where nothing is verified, group the documents that have the same sketch.
+    """Group documents of the same words; where nothing is verified, group those that have the same sketch.
 
     The sketches are used up: what is of representatives may be written over what is of all.
     """
     everyone, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
     hashes, keys = sketched.document_hashes, sketched.keys
-    same_tokens = everyone.copy()
-    same_tokens[present] = present[identical(hashes, ranked.rows[present], runtime)]
+    texts = some_rows(runtime.fetch(sketched.text_hashes), ranked.rows)
+    written = np.flatnonzero((ranked.num_tokens > 0) | (texts != BLANK))
+    same_words = everyone.copy()
+    same_words[written] = written[identical(hashes, ranked.rows[written], runtime)]
     hashes = runtime.fetch(hashes)  # the keys need the room
-    representative = same_tokens
+    representative = same_words
     if not recipe.verifies:
-        representative = everyone.copy()
+        representative = same_words.copy()
         representative[present] = present[identical(keys, ranked.rows[present], runtime)]
     ranks = present[representative[present] == present]
     rows = ranked.rows[ranks]
     told = recipe.method.tells_pairs or not recipe.verifies
     all_keys = runtime.fetch(keys)[ranked.rows] if told else None
     return Groups(
-        same_tokens,
+        same_words,
+        texts,
         representative,
         all_keys,
         ranks,
@@ -203,7 +188,7 @@ class Nearest(NamedTuple):
     """The best partner in the reference set of each rank.
 
     partner : array of int64, shape (documents,)
-        The rank of the partner, or -1. For a document whose tokens equal those of a reference document, that one.
+        The rank of the partner, or -1. For a document that has the same words as a reference document, that one.
     resemblance : array of float64, shape (documents,)
         Resemblance to the partner; NaN without one, or where it was not verified.
     """
@@ -228,14 +213,14 @@ def nearest_partners(ranked: Ranked, groups: Groups, near: Verified, recipe: Rec
     if ranked.num_known == 0:
         return None
     partner, resemblance = np.full(len(ranked), -1, np.int64), np.full(len(ranked), np.nan)
-    known = groups.ranks[groups.pinned]
+    known = np.arange(ranked.num_known)
     partner[known], resemblance[known] = known, 1.0  # for their copies
     rows = groups.ranks[near.pairs.right]
     partner[rows], resemblance[rows] = groups.ranks[near.pairs.left], near.resemblance
     partner, resemblance = partner[groups.representative], resemblance[groups.representative]
     partner[: ranked.num_known], resemblance[: ranked.num_known] = -1, np.nan
     if not recipe.verifies:
-        same = (partner >= 0) & (groups.same_tokens == groups.same_tokens[partner])
+        same = (partner >= 0) & (groups.same_words == groups.same_words[partner])
         resemblance = np.where(same, 1.0, np.nan)
     return Nearest(partner, resemblance)
 
@@ -269,7 +254,7 @@ def decide(
     recipe: Recipe,
     runtime: Runtime,
 ) -> Decisions:
-    """Decide who is kept. An exact duplicate is removed for its representative or, if that is removed, for its keeper.
+    """Decide who is kept. A copy is removed for its representative or, if that is removed, for its keeper.
 
     By `only_against` a document is removed for its nearest partner in the reference set, if it has one.
 
@@ -302,7 +287,7 @@ def decide(
     resemblance = resemblance[groups.representative]
     keeper[: ranked.num_known] = np.arange(ranked.num_known)
     if not recipe.verifies:
-        resemblance = np.where(groups.same_tokens == groups.same_tokens[keeper], 1.0, np.nan)
+        resemblance = np.where(groups.same_words == groups.same_words[keeper], 1.0, np.nan)
     return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host, nearest)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-DEFINITIONS = 3
+DEFINITIONS = 4
 """Version of the definitions of token, shingle, sketch and decision; raised when any of them changes a result."""
 
 METADATA_KEY = b"neardup_gpu"

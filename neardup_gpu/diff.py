@@ -11,6 +11,7 @@ import numpy as np
 
 from .alignment import ALONE, align, words_of
 from .printable import printable
+from .raw_text import BORDER, to_readable
 from .recipe import Recipe
 from .report import count
 
@@ -44,6 +45,8 @@ def differences(kept: str, removed: str, recipe: Recipe, *, full: bool) -> tuple
     Parameters
     ----------
     kept, removed : str
+        As `raw_text.to_string` makes them of bytes. Invalid bytes are compared as bytes and shown as U+FFFD; a border
+        between columns is compared as a word and shown as a line break.
     recipe : Recipe
         Words are compared as its decision compares them; its shingles say which words are common wherever they stand.
     full : bool
@@ -69,7 +72,7 @@ def differences(kept: str, removed: str, recipe: Recipe, *, full: bool) -> tuple
     a_text, b_text = kept[:COMPARED], removed[:COMPARED]
     a, b = words_of(a_text, recipe), words_of(b_text, recipe)
     if not len(a.tokens) or not len(b.tokens):
-        return [(op, text) for op, text in (("removed", a_text), ("added", b_text)) if text], notes
+        return _readable([(op, text) for op, text in (("removed", a_text), ("added", b_text)) if text]), notes
     found = align(a.tokens, b.tokens, recipe)
     in_a, in_b = ([text[i:j] for i, j in pairwise(words.starts.tolist())] for text, words in ((a_text, a), (b_text, b)))
     end_a, end_b = len(in_a), len(in_b)
@@ -94,9 +97,15 @@ def differences(kept: str, removed: str, recipe: Recipe, *, full: bool) -> tuple
         notes.append(
             f"{count(respelled, 'common word')} {are} written with other case or punctuation in the other text"
         )
+    if any(BORDER in word for op, words in ops if op != "equal" for word in words):
+        notes.append("the texts are divided between columns in different ways: a line break stands where a column ends")
     if full:
-        return [(op, "".join(words)) for op, words in ops], notes
-    return _elided(ops, max(len(kept), len(removed)) > COMPARED, notes), notes
+        return _readable([(op, "".join(words)) for op, words in ops]), notes
+    return _readable(_elided(ops, max(len(kept), len(removed)) > COMPARED, notes)), notes
+
+
+def _readable(words: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(op, to_readable(text)) for op, text in words]
 
 
 def _alone(words: list[str], marks: np.ndarray, alone: str, elsewhere: str) -> Iterator[tuple[str, list[str]]]:

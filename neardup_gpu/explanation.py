@@ -19,15 +19,23 @@ from .documents import Documents, open_described, open_documents
 from .documents.reading_options import Reading
 from .errors import InputError
 from .printable import printable, readable_id
+from .raw_text import to_bytes, to_string
 from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
 from .settings import arguments_for
-from .stages import shingle, tokenize
+from .stages import shingle, tokenize, utf8
 from .store.artefacts import DOCUMENTS, parts_of, read_report, using_report
 from .store.parquet import read_table
+from .tables import KIND
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+ALIKE = {
+    "identical": "identical to that of the kept one",
+    "same_words": "the same words, with other punctuation, spaces or letter case",
+}
+"""What an explanation says of a text that has the words of the kept one, by its kind."""
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -45,6 +53,12 @@ class Explanation:
         Whether it stays.
     duplicate_of : int or str, default None
         The kept document that stands for it; None if it stays itself.
+    kind : str, default None
+        How this document is like the kept one; None for a kept document.
+
+        - "identical": the same text, byte for byte.
+        - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
+        - "near": other words.
     in_reference : bool, default False
         Whether the kept document belongs to the reference set.
     measure : "resemblance" or "containment", default "resemblance"
@@ -104,6 +118,7 @@ class Explanation:
     id: Any
     kept: bool
     duplicate_of: Any = None
+    kind: str | None = None
     in_reference: bool = False
     measure: str = "resemblance"
     resemblance: float | None = None
@@ -234,14 +249,16 @@ def explained(
     else:
         kept_text = text_of(documents(), target, _row_of(tables, target.as_py(), name)[0])
     text = text_of(documents(), own, row)
-    tokens = tokenize([kept_text, text], recipe, backend="cpu")
+    tokens = tokenize(utf8([to_bytes(kept_text), to_bytes(text)]), recipe, backend="cpu")
     ours = shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
     common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
     if in_reference:
         measure = measure.with_reference
     shared, left, right = measure.sums(ours) if measure.weighted else (len(common), len(a), len(b))
-    if told is not None and told != measure.of(shared, left, right):
+    kind = found.get(KIND)
+    alike = {"identical": kept_text == text, "same_words": np.array_equal(tokens[0], tokens[1])}.get(kind, True)
+    if not alike or (told is not None and left and right and told != measure.of(shared, left, right)):
         raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
     told_of: dict[str, Any] = {measure.name: told}
     whole = 0  # the text that contains the other one
@@ -255,6 +272,7 @@ def explained(
         found["id"],
         False,
         duplicate_of=found["duplicate_of"],
+        kind=kind,
         in_reference=in_reference,
         measure=measure.name,
         **told_of,
@@ -363,7 +381,9 @@ def _ids_there(tables: Tables, id: str) -> str:
 
 
 def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
-    """Text of the document in a row of the input, or of the document with the id if `row` is None.
+    """Return the text of the document in a row of the input, or of the document with the id if `row` is None.
+
+    It is a string of `raw_text`, which keeps invalid bytes and borders between columns.
 
     Raises
     ------
@@ -382,7 +402,7 @@ def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
         if place >= 0:
             if batch.ids[place].as_py() != id.as_py():
                 break
-            return batch.text[place].tobytes().decode("utf-8", "replace")
+            return to_string(batch.text[place].tobytes())
     raise InputError(
         f"{_source(documents)}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
     )
@@ -424,7 +444,10 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
         told = found.shared / of if of else 0.0
         chain = "a chain of pairs joins them" if found.distance is None else "by their distance"
         why = f", not verified: {chain}"
-    lines.append(_line(found.measure, f"{resemblance(told)} ({shingles}){why}"))
+    if found.kind in ALIKE:
+        lines.append(_line("text", ALIKE[found.kind]))
+    if of:
+        lines.append(_line(found.measure, f"{resemblance(told)} ({shingles}){why}"))
     if found.kept_words is not None:
         whose = "its" if found.of_kept else "the kept one's"
         stretch = f"words {found.first_word:,} to {found.last_word:,} of {whose} {found.kept_words:,}"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,6 @@ from . import bounded, checks
 from .decisions import (
     by_priority,
     decide,
-    keep_column,
     nearest_partners,
     proposed,
     representatives,
@@ -32,8 +32,10 @@ from .engine.clock import Clock, Progress, with_bars
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError, ParameterError
+from .log import log
 from .nearest_reference import nearest_pairs
 from .partners import TooManyComparisonsError, partners_of
+from .priority import keep_column
 from .recall import Run, check_recall, choose_check
 from .recipe import Recipe, check_reference, choose_recipe
 from .result import Report, Result
@@ -64,6 +66,7 @@ def dedup(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    null_values: str | Sequence[str] | None = None,
     input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
@@ -119,6 +122,10 @@ def dedup(
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    null_values : str or list of str, default None
+        What marks a missing value in a column of CSV or JSON lines that is compared, as `keep` compares one.
+        Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
+        numbers, they are compared as numbers.
     input_format : str, default None
         Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
     delimiter : str, default None
@@ -362,6 +369,8 @@ def run(
     runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(documents, reference, column=column)
+    for remark in documents._remarks():
+        log.warning(remark)
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
     runtime.release()
@@ -371,7 +380,7 @@ def run(
         sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
         ranked = by_priority(sketched, recipe.keep, sizes)
         groups = representatives(ranked, sketched, recipe, runtime)
-        sketched = sketched._replace(keys=None, document_hashes=None)  # the candidates need the room
+        sketched = sketched._replace(keys=None, document_hashes=None, text_hashes=None)  # the candidates need the room
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
         clock.report("collide", number, number)

@@ -61,6 +61,11 @@ CHARACTERS = (
 ILL_FORMED = (b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\x80")
 """Bytes that are not UTF-8, and how they may be cut or overlong."""
 
+BORDERS = (
+    b"one\xed\xb0\x80\ntwo\xed\xb0\x80three \xed\xb0\x80\xcc\x81 \xed\xc2\xad\xb0\x80 \xc3\xc2\xad\xa9 \xed\xb0 \xd6l "
+)
+"""Borders between columns, one with a mark; bytes that a soft hyphen divides; half a border; a word in Latin-1."""
+
 PIECES = (
     "Straße ΣΊΣΥΦΟΣ été ﬁn ½ x² e\u0301 o\u0323\u0302 漢字かなカナ ไทย हिन्दी العَرَبِيَّة 한국어 ﷺ \u00ad \u200b 😀 a_b "
 )
@@ -167,7 +172,7 @@ class Draw:
         text[random.random(len(text)) < 0.17] = ord(" ")
         characters = [*map(str.encode, CHARACTERS), *ILL_FORMED]
         shuffled = b"".join(characters[i] for i in random.permutation(len(characters)))
-        odd = np.frombuffer(PIECES.encode() + b"\xc3 \xed\xa0\x80 \xf0\x9f " + shuffled, np.uint8)
+        odd = np.frombuffer(PIECES.encode() + b"\xc3 \xed\xa0\x80 \xf0\x9f " + BORDERS + shuffled, np.uint8)
         apart = int(random.choice([60, 1000])) if num_bytes <= FEW else 1000
         for at in random.integers(0, len(text) + 1, len(text) // apart + 1).tolist():
             start, size = random.integers(0, len(odd)), random.integers(1, len(odd))
@@ -203,9 +208,29 @@ def _within_more(draw: Draw, values: np.ndarray, offsets: np.ndarray) -> tuple[n
 
 
 def tokens(draw: Draw, size: int) -> tuple:
-    """A batch of text."""
+    """A batch of text; or of tiny documents, among them some of borders alone."""
+    if size <= FEW and draw.chance():
+        pieces = [
+            b"\xed\xb0\x80",
+            b"\xed\xb0\x80",
+            b"\xed\xb0\x80\n",
+            b"\xed",
+            b"\xb0\x80",
+            b"\xcc\x81",
+            b"\xc2\xad",
+            b".",
+            b"a",
+        ]
+        mixed = b"".join(pieces[i] for i in draw.random.integers(0, len(pieces), size // 2))
+        return np.frombuffer(mixed, np.uint8), draw.offsets(len(mixed), 6), draw.modulus()
     text = draw.text(size)
     return text, draw.offsets(len(text), 2000), draw.modulus()
+
+
+def texts(draw: Draw, size: int) -> tuple:
+    """A batch of text: documents of any length, and short ones."""
+    text = draw.text(size)
+    return text, draw.offsets(len(text), draw.option([2000, 12])), draw.modulus()
 
 
 def visible_text(draw: Draw, size: int) -> tuple:
@@ -930,6 +955,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "supershingles": supershingles,
     "suppress": suppress,
     "tally": tally,
+    "texts": texts,
     "tokens": tokens,
     "unions": unions,
     "visible_text": visible_text,

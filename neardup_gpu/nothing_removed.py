@@ -18,6 +18,7 @@ import numpy as np
 
 from .documents import Documents
 from .log import log
+from .raw_text import to_readable, to_string
 from .recipe import Recipe
 from .report import count
 
@@ -209,7 +210,7 @@ def _first_texts(documents: Documents) -> list[str]:
     again.html = False
     with closing(again.batches(max_bytes=SAMPLED_BYTES)) as batches:  # type: ignore[type-var]
         texts = (
-            batch.text[row].tobytes().decode("utf-8", "replace").strip()
+            to_readable(to_string(batch.text[row].tobytes())).strip()
             for batch in batches
             for row in range(batch.num_rows)
         )

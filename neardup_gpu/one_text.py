@@ -31,7 +31,8 @@ def sketch_text(
     Parameters
     ----------
     text : str or bytes
-        The document; bytes are UTF-8. Lone surrogates, and bytes that are not UTF-8, read as U+FFFD.
+        The document; bytes are UTF-8, in which each invalid byte is a letter that equals only itself. Lone surrogates
+        of a str read as U+FFFD, which divides words.
     recipe : Recipe
         Its method has to keep sketches: all but "exact" and "containment" do.
     html : bool or "tree", default False

@@ -189,7 +189,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / max(1, documents))})"))
     removed = f"{counts['removed']:,} ({percent(counts['removed'] / max(1, documents))})"
     if counts["removed"]:
-        removed += f": {counts['removed_exact']:,} exact, {counts['removed_near']:,} near"
+        removed += f": {', '.join(kinds_removed(counts))}"
     rows.append(("removed", removed))
     if counts.get("removed_unverified"):
         how = "a chain of pairs" if recipe["threshold"] is not None else f"their {recipe['method']} alone"
@@ -217,7 +217,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",
-        count(counts["invalid_utf8"], "invalid UTF-8 sequence") if counts["invalid_utf8"] else "",
+        count(counts["invalid_utf8"], "invalid UTF-8 byte") if counts["invalid_utf8"] else "",
+        _replaced(counts),
         f"{count(counts['stripped_pages'], 'page')} too tangled to parse, read without their tags"
         if counts.get("stripped_pages")
         else "",
@@ -233,6 +234,11 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         where = f"{count(report['tasks']['workers'], 'worker')} of {where}"
     rows += times(report["timings"], report.get("seconds"), counts["text_bytes"], f" ({report['backend']}, {where})")
     return rows
+
+
+def kinds_removed(counts: dict[str, Any]) -> list[str]:
+    """Return how many documents were removed for each way of being alike: "3 identical", "1 same words", "0 near"."""
+    return [f"{counts[f'removed_{kind}']:,} {kind.replace('_', ' ')}" for kind in ("identical", "same_words", "near")]
 
 
 def times(
@@ -275,6 +281,14 @@ def _sampled(sampled: dict[str, Any] | None) -> list[str]:
     if sampled["one_removed"]["share"] > sampled["recall"]:
         lines.append(f"{percent(sampled['one_removed']['share'])} of the pairs lost a document, found or not")
     return lines
+
+
+def _replaced(counts: dict[str, Any]) -> str:
+    """Say how many documents hold U+FFFD, of a report of this version."""
+    if not counts.get("replaced_text"):
+        return ""
+    garbled = f" ({counts['garbled_text']:,} of them more than 5%)" if counts["garbled_text"] else ""
+    return f"{count(counts['replaced_text'], 'document')} with U+FFFD for bytes that cannot be decoded{garbled}"
 
 
 def _unlisted(listed: int, limits: dict[str, Any]) -> list[str]:

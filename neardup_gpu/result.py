@@ -92,15 +92,17 @@ class Result:
     Parameters
     ----------
     documents : pyarrow.Table
-        id, kept, duplicate_of, resemblance, group; in input order. `duplicate_of` and `resemblance` are null for kept
-        documents; `group` is the id of the document that was kept. For files there are two more columns: file, the path
-        below the folder that all files share, and row in it, from 1 (in JSON lines the line). For a DatasetDict, file
-        is the split.
+        id, kept, duplicate_of, kind, resemblance, group; in input order. `duplicate_of`, `kind` and `resemblance` are
+        null for kept documents. `kind` says how the document is like `duplicate_of`: "identical", the same text;
+        "same_words", the same words in the same order, written differently; "near", other words. `group` is the id of
+        the document that was kept. For files there are two more columns: file, the path below the folder that all files
+        share, and row in it, from 1 (in JSON lines the line). For a DatasetDict, file is the split.
     pairs : pyarrow.Table
-        id_a, id_b, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from each
-        exact duplicate to its representative. id_a has the better priority. By containment the column is called
-        containment, in both tables: how much of the document `duplicate_of` contains, and of id_b id_a; id_a has more
-        distinct shingles, or as many and the better priority, or is of the reference set.
+        id_a, id_b, kind, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from
+        each document to its representative, if another document of the same words stands for it. id_a has the better
+        priority. By containment the column is called containment, in both tables: how much of the document
+        `duplicate_of` contains, and of id_b id_a; id_a has more distinct shingles, or as many and the better priority,
+        or is of the reference set.
     report : dict
         Recipe, counts, timings, recall, and what limits left out: the contents of report.json. Called, it makes a page
         to look at: ``result.report()`` shows it in a notebook, ``result.report("report.html")`` writes it to a file.
@@ -124,7 +126,7 @@ class Result:
     `reference_resemblance` (or `reference_containment`) what the two are worth; both are null if no reference document
     reaches the threshold. Where nothing was verified, the nearest simhash takes the place. By simhash, both
     tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
-    of one simhash have one representative, and resemblance is null but for exact duplicates.
+    of one simhash have one representative, and resemblance is null except for documents of the same words.
 
     Examples
     --------

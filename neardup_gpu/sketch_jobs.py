@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -63,6 +63,7 @@ def sketch(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    null_values: str | Sequence[str] | None = None,
     input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
@@ -115,6 +116,8 @@ def sketch(
         Whether a row that cannot be read stops the job, or is listed and left out.
     max_document_bytes : int, default 1 GiB
         A longer document counts as one that cannot be read.
+    null_values : str or list of str, default None
+        As for `dedup`; no column is compared here.
     input_format : str, default None
         Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
     delimiter : str, default None
@@ -224,7 +227,8 @@ def sketch(
 
 
 def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
-    names = ["documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens"]
+    names = ["documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"]
+    names += ["text_bytes", "tokens"]
     if recipe.shingles.kind == "spots" and recipe.method.elements == "shingles":
         names.append("without_spots")
     counts = {name: getattr(sketched.counts, name) for name in names}

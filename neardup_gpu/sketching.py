@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup_gpu.kernels import distinct, sequences
+from neardup_gpu.kernels import distinct, sequences, texts
 from neardup_gpu.kernels._launch import check_rows, know, known
 
 from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
-from .engine.arrays import Stack
+from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
 from .errors import InputError
@@ -36,18 +36,26 @@ if TYPE_CHECKING:
     from .methods.contract import FirstPass, Statistics
 
 
+WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
+
+BLANK = np.uint64(0)
+"""Value of `text_hashes` of a document that is empty or nothing but white space, which is nobody's duplicate."""
+
+
 @dataclass
 class Sketches:
     """What stays in memory of each document that has been read: its id and a few numbers more.
 
-    Keys and document hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys,
-    document hashes and numbers of tokens are of the reference set, too, if there is one.
+    Keys and hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys, hashes and
+    numbers of tokens are of the reference set, too, if there is one.
     """
 
     ids: list[pa.Array] = field(default_factory=list)
     keys: Stack = field(default_factory=Stack)
     sketches: list[Any] = field(default_factory=list)
     document_hashes: Stack = field(default_factory=Stack)
+    text_hashes: Stack = field(default_factory=Stack)
     num_tokens: Stack = field(default_factory=Stack)
     num_shingles: list[np.ndarray] = field(default_factory=list)
     column: list[pa.Array] = field(default_factory=list)
@@ -59,6 +67,8 @@ class Sketches:
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
+    replaced_text: int = 0
+    garbled_text: int = 0
     left_out_records: dict[str, int] = field(default_factory=dict)
 
 
@@ -81,8 +91,11 @@ class Sketched(NamedTuple):
     num_tokens : array of int64, shape (documents,)
     column : pyarrow.ChunkedArray or None
         Of the input: what decides who is kept.
-    keys, document_hashes : arrays, a row for each document
-        On a GPU, if all of them are there.
+    categories : list of str or None
+        The order of its values, if these are ordered categories.
+    keys, document_hashes, text_hashes : arrays, a row for each document
+        On a GPU, if all of them are there. See `WORDLESS` and `BLANK`; sketches that are to be stored have no
+        text_hashes.
     sketches : list of arrays, or of Ragged
         Of the input, where they are to be stored.
     num_shingles : array of int64, shape (documents,)
@@ -95,8 +108,10 @@ class Sketched(NamedTuple):
     ids: pa.Array
     num_tokens: np.ndarray
     column: pa.ChunkedArray | None
+    categories: list[str] | None
     keys: Any
     document_hashes: Any
+    text_hashes: Any
     sketches: list[Any]
     num_shingles: np.ndarray
     counts: Sketches
@@ -122,6 +137,7 @@ class _Summary(NamedTuple):
     sketch: Any
     keys: Any
     document_hash: Any
+    text_hash: Any
     num_tokens: np.ndarray
     set_sizes: np.ndarray | None
     invalid: int
@@ -146,7 +162,8 @@ class Sketcher:
     stored : bool
         Keep the sketches, and not only their keys.
     hashed : bool
-        Fingerprint whole token sequences, by which exact duplicates are found.
+        Fingerprint whole token sequences, by which documents of the same words are found; and, unless sketches are to
+        be stored, whole texts, by which identical ones are found.
     max_bytes : int, optional
         Text read at a time.
     """
@@ -186,18 +203,25 @@ class Sketcher:
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
-        return _joined(known, sketches, ids, self.recipe.method.key_columns)
+        categories = None if column is None else documents._categories(column)
+        return _joined(known, sketches, ids, self.recipe.method.key_columns, categories)
 
     def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
         sketches = self._sketch(documents, column, Sketches(), partial(_num_rows, [documents]))
         ids = _ids_of(sketches)
-        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns)
+        categories = None if column is None else documents._categories(column)
+        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns, categories)
 
     def _sketch(self, documents: Documents, column: str | None, known: Sketches, total: Any) -> Sketches:
         """Sketch the documents of a source, after those of another one; `total()` is the expected number of all."""
         before = known.documents
-        kept = Sketches(keys=known.keys, document_hashes=known.document_hashes, num_tokens=known.num_tokens)
+        kept = Sketches(
+            keys=known.keys,
+            document_hashes=known.document_hashes,
+            text_hashes=known.text_hashes,
+            num_tokens=known.num_tokens,
+        )
         check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
         staged = self.runtime.staged(self._batches(documents, column))
         pieces = (_Piece(batch, Span.of_documents(batch.text.offsets, batch.ids), text) for batch, text in staged)
@@ -226,6 +250,7 @@ class Sketcher:
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
         kept.stripped_pages = documents.stripped_pages
+        kept.replaced_text, kept.garbled_text = documents.replaced_text, documents.garbled_text
         kept.left_out_records = documents.left_out_records
         return kept
 
@@ -271,7 +296,8 @@ class Sketcher:
     def _summarise(self, piece: _Piece) -> _Summary:
         """Run the first stages for some documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
-        tokens, invalid = count_tokens(text_of(piece.text, piece.span.first, piece.span.last), recipe, backend)
+        text = text_of(piece.text, piece.span.first, piece.span.last)
+        tokens, invalid = count_tokens(text, recipe, backend)
         shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or method.elements == "shingles":
             shingles, without_spots = count_shingles(tokens, recipe, backend)
@@ -279,7 +305,7 @@ class Sketcher:
         waiting = None
         if self.spool is not None and shingles is not None:
             waiting = method.measure.waiting(shingles, backend)
-        measured = sketch = keys = hashes = None
+        measured = sketch = keys = hashes = of_texts = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
         elif method.sketches:
@@ -290,15 +316,21 @@ class Sketcher:
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
+        if self.hashed and not self.stored:
+            of_texts = text_hashes_of(text, recipe, backend)
+            if not num_tokens.all():
+                on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
+                mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
         if self.stored and method.elements == "shingles":
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
-        found = measured, num_shingles, waiting, sketch, keys, hashes, num_tokens, set_sizes
+        found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
         ended = piece.batch if piece.span.last == piece.batch.num_rows else None
         return _Summary(ended, *found, invalid, without_spots)
 
     def _add(self, kept: Sketches, part: _Summary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
         made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
+        made.append((part.text_hash, kept.text_hashes))
         made = [(array, arrays) for array, arrays in made if array is not None]
         stays = not self.stored and self.runtime.keeps(sum(array.nbytes for array, _ in made))
         for array, arrays in made:
@@ -316,6 +348,34 @@ class Sketcher:
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid
         kept.without_spots += part.without_spots
+
+
+def text_hashes_of(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
+    """Fingerprint whole texts: uint64, on the backend's device; see `kernels/texts.py`."""
+    return kernel(texts, backend)(text.values, text.offsets, recipe.material.documents[0])
+
+
+def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np.ndarray) -> None:
+    """Write what documents without words count as into both arrays of hashes: see `WORDLESS` and `BLANK`.
+
+    Parameters
+    ----------
+    document_hashes, text_hashes : arrays, a row for each document
+    text : Ragged of uint8
+        The documents, in host memory.
+    rows : array of int64
+        The documents that have no words.
+    """
+    blank = np.fromiter((is_blank(text[row].tobytes()) for row in rows.tolist()), bool, len(rows))
+    blank_rows, others = same_device(text_hashes, rows[blank], rows[~blank])
+    text_hashes[blank_rows] = BLANK
+    document_hashes[others, 0] = text_hashes[others]
+    document_hashes[others, 1] = WORDLESS
+
+
+def is_blank(text: bytes) -> bool:
+    """Tell whether a text is empty or nothing but white space."""
+    return not text.decode("utf-8", "replace").strip()
 
 
 def text_of(text: Ragged, first: int, last: int) -> Ragged:
@@ -349,15 +409,19 @@ def _num_rows(sources: list[Documents]) -> int | None:
     return sum(known) if len(known) == len(numbers) else None
 
 
-def _joined(known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int) -> Sketched:
+def _joined(
+    known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int, categories: list[str] | None
+) -> Sketched:
     """What was kept of all documents, the reference set before the input."""
     return Sketched(
         num_known=known.documents,
         ids=ids,
         num_tokens=sketches.num_tokens.take(np.int64),
         column=pa.chunked_array(sketches.column) if sketches.column else None,
+        categories=categories,
         keys=sketches.keys.take(np.uint64, key_columns),
         document_hashes=sketches.document_hashes.take(np.uint64, 2),
+        text_hashes=sketches.text_hashes.take(np.uint64),
         sketches=sketches.sketches,
         num_shingles=np.concatenate([np.empty(0, np.int64), *sketches.num_shingles]),
         counts=sketches,

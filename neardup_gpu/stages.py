@@ -47,7 +47,7 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     Parameters
     ----------
     documents : Ragged of uint8, list of str, or pyarrow array or pandas or polars column of strings
-        Text in UTF-8; nulls are empty documents.
+        Text in UTF-8, in which each invalid byte is a letter that equals only itself; nulls are empty documents.
     recipe : Recipe
         Its seed decides the fingerprints.
     backend : "reference", "cpu" or "gpu", default None
@@ -73,7 +73,7 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
 
 
 def count_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Ragged, int]:
-    """Like `tokenize`, for text; also counts the bytes that are not UTF-8."""
+    """Like `tokenize`, for text; also return the number of bytes that are not UTF-8."""
     run = kernel(tokens_kernel, backend)
     values, offsets, invalid = run(text.values, text.offsets, recipe.material.tokens)
     return Ragged._trusted(values, offsets), invalid

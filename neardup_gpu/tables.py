@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from . import __version__
 from .data import arrow, taken
-from .decisions import Decisions, Groups, Nearest, Ranked
+from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
 from .nothing_removed import reasons, sizes_of
@@ -63,6 +63,7 @@ def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], 
         "id": ids[ranked.num_known :],
         "kept": arrow(kept),
         "duplicate_of": facts.ids_of(keeper, kept),
+        KIND: kind_column(groups.kinds(mine, keeper), kept),
         recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": facts.ids_of(keeper),
         **places,
@@ -81,6 +82,15 @@ def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], 
     return with_recipe(columns, recipe)
 
 
+KIND = "kind"
+"""The column that says how the two documents of a row are alike, in both tables."""
+
+
+def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.DictionaryArray:
+    """Return places in `KINDS` as a column of these words; null where `null`."""
+    return pa.DictionaryArray.from_arrays(arrow(kinds, null), pa.array(KINDS))
+
+
 def near_column(recipe: Recipe) -> str:
     """Name the column that holds what a document and its best partner in the reference set are worth."""
     return f"reference_{recipe.method.measure.name}"
@@ -97,12 +107,13 @@ def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
     resemblance = np.concatenate([verified.resemblance, np.ones(len(exact))])
     if not recipe.verifies:
-        resemblance = np.where(groups.same_tokens[a] == groups.same_tokens[b], 1.0, np.nan)
+        resemblance = np.where(groups.same_words[a] == groups.same_words[b], 1.0, np.nan)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
     columns = {
         "id_a": facts.ids_of(a),
         "id_b": facts.ids_of(b),
+        KIND: kind_column(groups.kinds(a, b)),
         recipe.method.measure.name: arrow(resemblance, np.isnan(resemblance)),
     }
     if groups.all_keys is not None:
@@ -138,7 +149,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
     ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
     counts = {
         "documents": job.sketches.documents,
-        **{name: decided[name] for name in ("kept", "removed", "removed_exact", "removed_near", "removed_unverified")},
+        **{name: decided[name] for name in ("kept", "removed", *REMOVED_COUNTS, "removed_unverified")},
         "reference_documents": ranked.num_known,
         **({} if reference is None else {"near_reference": decided.get("near_reference", 0)}),
         "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
@@ -172,13 +183,14 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
 
 
 def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: bool) -> list[str]:
-    """Name the reasons for which nothing was removed."""
+    """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
     if removed:
-        return []
+        return documents._remarks()
     of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None
-    return reasons(removed, recipe, documents, sizes_of(ranked.num_tokens[ranked.of_input]), of_reference)
+    of_input = sizes_of(ranked.num_tokens[ranked.of_input])
+    return [*documents._remarks(), *reasons(removed, recipe, documents, of_input, of_reference)]
 
 
 def _limits(job: Job) -> dict[str, Any]:
@@ -211,7 +223,19 @@ def unverified_limits(candidates: Candidates, recipe: Recipe) -> dict[str, Any]:
     }
 
 
-_COUNTED = ("null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
+_COUNTED = (
+    *("null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
+    *("text_bytes", "tokens", "shingles"),
+)
+
+
+REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
+"""Names of the counts of removed documents by how they are like the kept one."""
+
+
+def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:
+    """Count removed documents by their places in `KINDS`, as a report has them."""
+    return dict(zip(REMOVED_COUNTS, np.bincount(kinds, minlength=len(KINDS)).tolist(), strict=True))
 
 
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
@@ -224,15 +248,11 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
     found = np.flatnonzero(sizes)
     largest = found[np.argsort(-sizes[found], kind="stable")[:5]]
     each, how_many = np.unique(sizes[found], return_counts=True)
-    copied = groups.same_tokens[mine] != mine
-    if recipe.only_against:
-        copied = groups.same_tokens[mine] < ranked.num_known
-    exact = int(np.count_nonzero(removed & copied))
+    kinds = groups.kinds(mine[removed], decisions.keeper[mine[removed]])
     counts = {
         "kept": int((~removed).sum()),
         "removed": int(removed.sum()),
-        "removed_exact": exact,
-        "removed_near": int(removed.sum()) - exact,
+        **counts_of_kinds(kinds),
         "removed_unverified": int(np.count_nonzero(removed & np.isnan(decisions.resemblance[mine]))),
         "verified_pairs": len(decisions.verified.pairs) if recipe.verifies else 0,
         "groups": len(found),

@@ -304,7 +304,7 @@ class TestLeaks:
         assert result.documents["kept"].to_pylist() == [True, True, False, False]
         assert result.documents["duplicate_of"].to_pylist() == [None, None, "k0", "k0"]
         counts = result.report["counts"]
-        assert (counts["removed"], counts["removed_exact"], counts["near_reference"]) == (2, 2, 2)
+        assert (counts["removed"], counts["removed_identical"], counts["near_reference"]) == (2, 2, 2)
 
     def test_a_higher_threshold(self):
         known, mine = ["a b c d"], ["a b c d", "a b c", "a b"]

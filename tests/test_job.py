@@ -13,6 +13,7 @@ from versions import WORDS, corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
 from neardup_gpu import Engine, MinHash, Recipe, Result, dedup, sketch, theory
+from neardup_gpu.decisions import KINDS
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import (
     ArgumentTypeError,
@@ -129,7 +130,7 @@ class TestPromises:
         counts = result.report["counts"]
         texts = table["text"].to_pylist()
         assert counts["documents"] == len(table) == counts["kept"] + counts["removed"]
-        assert counts["removed"] == counts["removed_exact"] + counts["removed_near"]
+        assert counts["removed"] == sum(counts[f"removed_{kind}"] for kind in KINDS)
         assert counts["kept"] == sum(row["kept"] for row in result.documents.to_pylist())
         assert counts["empty"] == sum(not token_strings(text) for text in texts)
         assert counts["tokens"] == sum(len(token_strings(text)) for text in texts)
@@ -406,13 +407,13 @@ class TestInput:
         run = dedup(pa.table({"text": ["a b c", None, "", None, "a b c"]}))
         assert run.documents["kept"].to_pylist() == [True, True, True, True, False]
         counts = run.report["counts"]
-        assert (counts["null_text"], counts["empty"], counts["removed_exact"]) == (2, 3, 1)
+        assert (counts["null_text"], counts["empty"], counts["removed_identical"]) == (2, 3, 1)
 
     def test_invalid_utf8_is_read_and_counted(self):
-        texts = pa.array([b"caf\xc3 \xff", b"caf", b"x"], pa.binary())
+        texts = pa.array([b"caf\xc3 \xff", b"caf", b"caf\xc3, \xff", b"\xe2\x82"], pa.binary())
         run = dedup(pa.table({"text": texts}))
-        assert run.documents["duplicate_of"].to_pylist() == [None, 0, None]
-        assert run.report["counts"]["invalid_utf8"] == 2
+        assert run.documents["duplicate_of"].to_pylist() == [None, None, 0, None]
+        assert run.report["counts"]["invalid_utf8"] == 6
 
     def test_no_documents(self, tmp_path):
         empty = pa.table({"text": pa.array([], pa.string())})
@@ -558,7 +559,7 @@ class TestGiantBuckets:
         page = " ".join(WORDS)
         run = dedup(pa.table({"text": [page] * 20_000}), check=0)
         counts = run.report["counts"]
-        assert (counts["kept"], counts["removed_exact"], counts["candidate_pairs"]) == (1, 19_999, 0)
+        assert (counts["kept"], counts["removed_identical"], counts["candidate_pairs"]) == (1, 19_999, 0)
         assert counts["representatives"] == 1
         assert len(run.pairs) == 19_999
         assert run.report["largest_groups"] == [{"id": 0, "size": 20_000}]

@@ -201,7 +201,7 @@ def test_all_kept_is_100_percent(stored: dict[str, Any]) -> None:
 
 def test_one_of_each_is_singular(stored: dict[str, Any]) -> None:
     rows = dict(report.facts({**stored, "counts": {**stored["counts"], "invalid_utf8": 1, "tokens": 1}}))
-    assert rows["odd text"] == "1 invalid UTF-8 sequence"
+    assert rows["odd text"] == "1 invalid UTF-8 byte"
     assert rows["documents"].endswith(", 1 token")
 
 

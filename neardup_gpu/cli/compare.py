@@ -64,8 +64,8 @@ def compare(
         say(comparison.render(found, width=place.width, colour=place.colour))
 
 
-def _text_of(path: str, html: bool | Literal["tree"], encoding: str | None) -> str:
-    """The text of a file.
+def _text_of(path: str, html: bool | Literal["tree"], encoding: str | None) -> bytes:
+    """Read the text of a file.
 
     Raises
     ------
@@ -77,4 +77,4 @@ def _text_of(path: str, html: bool | Literal["tree"], encoding: str | None) -> s
     documents = open_documents(path, html=html, encoding=encoding)
     if documents.format != "text" or documents.num_rows != 1:
         raise InputError(f"{path}: not a file of text or HTML; documents of a result are compared by neardup explain")
-    return "".join(bytes(batch.text.values).decode("utf-8", "replace") for batch in documents.batches())
+    return b"".join(bytes(batch.text.values) for batch in documents.batches())

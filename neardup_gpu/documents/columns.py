@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
@@ -29,6 +30,8 @@ def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type can hold text: strings, bytes, or nothing but nulls."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return is_text(kind.storage_type)
     return is_string(kind) or is_binary(kind) or pa.types.is_null(kind)
 
 
@@ -39,9 +42,13 @@ def is_key(kind: pa.DataType) -> bool:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without dictionary or view, which one array for all batches could not keep."""
+    """Return the type of the same values without dictionary, view or extension; UUIDs become strings."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
+    if isinstance(kind, pa.UuidType):
+        return pa.large_string()
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
     if pa.types.is_string_view(kind):
         return pa.large_string()
     if pa.types.is_binary_view(kind):
@@ -55,13 +62,34 @@ def copied(column: pa.Array) -> pa.Array:
 
 
 def decoded(column: pa.Array, kind: pa.DataType | None) -> pa.Array:
-    """The column without a dictionary, cast to `kind` if that is given."""
+    """Return the column without dictionary or extension, cast to `kind` if that is given."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = uuids(column.storage) if isinstance(column.type, pa.UuidType) else decoded(column.storage, None)
     if pa.types.is_dictionary(column.type):
         values = column.dictionary
         column = pa.DictionaryArray.from_arrays(
             column.indices, values.cast(plain_type(values.type))
         ).dictionary_decode()
     return column if kind is None or column.type == kind else column.cast(kind)
+
+
+def without_view_dictionary(column: pa.Array) -> pa.Array:
+    """Return the column; if it is a dictionary of views, as Polars makes them, one of strings, which files can hold."""
+    if not pa.types.is_dictionary(column.type) or not is_view(column.type.value_type):
+        return column
+    dictionary = column.dictionary.cast(plain_type(column.type.value_type))
+    return pa.DictionaryArray.from_arrays(column.indices, dictionary, ordered=column.type.ordered)
+
+
+def uuids(column: pa.FixedSizeBinaryArray) -> pa.Array:
+    """Return values of 16 bytes as strings such as 67e55044-10b1-426f-9247-bb680e5fe0c8."""
+    values = column.fill_null(bytes(16))
+    digits = np.frombuffer(b"".join(values.to_pylist()).hex().encode(), np.uint8).reshape(-1, 32)
+    texts = np.full((len(column), 36), ord("-"), np.uint8)
+    texts[:, np.setdiff1d(np.arange(36), (8, 13, 18, 23))] = digits
+    buffers = [None, pa.py_buffer(np.arange(len(column) + 1) * 36), pa.py_buffer(texts)]
+    strings = pa.Array.from_buffers(pa.large_string(), len(column), buffers)
+    return pc.if_else(column.is_valid(), strings, pa.scalar(None, pa.large_string()))
 
 
 def default_text_column(name: str, schema: pa.Schema, others: Collection[str], paths: Iterable[str]) -> str:

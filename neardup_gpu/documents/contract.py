@@ -177,7 +177,10 @@ class InferringReader(Reader, Protocol):
         """Whether the column holds a string anywhere."""
 
     def numbers(self, name: str) -> set[str]:
-        """Which numbers a column holds: "negative", "wide" (integers from 2**63 on) and "float"."""
+        """Return which numbers a column holds: "negative", "wide" (integers from 2**63 on) and "float".
+
+        There is "text" as well if the file can hold both, and holds strings that are no markers of missing values.
+        """
 
     def deciding_place(self, name: str) -> str:
         """The file and the row that decided the column's type, as messages name them."""

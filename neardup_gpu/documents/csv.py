@@ -18,7 +18,7 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from ..engine.processors import own_threads
@@ -35,6 +34,7 @@ from ..log import log
 from ..report import shorten
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import Found, size_of
+from .compared import Values, without_markers
 from .files import POINTER, File
 from .json_blocks import MARK, joined_runs
 from .kept import Rows, writing
@@ -52,10 +52,6 @@ AUTO = "auto"
 _NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _WORDS = {"\t": "tab"}
 
-INTEGER = r"^(0|-?[1-9][0-9]{0,18}|[1-9][0-9]{19})$"
-INEXACT = r"^-?0[0-9]|[0-9]{16}"
-NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
-
 
 @dataclass(frozen=True, eq=False)
 class _Block:
@@ -71,46 +67,6 @@ class _Block:
     def line_of(self, place: int) -> int:
         """The line on which a row of the block begins."""
         return self.line + self.data.count(b"\n", 0, int(self.starts[place]))
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """What a column holds, and of integers whether any is "negative" or "wide", from 2**63 on."""
-
-    type: pa.DataType
-    numbers: frozenset[str] = frozenset()
-
-
-class _Values:
-    """What the values of a column are, all of them so far."""
-
-    def __init__(self) -> None:
-        self.may_be_numbers = self.are_integers = True
-        self.are_exact = True  # as floats: none has leading zeros or more digits than a float
-        self.numbers: set[str] = set()  # "some", and of integers "negative" and "wide"
-
-    def add(self, values: pa.Array) -> None:
-        if not self.may_be_numbers or not len(values):
-            return
-        self.numbers.add("some")
-        self.are_integers = self.are_integers and _all_match(values, INTEGER)
-        self.are_exact = self.are_exact and not pc.any(pc.match_substring_regex(values, INEXACT)).as_py()
-        if not self.are_integers:
-            self.may_be_numbers = _all_match(values, NUMBER)
-            return
-        least, most = _span(values)
-        self.numbers |= ({"negative"} if least < 0 else set()) | ({"wide"} if most >= 2**63 else set())
-        self.are_integers = most < 2**64 and not {"negative", "wide"} <= self.numbers
-
-    @property
-    def kind(self) -> _Kind:
-        if not self.may_be_numbers:
-            return _Kind(pa.string())
-        if not self.numbers:
-            return _Kind(pa.null())
-        if not self.are_integers:
-            return _Kind(pa.float64(), frozenset({"float"}))
-        return _Kind(pa.uint64() if "wide" in self.numbers else pa.int64(), frozenset(self.numbers - {"some"}))
 
 
 class Csv:
@@ -133,7 +89,7 @@ class Csv:
         is_tsv = ".tsv" in suffixes[-2:] if policy.input_format is None else policy.input_format == "tsv"
         usual = "\t" if is_tsv else ","
         self.delimiter = policy.delimiter or usual
-        self._kinds: dict[str, _Kind] = {}
+        self._kinds: dict[str, Values] = {}
         self.mark = self.header = b""
         with reading(self.name):
             self.seen = Seen(file)
@@ -284,23 +240,20 @@ class Csv:
         """Find out what a column holds; one of ids is of integers or of strings."""
         if not typed or name in self._kinds or self.schema.names.count(name) != 1:
             return
-        kind = self._kinds[name] = self._kind(name)
-        shown = pa.string() if key and pa.types.is_floating(kind.type) else kind.type
+        values = self._kinds[name] = self._values_of([name], () if key else self.policy.markers)[name]
+        shown = pa.string() if key and pa.types.is_floating(values.type) else values.type
         self.schema = self.schema.set(self.schema.get_field_index(name), pa.field(name, shown))
 
-    def _kind(self, name: str) -> _Kind:
-        return self._values_of([name])[name].kind
-
-    def _values_of(self, names: list[str]) -> dict[str, _Values]:
-        """What some columns hold, by one reading of the file."""
-        found = {name: _Values() for name in names}
+    def _values_of(self, names: list[str], markers: Sequence[str] = ()) -> dict[str, Values]:
+        """Return what some columns hold besides markers of missing values, by one reading of the file."""
+        found = {name: Values() for name in names}
         steps = self._steps(pa.schema([(name, pa.string()) for name in names]), Noted(True))
         with closing(in_order(steps, size_of)) as items:
             for item in items:
                 if isinstance(item, Problem):
                     continue
                 for name, values in found.items():
-                    values.add(item.batch[name].drop_null())
+                    values.add(without_markers(item.batch[name], markers).drop_null())
                 if not any(values.may_be_numbers for values in found.values()):
                     break
         return found
@@ -310,7 +263,7 @@ class Csv:
         return self.schema.names.count(name) == 1
 
     def numbers(self, name: str) -> set[str]:
-        return set(self._kinds[name].numbers) if name in self._kinds else set()
+        return self._kinds[name].numbers if name in self._kinds else set()
 
     def members(self, name: str) -> list[str]:
         """None: fields hold no columns."""
@@ -432,7 +385,7 @@ class Csv:
         """All columns, of strings where there are no values, or numbers with leading zeros or 16 digits and more."""
         names = self.schema.names
         values = self._values_of(names) if len(set(names)) == len(names) else {}
-        types = {name: values[name].kind.type for name in values}
+        types = {name: values[name].type for name in values}
         as_strings = {name for name, kind in types.items() if pa.types.is_null(kind)}
         as_strings |= {n for n, kind in types.items() if pa.types.is_floating(kind) and not values[n].are_exact}
         return pa.schema(
@@ -523,17 +476,3 @@ def _is_utf8(data: bytes) -> bool:
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return False
     return True
-
-
-def _all_match(values: pa.Array, pattern: str) -> bool:
-    return pc.all(pc.match_substring_regex(values, pattern)).as_py() in (True, None)
-
-
-def _span(values: pa.Array) -> tuple[int, int]:
-    """The least and the greatest of integers written as strings."""
-    try:
-        found = pc.min_max(values.cast(pa.int64())).as_py()
-        return found["min"], found["max"]
-    except pa.ArrowInvalid:
-        numbers = [int(value) for value in values.to_pylist()]
-        return min(numbers), max(numbers)

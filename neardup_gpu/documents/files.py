@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from pyarrow import fs
 
@@ -29,11 +30,6 @@ class File:
     how: str = "name"  # it was found by its "name", by a "pattern", in a "folder", or is that of a "stream"
     uri: str = field(default="", repr=False)  # one that names the file system, with its secrets; none if it is local
     kind: str = ""  # the format, as find.py found it
-
-
-def escaped_name(name: str) -> str:
-    """The name as it can be printed: bytes that are not UTF-8 as escapes."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def check_relative(inside: str, name: str) -> None:
@@ -83,6 +79,18 @@ def names_below(files: list[File]) -> list[str]:
     partitioned."""
     names = relative_names(files)
     return [partition_of(file.path.removesuffix(name)) + name for file, name in zip(files, names, strict=True)]
+
+
+def folder_columns(path: str) -> dict[str, str | None]:
+    """Return the columns that the ``key=value`` folders of a file stand for, and the value of each.
+
+    As in Hive, values are escaped as in URIs, and ``__HIVE_DEFAULT_PARTITION__`` is null.
+    """
+    found: dict[str, str | None] = {}
+    for folder in partition_of(path).split("/")[:-1]:
+        key, _, value = folder.partition("=")
+        found[unquote(key)] = None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
+    return found
 
 
 def partition_of(path: str) -> str:

@@ -24,9 +24,10 @@ from ..errors import InputError, NeardupError
 from ..log import log
 from ..report import some
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
-from .files import File, check_relative, escaped_name
+from .files import File, check_relative
 from .first_bytes import are_text, first_bytes, formats_of, has_extension
 from .formats import format_named, format_of, supported
+from .local_names import escaped, is_local, local_system, unescaped
 from .packed import COMPRESSIONS
 from .patterns import Pattern, States, is_hidden
 from .reading import brief
@@ -56,7 +57,7 @@ class Found:
 
     def leave_out(self, reason: str, name: str) -> None:
         """Note a file, or a folder whose name ends with a slash."""
-        self.left_out.setdefault(reason, []).append(escaped_name(name))
+        self.left_out.setdefault(reason, []).append(escaped(name))
 
     def describe_left_out(self) -> dict[str, dict[str, Any]]:
         """Return, for each reason, the numbers of files and folders that are not read, and the first names."""
@@ -94,7 +95,7 @@ def find_files(sources: list[str], glob: str | None, input_format: str | None = 
             _check_file(source)
     whole = Found()
     best: dict[tuple[int, str], File] = {}
-    systems: list[fs.FileSystem] = []
+    systems: list[Any] = []
     for source, (base, pattern) in zip(sources, split, strict=True):
         found = (
             Found([spooled(input_format)])
@@ -140,7 +141,8 @@ def _find(source: str, base: str, pattern: str, glob: str | None, input_format: 
     if uri:
         system, path = file_system(uri)
     else:
-        system, path = fs.LocalFileSystem(), Path(os.path.abspath(base)).as_posix()
+        path = escaped(Path(os.path.abspath(base)).as_posix())
+        system = local_system(path)
     shown = masked(base)
     with _naming_source(source):
         kind = system.get_file_info(path).type
@@ -153,10 +155,11 @@ def _find(source: str, base: str, pattern: str, glob: str | None, input_format: 
         raise InputError(f"{_shortened(source)}: no such file or folder{_texts_hint(source, several)}.")
     if kind != fs.FileType.Directory and not pattern:
         real, by_link = path, False
-        if isinstance(system, fs.LocalFileSystem):
-            real = os.path.realpath(path)
-            real, by_link = _identity(os.stat(path), real), real != path
-        name, folder = escaped_name(masked(source)), path.rpartition("/")[0]
+        if is_local(system):
+            place = unescaped(path)
+            real = os.path.realpath(place)
+            real, by_link = _identity(os.stat(place), real), real != place
+        name, folder = escaped(masked(source)), path.rpartition("/")[0]
         known = {} if input_format is not None else formats_of(system, [path])
         return Found([File(system, path, name, folder, real, by_link, uri=uri, kind=known.get(path, ""))])
     found, root = Found(), path.rstrip("/")
@@ -180,29 +183,30 @@ def _find(source: str, base: str, pattern: str, glob: str | None, input_format: 
 
     inner = Found()
     with _naming_source(source):
-        if isinstance(system, fs.LocalFileSystem):
-            entries = list(_Walk(root or "/", rule, inner).files.values())
+        if is_local(system):
+            entries = list(_Walk(unescaped(root) or "/", rule, inner).files.values())
         else:
             entries = _list(system, root, rule, inner)
     for reason, names in inner.left_out.items():
         found.left_out[reason] = [name_of(name) for name in names]
-    is_link = isinstance(system, fs.LocalFileSystem) and os.path.realpath(root) != root
+    is_link = is_local(system) and os.path.realpath(unescaped(root)) != unescaped(root)
     how = "pattern" if pattern else "folder"
     others: dict[str, list[str]] = {}  # names of files of other kinds, by their extension
     above = f"{root}/" if root or path.startswith("/") else ""
-    kinds = _kinds([above + entry.inside for entry in entries], system, input_format, of_folder=asked is None)
+    kinds = _kinds([above + escaped(entry.inside) for entry in entries], system, input_format, asked is None)
     for entry in entries:
-        path = above + entry.inside
+        path = above + escaped(entry.inside)
         if asked is None and path not in kinds:
             found.leave_out("other_kinds", name_of(entry.inside))
             others.setdefault(suffix_of(entry.inside), []).append(entry.inside)
             continue
-        name = name_of(entry.inside)
-        if escaped_name(name) != name:
-            raise InputError(f"{escaped_name(name)}: the file's name is not UTF-8; rename it.")
-        check_relative(entry.inside, name)
-        file = File(system, path, name, root, entry.real, is_link or entry.by_link, how, uri, kinds.get(path, ""))
-        found.files.append(file)
+        inside = escaped(entry.inside)
+        name = escaped(name_of(entry.inside))
+        if uri and inside != entry.inside:
+            raise InputError(f"{name}: the object's name is not UTF-8; rename it.")
+        check_relative(inside, name)
+        own, kind = system if uri else local_system(path), kinds.get(path, "")
+        found.files.append(File(own, path, name, root, entry.real, is_link or entry.by_link, how, uri, kind))
     if asked is None and input_format is None:
         found = _without_about(found)
         if len(found.left_out.get("other_kinds", ())) > len(found.files):
@@ -229,9 +233,9 @@ def _suggested(system: fs.FileSystem, root: str, others: dict[str, list[str]]) -
     """Return a pattern that reads files of other kinds, by their most frequent extension that holds text; None if none
     of the three most frequent ones does."""
     for suffix in sorted(others, key=lambda suffix: (-len(others[suffix]), suffix))[:3]:
-        path = f"{root}/{min(others[suffix])}" if root else min(others[suffix])
+        path = escaped(f"{root}/{min(others[suffix])}" if root else min(others[suffix]))
         is_plain = suffix and suffix.isprintable() and not re.search(r"[*?\[\s']", suffix)
-        if is_plain and _begins_as_text(system, path):
+        if is_plain and _begins_as_text(local_system(path) if is_local(system) else system, path):
             return f"*{suffix}"
     return None
 
@@ -315,11 +319,11 @@ def _check_file(path: str) -> None:
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
         raise InputError(f"{_shortened(path)}: {kind}, not a file; write its output to a file, and name that file.")
-    local = fs.LocalFileSystem()
+    local = local_system(escaped(whole.parent.as_posix()))
     for folder in (whole, *whole.parents):
         if re.fullmatch(r"\..+\.partial", folder.name) and (folder / "lock").exists():
             raise InputError(f"{_shortened(path)}: belongs to a run that has not finished; name its input.")
-    if whole.name == REPORT and _is_result(local, whole.parent.as_posix()):
+    if whole.name == REPORT and _is_result(local, escaped(whole.parent.as_posix())):
         raise InputError(f"{_shortened(path)}: the report of a result; name its folder to read the rows it kept.")
 
 
@@ -397,7 +401,7 @@ class _Walk:
             entries = list(listed)
         only_kept, names = False, {entry.name for entry in entries}
         if inside and REPORT in names and not names.isdisjoint(_DECISIONS):
-            only_kept = _is_result(fs.LocalFileSystem(), real)
+            only_kept = _is_result(local_system(escaped(real)), escaped(real))
             if only_kept and "kept" not in self.rule.pattern.names:
                 self.found.leave_out("results", f"{inside}/")
                 return
@@ -497,7 +501,7 @@ def _path(info: fs.FileInfo) -> str:
 
 def _shortened(source: str) -> str:
     """The source as messages name it: on one line, without secrets, and not a whole text taken for a path."""
-    return brief(escaped_name(masked(source)))
+    return brief(escaped(masked(source)))
 
 
 def _texts_hint(source: str, several: bool) -> str:

@@ -49,7 +49,15 @@ class Markup(bytes):
 
 
 def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What a reader sees of many pages, as `kernels.visible_text` has them: on the threads that this code may use."""
+    """Return what a reader sees of many pages, as text and offsets, on the threads that this code may use.
+
+    `kernels.visible_text` reads the pages. The text of a page that it doubts is replaced by that of a parser's tree.
+    """
+    text, ends, doubtful = _read_by_kernel(pages, offsets)
+    return _with_trees(pages, offsets, text, ends, np.flatnonzero(doubtful)) if doubtful.any() else (text, ends)
+
+
+def _read_by_kernel(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     import numba
 
     from neardup_gpu.kernels import visible_text as kernel
@@ -66,6 +74,21 @@ def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, n
             return kernel.cpu(pages, offsets)
         finally:
             numba.set_num_threads(before)
+
+
+def _with_trees(
+    pages: np.ndarray, offsets: np.ndarray, text: np.ndarray, ends: np.ndarray, doubtful: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the text and its offsets, with the text of a parser's tree for each doubtful page that `is_tame`."""
+    parts, lengths, copied = [], np.diff(ends), 0
+    for row in doubtful.tolist():
+        page = pages[offsets[row] : offsets[row + 1]].tobytes()
+        if not is_tame(page):
+            continue
+        seen = np.frombuffer(_tree_text(page).encode(), np.uint8)
+        parts += [text[copied : ends[row]], seen]
+        lengths[row], copied = len(seen), ends[row + 1]
+    return np.concatenate([*parts, text[copied:]]), np.concatenate([[0], np.cumsum(lengths)])
 
 
 def without_markup(texts: list[bytes]) -> list[bytes]:
@@ -120,21 +143,24 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
     return Page(text.decode(), True)
 
 
-def _read_tree(markup: bytes) -> Page:
+def _read_tree(page: bytes) -> Page:
+    return Page(_tree_text(page), True) if is_tame(page) else Page(_stripped(page.decode()), False)
+
+
+def _tree_text(page: bytes) -> str:
+    """Return what a reader sees of a page in UTF-8, by a parser's tree."""
     from selectolax.lexbor import LexborHTMLParser
 
     from neardup_gpu.kernels._html_names import BLOCKS, BREAKS, HIDDEN
 
-    if not is_tame(markup):
-        return Page(_stripped(markup.decode()), False)
-    page = LexborHTMLParser(markup, scripting=True)
-    page.strip_tags(list(HIDDEN))
-    for node in page.css(",".join(BLOCKS)):
+    tree = LexborHTMLParser(page, scripting=True)
+    tree.strip_tags(list(HIDDEN))
+    for node in tree.css(",".join(BLOCKS)):
         node.insert_before("\n")
         node.insert_after("\n")
-    for node in page.css(",".join(BREAKS)):
+    for node in tree.css(",".join(BREAKS)):
         node.insert_before("\n")
-    return Page("" if page.root is None else page.root.text(), True)
+    return "" if tree.root is None else tree.root.text()
 
 
 @cache

@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import arrow
+from ..raw_text import BORDER_BYTES
 from .batches import ragged
 from .charsets import page_as_utf8
 from .columns import decoded, plain_type
 from .encodings import decode
 from .html import read_page, visible_pages
 
+_BORDER = pa.scalar(BORDER_BYTES + b"\n", pa.large_binary())
+"""Stands between two columns. The line break ends words and marks, so that both columns keep their own tokens."""
+
+_NO_BORDER = BORDER_BYTES[:1] + "\u00ad".encode() + BORDER_BYTES[1:]
+"""Three invalid bytes and no border: a soft hyphen between them vanishes from the tokens."""
+
 
 def joined(columns: list[pa.Array]) -> tuple[pa.Array, int]:
-    """Columns of large binary, joined by newlines, without nulls; and how many rows are null in all of them."""
+    """Join columns of large binary, with a border between any two that are not null.
+
+    A border is a token that no text can hold (`kernels/tokens.py`), so that rows whose words are divided between the
+    columns in different ways differ. A null leaves no border: ("a", null), (null, "a") and "a" are equal, and differ
+    from ("a", ""). Bytes of a text that would read as a border are rewritten, and still count as three invalid bytes.
+
+    Returns
+    -------
+    text : pyarrow.Array of large binary
+        Without nulls.
+    num_null : int
+        The number of rows that are null in all columns.
+    """
     if len(columns) == 1:
         (text,) = columns
         return (pc.fill_null(text, b"") if text.null_count else text), text.null_count
     empty = np.logical_and.reduce([np.asarray(column.is_null()) for column in columns])
-    newline, nothing = pa.scalar(b"\n", pa.large_binary()), pa.scalar(b"", pa.large_binary())
+    columns = [column if _is_utf8(column) else _without_borders(column) for column in columns]
     # The join leaves out a row that is null in every column, so one column gets an empty string there.
-    first = pc.if_else(arrow(empty), nothing, columns[0])
-    text = pc.binary_join_element_wise(first, *columns[1:], newline, null_handling="skip")
+    first = pc.if_else(arrow(empty), pa.scalar(b"", pa.large_binary()), columns[0])
+    text = pc.binary_join_element_wise(first, *columns[1:], _BORDER, null_handling="skip")
     return text, int(empty.sum())
+
+
+def _is_utf8(column: pa.Array) -> bool:
+    """Tell whether each text of a column of large binary is valid UTF-8, which holds no border."""
+    try:
+        column.cast(pa.large_string())  # which looks at each byte, and copies none
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _without_borders(column: pa.Array) -> pa.Array:
+    """Rewrite bytes that would read as a border, so that they read as three invalid bytes."""
+    return pc.replace_substring(column, BORDER_BYTES, _NO_BORDER)
 
 
 def as_bytes(column: pa.Array, encoding: str | None) -> pa.Array:
@@ -33,6 +68,28 @@ def as_bytes(column: pa.Array, encoding: str | None) -> pa.Array:
     if encoding in (None, "utf-8") or not _is_declared(column):
         return texts
     return pa.array([text and decode(text, encoding).encode() for text in texts.to_pylist()], pa.large_binary())
+
+
+_REPLACED = re.compile("\ufffd".encode())
+
+GARBLED = 0.05
+"""The share of characters that are U+FFFD, beyond which a text counts as garbled."""
+
+
+def count_replaced(text: pa.Array) -> tuple[int, int]:
+    """Return the number of texts with U+FFFD, and the number of those of which more than `GARBLED` are U+FFFD.
+
+    Parameters
+    ----------
+    text : pyarrow.Array of large binary, without nulls
+    """
+    values, offsets = (given := ragged(text)).values, given.offsets
+    if not _REPLACED.search(values[offsets[0] : offsets[-1]].data):
+        return 0, 0
+    replaced = np.asarray(pc.count_substring(text, pattern="\ufffd"))
+    rows = np.flatnonzero(replaced)
+    characters = [np.count_nonzero(values[offsets[row] : offsets[row + 1]] & 0xC0 != 0x80) for row in rows]
+    return len(rows), int(np.count_nonzero(replaced[rows] > GARBLED * np.array(characters)))
 
 
 def joined_lists(lists: pa.LargeListArray, texts: pa.Array) -> pa.Array:
@@ -79,12 +136,10 @@ def _pages_as_utf8(column: pa.Array, encoding: str | None) -> pa.Array:
     pages = decoded(column, pa.large_binary())
     if _is_declared(column):
         return pa.array([page and page_as_utf8(page, None, encoding) for page in pages.to_pylist()], pa.large_binary())
-    try:
-        pages.cast(pa.large_string())  # which looks at each byte, and copies none
-    except pa.ArrowInvalid:
-        texts = [page and page.decode("utf-8", "replace").encode() for page in pages.to_pylist()]
-        return pa.array(texts, pa.large_binary())
-    return pages
+    if _is_utf8(pages):
+        return pages
+    texts = [page and page.decode("utf-8", "replace").encode() for page in pages.to_pylist()]
+    return pa.array(texts, pa.large_binary())
 
 
 def _from_trees(column: pa.Array, encoding: str | None) -> tuple[pa.Array, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -74,8 +74,9 @@ def types_of_members(value: dict[str, Any]) -> Iterator[tuple[str, pa.DataType]]
         yield name, json_type(member)
 
 
-def json_type(value: Any) -> pa.DataType:
-    if value is None:
+def json_type(value: Any, markers: Collection[str] = ()) -> pa.DataType:
+    """Return the type of a value; that of a marker of missing values is null."""
+    if value is None or (markers and isinstance(value, str) and value in markers):
         return pa.null()
     if isinstance(value, str):
         return pa.string()
@@ -88,7 +89,10 @@ def json_type(value: Any) -> pa.DataType:
     return pa.struct([]) if isinstance(value, dict) else pa.float64()
 
 
-def number_kind(value: Any) -> set[str]:
+def number_kind(value: Any, markers: Collection[str]) -> set[str]:
+    """Return what a value of a column of numbers is, as `InferringReader.numbers` has it."""
+    if isinstance(value, str):
+        return set() if value in markers else {"text"}
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return set()
     if isinstance(value, float) or not -(2**63) <= value < 2**64:
@@ -107,9 +111,23 @@ def json_type_in_words(kind: pa.DataType) -> str:
     return "an integer" if pa.types.is_integer(kind) else "a number with a fraction or beyond 64 bits"
 
 
-def arrow_value(value: Any, asked: pa.Field, where: str) -> Any:
-    """A value as Arrow takes it: strings as UTF-8, lone surrogates replaced."""
+COMPARED = b"compared"
+"""The key in the metadata of a field whose column is compared (see `compared.py`), or holds integers among strings."""
+
+
+def arrow_value(value: Any, asked: pa.Field, where: str, markers: Collection[str] = ()) -> Any:
+    """Return a value as Arrow takes it: strings as UTF-8.
+
+    In a column that is compared, numbers may stand among strings, and markers of missing values among numbers; where
+    some files have strings as ids, integers may stand among them.
+    """
     kind = asked.type
+    is_compared = asked.metadata is not None and COMPARED in asked.metadata
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if is_compared and pa.types.is_string(kind) and (is_integer or (asked.nullable and _is_number(value))):
+        value = json.dumps(value)
+    if is_compared and not pa.types.is_string(kind) and isinstance(value, str) and value in markers:
+        return None
     if value is None:
         if not asked.nullable:
             raise InputError(f"{where} is null; every document needs an id.")
@@ -136,6 +154,10 @@ def arrow_value(value: Any, asked: pa.Field, where: str) -> Any:
     if found == "a number" and pa.types.is_integer(kind):
         found = f"the number {value}" if isinstance(value, float) or abs(value) < 10**30 else "a larger number"
     raise InputError(f"{where} holds {found}, not {wanted}; correct the line or name another column.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _utf8(value: str) -> bytes:

@@ -19,7 +19,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -259,9 +259,13 @@ class JsonLines:
                     for kind in _types_at(value, name):
                         self._learn(kinds, name, kind, line)
             self.schema = pa.schema(list(kinds.items()))
+        markers = self.policy.markers if typed and not key else ()
+        if markers and pa.types.is_string(kinds.get(name, pa.null())):  # perhaps a marker, and numbers follow
+            kinds[name] = pa.null()
+            self.kinds.pop(name, None)
         if (name in kinds and not (typed and pa.types.is_null(kinds[name]))) or (key and not self.policy.skips):
             return
-        with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
+        with contextlib.closing(self._members(name, markers)) as members:  # type: ignore[type-var]
             for kind, line in members:
                 self._learn(kinds, name, kind, line)
                 if not (typed and pa.types.is_null(kind)):
@@ -291,8 +295,8 @@ class JsonLines:
         with contextlib.closing(self._members(name)) as members:  # type: ignore[type-var]
             return any(kind == text for kind, _ in members)
 
-    def _members(self, name: str) -> Iterator[tuple[pa.DataType, int]]:
-        """Type and line of each value of a column."""
+    def _members(self, name: str, markers: Collection[str] = ()) -> Iterator[tuple[pa.DataType, int]]:
+        """Yield the type and the line of each value of a column; the type of a marker of missing values is null."""
         # Most files without such a column do not even hold the word.
         last = nested.steps_of(name.rstrip(nested.EACH))[-1]  # of a path
         words = {
@@ -305,16 +309,22 @@ class JsonLines:
                 continue
             for row in range(block.num_rows):
                 with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                    for kind in _types_at(self._object(block, row), name):
+                    for kind in _types_at(self._object(block, row), name, markers):
                         yield kind, int(block.lines[row])
 
     def numbers(self, name: str) -> set[str]:
-        """What a column of numbers holds in the whole file: "negative" and "wide" integers (from 2**63 on), and what
-        is "float": fractions, exponents, integers beyond 64 bits."""
+        """Return what a column of numbers holds in the whole file.
+
+        There may be "negative" and "wide" integers (from 2**63 on), "float" (fractions, exponents, integers beyond 64
+        bits), and "text", strings that are no markers of missing values.
+        """
         found: set[str] = set()
         for block in self._blocks():
-            for kind in (pa.int64(), pa.uint64()):
+            for kind in (pa.int64(), pa.uint64(), pa.float64()):
                 table = self._fast(block, pa.schema([(name, kind)]))
+                if table is not None and pa.types.is_floating(kind):
+                    found.add("float")
+                    break
                 if table is not None:
                     span = pc.min_max(table[name]).as_py()
                     found |= {"negative"} if (span["min"] or 0) < 0 else set()
@@ -323,8 +333,8 @@ class JsonLines:
             else:
                 for row in range(block.num_rows):
                     with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                        found |= number_kind(nested.value(self._object(block, row), name))
-            if "float" in found:
+                        found |= number_kind(nested.value(self._object(block, row), name), self.policy.markers)
+            if "text" in found:
                 break
         return found
 
@@ -430,9 +440,8 @@ class JsonLines:
             raise
 
     def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
-        asked = pa.schema([each.with_nullable(True) for each in schema])
         table = None
-        for kinds in _guesses(asked):
+        for kinds in _guesses(schema):
             table = self._fast(block, kinds)
             if table is not None:
                 break
@@ -482,7 +491,7 @@ class JsonLines:
         self, block: Block, schema: pa.Schema, first_row: int, noted: Noted
     ) -> tuple[pa.RecordBatch, np.ndarray]:
         columns: list[list[Any]] = [[] for _ in schema]
-        rows = []
+        rows, markers = [], self.policy.markers
         for row in range(block.num_rows):
             line = int(block.lines[row])
             try:
@@ -495,7 +504,7 @@ class JsonLines:
                         f"{self.name} line {line}: {error}; correct the line or name another column."
                     ) from None
                 values = [
-                    arrow_value(None if member is nested.NOTHING else member, each, f"{where} {each.name!r}")
+                    arrow_value(None if member is nested.NOTHING else member, each, f"{where} {each.name!r}", markers)
                     for member, each in zip(members, schema, strict=True)
                 ]
             except InputError as error:
@@ -634,21 +643,27 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
 
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
-    """The schema, and with the other 64-bit integers."""
-    yield schema
+    """Yield the schema, one with the other 64-bit integers, and one with integers in place of ids that are strings."""
+    asked = pa.schema([each.with_nullable(True) for each in schema])
+    yield asked
     others = {pa.int64(): pa.uint64(), pa.uint64(): pa.int64()}
     if any(kind in others for kind in schema.types):
-        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in schema])
+        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in asked])
+    if any(each.metadata and not each.nullable for each in schema):
+        yield pa.schema([each if each.nullable else pa.field(each.name, pa.int64()) for each in schema])
 
 
-def _types_at(value: dict[str, Any], name: str) -> Iterator[pa.DataType]:
-    """Yield the type of what an object holds under a name; of a path through lists, that of each list of values."""
+def _types_at(value: dict[str, Any], name: str, markers: Collection[str] = ()) -> Iterator[pa.DataType]:
+    """Yield the type of what an object holds under a name; of a path through lists, that of each list of values.
+
+    The type of a marker of missing values is null.
+    """
     with contextlib.suppress(nested.UnfitError):
         found = nested.value(value, name)
         if found is nested.NOTHING:
             return
         if not nested.is_listed(name):
-            yield json_type(found)
+            yield json_type(found, markers)
             return
         for kind in dict.fromkeys(map(json_type, found or ())):
             yield kind if pa.types.is_null(kind) else pa.list_(kind)

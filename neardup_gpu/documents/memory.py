@@ -14,7 +14,7 @@ from ..errors import ArgumentTypeError, InputError
 from . import nested
 from .ahead import Step
 from .batches import Found
-from .columns import is_text
+from .columns import is_text, without_view_dictionary
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
 from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
@@ -53,7 +53,11 @@ class Memory:
         known = isinstance(source, pa.Table) or hasattr(source, "__dataframe__") or is_dataset(source)
         self.num_rows = len(self.source) if known else part.num_rows
         self.stream: pa.RecordBatchReader | None = self._open()
-        self.schema: pa.Schema = with_readable_names(self.stream.schema, self.name)
+        given = with_readable_names(self.stream.schema, self.name)
+        types = [without_view_dictionary(pa.nulls(0, kind)).type for kind in given.types]
+        self.schema: pa.Schema = pa.schema(
+            [field.with_type(kind) for field, kind in zip(given, types, strict=True)], given.metadata
+        )
 
     def _open(self) -> pa.RecordBatchReader:
         if isinstance(self.source, pa.RecordBatchReader):
@@ -95,7 +99,8 @@ class Memory:
         self.spent = True
         with reading(self.name):
             for batch in stream:
-                yield validated(batch)
+                columns = [without_view_dictionary(column) for column in validated(batch).columns]
+                yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
         """One step: only one thread may read a stream."""

@@ -45,12 +45,18 @@ class Pass:
 
 def place(passes: list[Pass], document: int) -> str:
     """File and row of a document, in words."""
+    return " ".join(map(str, located(passes, document)))
+
+
+def located(passes: list[Pass], document: int) -> tuple[str, str, int]:
+    """Return the file of a document, what a row is called there, and the number of its row, from 1."""
+    rest = document
     for each in passes:
-        if document < each.num_documents:
-            (row,) = each.places(np.array([document]))
-            return f"{each.reader.name} {each.reader.row_word} {row}"
-        document -= each.num_documents
-    return f"document {document + 1}"
+        if rest < each.num_documents:
+            (row,) = each.places(np.array([rest]))
+            return each.reader.name, each.reader.row_word, int(row)
+        rest -= each.num_documents
+    return "input", "document", document + 1
 
 
 def over_all_rows(passes: list[Pass], keep: np.ndarray) -> np.ndarray:

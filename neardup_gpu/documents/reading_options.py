@@ -24,6 +24,13 @@ MAX_DOCUMENT_BYTES = 1 << 30
 """Bytes of one line of JSON lines, text or HTML file, or record of a WARC file, unless told otherwise."""
 
 
+NULL_VALUES = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
+    *("NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+"""What marks a missing value in a column that is compared, unless other markers are given: as in pandas.read_csv."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How documents are read; see `open_documents`."""
@@ -56,6 +63,12 @@ class Reading:
     )
     max_document_bytes: int = setting(
         MAX_DOCUMENT_BYTES, "Longest line of JSON lines, text or HTML file, or WARC record.", metavar="N", shown="1 GiB"
+    )
+    null_values: str | Sequence[str] | None = setting(
+        None,
+        "What marks a missing value in the columns of CSV and JSON lines that are compared, as by --keep.",
+        metavar="WORD",
+        shown="those of pandas: NA, n/a, NULL, nan and others",
     )
     input_format: str | None = setting(
         None,

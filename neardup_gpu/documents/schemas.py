@@ -11,7 +11,9 @@ from ..log import log
 from ..report import shorten
 from . import nested
 from .columns import artefact_kind, default_text_column, is_key, is_string, is_text, listed, plain_type, refuse_artefact
+from .compared import type_of_values
 from .contract import Reader, infers_types
+from .files import folder_columns
 from .nested import EACH, is_list, is_listed, steps_of
 
 
@@ -38,6 +40,10 @@ class Columns:
         Column that names the documents; None if row numbers do.
     are_own : bool
         Whether the reader made the columns, as that of text files does; else the data have them.
+    mixes_ids : bool
+        Whether ids are integers in some files and strings in others, so that all are strings.
+    lacking : dict of str to list of str
+        For each column that was checked, the files that do not have it.
 
     Raises
     ------
@@ -55,6 +61,8 @@ class Columns:
     ) -> None:
         self._readers, self._skips = readers, skips
         self.others = list(others)
+        self.lacking: dict[str, list[str]] = {}
+        self.mixes_ids = False
         self.key = readers[0].own_ids or ids or readers[0].usual_ids
         self.are_own = readers[0].own_ids is not None
         if self.are_own:
@@ -90,7 +98,7 @@ class Columns:
         paths = (path for name in schemas[0].names if name not in others for path in _texts_within(first, name))
         doubtful = next((each for each in self._readers if infers_types(each) and each.doubtful_header), None)
         try:
-            column = default_text_column(first.name, schemas[0], others, paths)
+            column = default_text_column(first.name, _with_text(schemas), others, paths)
         except InputError as error:
             raise error if doubtful is None else InputError(f"{error}{_NO_HEADER}") from None
         if doubtful is not None:
@@ -105,18 +113,28 @@ class Columns:
         return column
 
     def check_values(self, name: str, parameter: str = "keep", advice: str | None = None) -> None:
-        """Raise InputError unless every file has this column, of values that can be compared.
+        """Raise InputError unless some file has this column, and each that has it holds values that can be compared.
 
         `parameter` is what names the column, `advice` what to do instead of naming another one there.
         """
         # What arrays and objects in JSON hold is not known.
         inferred = self._readers[0].infers_types
-        self.check(name, lambda kind: not (inferred and pa.types.is_nested(kind)), "a value", parameter, advice)
+
+        def fits(kind: pa.DataType) -> bool:
+            return not (inferred and pa.types.is_nested(kind))
+
+        self.check(name, fits, "a value", parameter, advice, everywhere=False)
 
     def check(
-        self, name: str, fits: Callable[[pa.DataType], bool], what: str, parameter: str, advice: str | None = None
+        self,
+        name: str,
+        fits: Callable[[pa.DataType], bool],
+        what: str,
+        parameter: str,
+        advice: str | None = None,
+        everywhere: bool = True,
     ) -> None:
-        """Raise InputError unless every file has the column, once, and of a fitting type.
+        """Raise InputError unless the files have the column, once, and of a fitting type.
 
         Parameters
         ----------
@@ -129,8 +147,11 @@ class Columns:
             The parameter that names the column.
         advice : str, default None
             What to do; to name another column, unless given.
+        everywhere : bool, default True
+            Whether every file has to have the column, or one of them.
         """
         advice = advice or f"Name one with {parameter}=..."
+        lacking: list[Reader] = []
         for reader in self._readers:
             if infers_types(reader) and len(reader.schema):
                 reader.look_for(name, typed=name not in self.text, key=name == self.key)
@@ -140,45 +161,61 @@ class Columns:
             if reader.infers_types and len(schema) == 0:
                 continue
             count = nested.count(schema, name)
+            if count == 0 and (name in columns_of_folders(reader) or not everywhere):
+                if name not in columns_of_folders(reader):
+                    lacking.append(reader)
+                continue
             if count != 1:
-                problem = "no column" if count == 0 else f"{count} columns named"
                 if what == "text" and (path := _with_lists(reader, name)):
                     advice = f"Try {parameter}={path!r}."
                 if infers_types(reader) and reader.doubtful_header:
                     advice = f"{advice}{_NO_HEADER}"
-                raise InputError(f"{reader.name}: {problem} {name!r}; {_what_is_there(reader, name)}. {advice}")
+                raise _no_column(reader, name, count, advice)
             kind = nested.field(schema, name).type
             if name in self.text and is_listed(name) and is_list(kind):
                 kind = kind.value_type
-            if not fits(kind):
+            if not fits(kind) and not (name in self.text and self._may_be_all_null(name, kind)):
                 where, holds = reader.name, _in_words(kind)
                 if infers_types(reader):
                     where, holds = reader.deciding_place(name), reader.type_in_words(kind)
                 if what == "text" and (path := nested.likeliest(_texts_within(reader, name))):
                     advice = f"Try {parameter}={path!r}."
                 raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. {advice}")
+        if lacking and len(lacking) == len(self._readers):
+            raise _no_column(lacking[0], name, 0, advice)
+        self.lacking[name] = [reader.name for reader in lacking]
+
+    def _may_be_all_null(self, name: str, kind: pa.DataType) -> bool:
+        """Return whether a column of floats may be a column of text without any value, as other files have text.
+
+        So pandas writes a column of strings in which all are missing. Reading the column finds out.
+        """
+        schemas = (reader.schema for reader in self._readers)
+        others = (nested.field(schema, name).type for schema in schemas if nested.count(schema, name) == 1)
+        return pa.types.is_floating(kind) and any(is_text(each) and not pa.types.is_null(each) for each in others)
 
     def type_of(self, name: str) -> pa.DataType:
-        """The type that the column is given in: one for all files.
+        """Return the type that the column is given in: one for all files.
 
         Raises
         ------
         InputError
             If there is no such type.
         """
-        inferred = self._readers[0].infers_types
+        inferred, is_key = self._readers[0].infers_types, name == self.key
         kinds: dict[pa.DataType, str] = {}
         for reader in self._readers:
             if nested.count(reader.schema, name):
                 kind = plain_type(nested.field(reader.schema, name).type)
-                if pa.types.is_null(kind) and inferred:
-                    if infers_types(reader) and reader.as_strings:
-                        continue
-                    kind = pa.string()
+                if pa.types.is_null(kind) and infers_types(reader) and reader.as_strings:
+                    continue
                 kinds.setdefault(kind, reader.name)
+        kinds |= self._types_of_folders(name, is_key)
+        if len(kinds) > 1 or inferred:
+            kinds = {kind: file for kind, file in kinds.items() if not pa.types.is_null(kind)}
         if all(infers_types(reader) and reader.as_strings for reader in self._readers):
             return self._type_of_strings(name, set(kinds))
-        if inferred and name != self.key and any(map(pa.types.is_integer, kinds)):
+        if inferred and not is_key and any(map(_is_number, kinds)):
             return self._number_type(name, kinds)
         if len(kinds) <= 1:
             return next(iter(kinds), pa.string())
@@ -187,29 +224,62 @@ class Columns:
         if all(pa.types.is_integer(kind) for kind in kinds):
             unsigned = all(pa.types.is_unsigned_integer(kind) for kind in kinds)
             return pa.uint64() if unsigned or inferred else pa.int64()
-        if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds) and name != self.key:
+        if all(map(_is_number, kinds)) and not is_key:
             return pa.float64()
+        if is_key and all(pa.types.is_integer(kind) or is_string(kind) for kind in kinds):
+            self.mixes_ids = True
+            return pa.large_string() if not inferred else pa.string()
         raise _unlike_types(name, kinds)
+
+    def _types_of_folders(self, name: str, is_key: bool) -> dict[pa.DataType, str]:
+        """Return the type of the values that folders hold in place of a column of their files, and a file of them."""
+        values, first = [], ""
+        for reader in self._readers:
+            of_folders = columns_of_folders(reader)
+            if name in of_folders and not nested.count(reader.schema, name):
+                values.append(of_folders[name])
+                first = first or reader.name
+        known = pa.array([value for value in values if value is not None], pa.string())
+        if not first:
+            return {}
+        kind = type_of_values([known])
+        return {pa.string() if is_key and pa.types.is_floating(kind) else kind: first}
 
     def _type_of_strings(self, name: str, kinds: set[pa.DataType]) -> pa.DataType:
         """The type of a column whose values are strings as they stand: one that holds all its numbers, if they are."""
         if pa.string() in kinds or not kinds:
             return pa.string()
         found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers if infers_types(reader)))
-        if "float" in found or {"negative", "wide"} <= found:
+        if "float" in found or {"negative", "wide"} <= found or any(map(pa.types.is_floating, kinds)):
             return pa.string() if name == self.key else pa.float64()
         return pa.uint64() if "wide" in found else pa.int64()
 
     def _number_type(self, name: str, kinds: dict[pa.DataType, str]) -> pa.DataType:
-        """The type of an extra column that was inferred to hold integers: one that holds all its numbers."""
-        if not all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        """Return the type of an extra column in which numbers were seen: one that holds all of them.
+
+        It is of strings if there are other strings than markers of missing values.
+        """
+        if not all(_is_number(kind) or is_string(kind) for kind in kinds):
             raise _unlike_types(name, kinds)
-        if any(map(pa.types.is_floating, kinds)):
-            return pa.float64()
+        if any(map(is_string, kinds)):
+            return pa.string()
         found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers if infers_types(reader)))
-        if "float" in found or {"negative", "wide"} <= found:
+        if "text" in found:
+            return pa.string()
+        if "float" in found or {"negative", "wide"} <= found or any(map(pa.types.is_floating, kinds)):
             return pa.float64()
         return pa.uint64() if "wide" in found else pa.int64()
+
+
+def _with_text(schemas: list[pa.Schema]) -> pa.Schema:
+    """Return the first schema, with the types of other files where they have text and the first has only nulls."""
+    fields = []
+    for each in schemas[0]:
+        others = (schema.field(each.name) for schema in schemas if schema.names.count(each.name) == 1)
+        has_none = pa.types.is_null(each.type) or pa.types.is_floating(each.type)
+        found = (other for other in others if is_text(other.type) and not pa.types.is_null(other.type))
+        fields.append(next(found, each) if has_none else each)
+    return pa.schema(fields)
 
 
 class DecidedColumns:
@@ -229,6 +299,8 @@ class DecidedColumns:
 
     def __init__(self, text: list[str], key: str | None, are_own: bool, types: pa.Schema) -> None:
         self.text, self.key, self.are_own, self.others = text, key, are_own, types.names
+        self.lacking: dict[str, list[str]] = {}
+        self.mixes_ids = key in types.names and types.field(key).metadata is not None
         self._types = types
 
     def check_values(self, name: str, parameter: str = "keep", advice: str | None = None) -> None:
@@ -239,6 +311,20 @@ class DecidedColumns:
     def type_of(self, name: str) -> pa.DataType:
         """The type that the column is given in."""
         return self._types.field(name).type
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def columns_of_folders(reader: Reader) -> dict[str, str | None]:
+    """Return the columns that the ``key=value`` folders of a reader's file stand for."""
+    return folder_columns(reader.files[0].path) if len(reader.files) == 1 else {}
+
+
+def _no_column(reader: Reader, name: str, count: int, advice: str) -> InputError:
+    problem = "no column" if count == 0 else f"{count} columns named"
+    return InputError(f"{reader.name}: {problem} {name!r}; {_what_is_there(reader, name)}. {advice}")
 
 
 _NO_HEADER = "; if the first row is data, give header=False."

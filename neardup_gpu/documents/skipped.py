@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from .. import checks
 from ..errors import InputError, ParameterError
 from .encodings import check_encoding
-from .reading_options import INPUT_FORMATS, MAX_DOCUMENT_BYTES
+from .reading_options import INPUT_FORMATS, MAX_DOCUMENT_BYTES, NULL_VALUES
 
 SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
 """Columns of skipped.parquet. `row` counts from 1 and is null for a whole file; in JSON lines it is the line's number.
@@ -35,6 +35,8 @@ class Policy:
     ----------
     on_error : "stop" or "skip"
     max_document_bytes : int
+    null_values : tuple of str, optional
+        What marks a missing value in a column of CSV or JSON lines that is compared.
     input_format : str or None
         A name of `INPUT_FORMATS`.
     delimiter : str or None
@@ -48,6 +50,7 @@ class Policy:
 
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
+    null_values: Sequence[str] | None = None
     input_format: str | None = None
     delimiter: str | None = None
     header: bool = True
@@ -58,12 +61,18 @@ class Policy:
         most = checks.integer("max_document_bytes", self.max_document_bytes, 1)
         object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
         object.__setattr__(self, "max_document_bytes", most)
+        object.__setattr__(self, "null_values", checks.optional(checks.strings, "null_values", self.null_values))
         given = checks.optional(checks.one_of, "input_format", self.input_format, tuple(INPUT_FORMATS))
         object.__setattr__(self, "input_format", given)
         label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
         object.__setattr__(self, "encoding", check_encoding(label))
         object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))
         object.__setattr__(self, "header", checks.flag("header", self.header))
+
+    @property
+    def markers(self) -> Sequence[str]:
+        """What marks a missing value in a column that is compared."""
+        return NULL_VALUES if self.null_values is None else self.null_values
 
     @property
     def skips(self) -> bool:

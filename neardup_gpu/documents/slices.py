@@ -23,10 +23,13 @@ from .. import checks
 from ..data import arrow, numpy_of
 from ..errors import InputError
 from .columns import mixed_integers
+from .compared import SeenStrings
 from .contract import Reader
 from .files import File
 from .formats import FORMATS
 from .html import TREE
+from .json_values import COMPARED
+from .local_names import local_system
 from .memory import Memory, StoredTable
 from .parts import Part
 from .passes import Pass
@@ -239,17 +242,18 @@ class Slice:
                     Seen(file).check_since(sliced.state, file)
 
     def _opened_files(self) -> list[File]:
-        systems: dict[str, fs.FileSystem] = {"": fs.LocalFileSystem()}
+        systems: dict[str, fs.FileSystem] = {}
         files = []
         for file in self.files:
-            if file.uri not in systems:
+            if file.uri and file.uri not in systems:
                 if is_masked(file.uri):
                     raise InputError(
                         f"{file.name}: was read with credentials, which no file keeps, so it cannot be opened again; "
                         "set them in the environment and name the input without them in its URI."
                     )
                 systems[file.uri] = file_system(file.uri)[0]
-            files.append(File(systems[file.uri], file.path, file.name, self.source.root, uri=file.uri))
+            system = systems[file.uri] if file.uri else local_system(file.path)
+            files.append(File(system, file.path, file.name, self.source.root, uri=file.uri))
         return files
 
     def _readers(self, files: list[File]) -> list[Reader]:
@@ -346,6 +350,16 @@ class Offset:
     def ids(self, ids: pa.Array, slice: Slice) -> pa.Array:
         """The ids of a slice, those that are row numbers with the rows of the input."""
         return arrow(numpy_of(ids) + self.first_row) if slice.ids_are_rows else ids
+
+    def strings(self, seen: SeenStrings, extent: Extent) -> SeenStrings:
+        """Return what `Documents._strings` gives for the slice, with the rows of the file."""
+
+        def placed(value: tuple[int, str, str, str, int] | None) -> tuple[int, str, str, str, int] | None:
+            if value is None or value[0] >= extent.num_documents[0]:
+                return value
+            return (*value[:4], value[4] + self.first_place)
+
+        return SeenStrings(placed(seen.like), placed(seen.other), seen.width)
 
     def skipped(self, skipped: pa.Table, extent: Extent) -> pa.Table:
         """What `Documents.skipped` gives for the slice, with the rows of the file."""
@@ -448,12 +462,15 @@ def source_of(documents: Documents) -> Source:
     for name in others:
         columns.check_values(name)
     typed = others if columns.key is None else [columns.key, *others]
+    fields = [pa.field(name, columns.type_of(name)) for name in dict.fromkeys(typed)]
+    if columns.mixes_ids:
+        fields[0] = fields[0].with_metadata({COMPARED: b""})
     root = documents._readers[0].files[0].root if columns.are_own else ""
     return Source(
         documents.format,
         columns.text,
         columns.key,
-        pa.schema([(name, columns.type_of(name)) for name in dict.fromkeys(typed)]),
+        pa.schema(fields),
         documents.html,
         documents._policy,
         root,

@@ -16,10 +16,11 @@ from ..report import count, unread
 from ..settings import arguments_for
 from .columns import artefact_kind
 from .contract import Reader
-from .files import POINTER, File, escaped_name
+from .files import POINTER, File
 from .find import Found, find_files, one_kind
 from .formats import FORMATS
 from .html import TREE
+from .local_names import escaped, unescaped
 from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
 from .reading_options import MAX_DOCUMENT_BYTES, Reading
@@ -44,6 +45,7 @@ def open_documents(
     other_columns: Iterable[str] = (),
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    null_values: str | Sequence[str] | None = None,
     input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
@@ -62,11 +64,11 @@ def open_documents(
         The texts themselves, instead of `source`. Their ids are their row numbers; to name them, pass a table such as
         ``{"id": ids, "text": texts}``.
     text_columns : str or sequence of str, default None
-        Columns that hold the text, joined by a newline; ``metadata.text`` is the member `text` of a struct column
-        `metadata`, unless a column has the whole name. ``paragraphs[]`` is the text in each value of a list column, and
-        ``messages[].content`` a member of each value; a newline joins the texts of a row, and nulls are left out.
-        Unless given, ``text``, else the only column of strings, which is never the id column, one of `other_columns`,
-        or one named ``id``.
+        Columns that hold the text, joined with a border between them, which is a token of its own. ``metadata.text`` is
+        the member `text` of a struct column `metadata`, unless a column has the whole name. ``paragraphs[]`` is the
+        text in each value of a list column, and ``messages[].content`` a member of each value; a newline joins the
+        texts of a row, and nulls are left out. Unless given, ``text``, else the only column of strings, which is never
+        the id column, one of `other_columns`, or one named ``id``.
     id_column : str, default None
         Column of integers or strings that names the documents, also ``metadata.id``. Unless given, ids are relative
         paths for text files, WARC-Record-ID for records of WARC files, else row numbers.
@@ -91,6 +93,10 @@ def open_documents(
         groups are read before any of their rows is used.
     max_document_bytes : int, default 1 GiB
         Bound on a line of JSON lines, on a row of CSV, on a text or HTML file, and on a record of a WARC file.
+    null_values : str or list of str, default None
+        What marks a missing value in a column of CSV or JSON lines that is compared, one of `other_columns`.
+        Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
+        numbers, they are compared as numbers.
     input_format : str, default None
         Read files as this format, whatever their names: "parquet", "jsonl", "json" (the same), "csv", "tsv", "arrow",
         "warc", "text" or "html". Of a folder, those are read whose names end so or have no extension. Unless given,
@@ -170,7 +176,9 @@ def open_documents(
     else:
         readers, options["unreadable"] = _readers(open_file, found.files, options["policy"])
         readers = _without_our_files(readers, found)
-    sources = [masked(name) if is_uri(name) else name if name == STDIN else os.path.abspath(name) for name in names]
+    sources = [
+        masked(name) if is_uri(name) else name if name == STDIN else escaped(os.path.abspath(name)) for name in names
+    ]
     left_out = found.describe_left_out()
     documents = Documents(readers, kind, sources=sources, glob=glob, left_out=left_out, **options)
     if lines := unread(documents.describe()):
@@ -199,8 +207,8 @@ def _names(source: Any) -> list[str]:
                 "no input: a path is empty; write . for the folder that you are in, or pass texts as texts=[...].",
                 parameter="source",
             )
-        if escaped_name(name) != name:
-            raise InputError(f"{escaped_name(name)}: the name is not UTF-8; rename it.")
+        if is_uri(name) and escaped(name) != name:
+            raise InputError(f"{escaped(name)}: the URI is not UTF-8; rename what it names.")
     return names
 
 
@@ -270,7 +278,8 @@ def open_described(description: dict[str, Any]) -> Documents:
                 f"{path}: was read with credentials, which no report keeps, so it cannot be opened again; set them in "
                 "the environment and run dedup again without them in the URI."
             )
-    documents = open_documents(description["paths"], **arguments_for(Reading, description))
+    paths = [path if is_uri(path) else unescaped(path) for path in description["paths"]]
+    documents = open_documents(paths, **arguments_for(Reading, description))
     if documents.num_files != description["num_files"]:
         raise InputError(
             f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "

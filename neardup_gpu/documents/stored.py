@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import posixpath
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,9 @@ from .reading import brief
 from .slices import Slice, SlicedFile, source_of
 from .stream import Documents
 from .uris import file_system, is_uri, masked
+
+FILES = re.compile(r"(part|part-[0-9]{5,}|split-[0-9]+)-[0-9]{5,}\.arrows(\.new)?")
+"""The names of all files that `stored` writes, also of unfinished ones."""
 
 
 def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Slice]:

@@ -17,23 +17,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs
 
 from .. import checks
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
+from ..log import log
+from ..raw_text import to_readable, to_string
+from ..report import count
+from . import nested
 from .ahead import Step, ahead, closing
 from .batches import PIECE_BYTES, Found, coalesce, num_bytes, ragged, size_of, sliced
-from .columns import check_ids, copied, decoded
-from .contract import Reader
+from .columns import check_ids, copied, decoded, is_string, plain_type
+from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
+from .contract import Reader, infers_types
 from .files import names_below, relative_names
-from .joined_text import as_bytes, joined, joined_lists, visible
+from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
+from .json_values import COMPARED
 from .kept import Rows, each_in_order, writing
 from .nested import is_list, is_listed
-from .passes import Pass, over_all_rows, over_readers, place
+from .passes import Pass, located, over_all_rows, over_readers, place
 from .reading import reading
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
-from .schemas import Columns, DecidedColumns
+from .schemas import Columns, DecidedColumns, columns_of_folders
 from .skipped import SCHEMA, Policy, Problem, Skipped
 from .valid import validated_column
 
@@ -51,7 +58,8 @@ class Batch:
         numbers. Rows that cannot be read and are skipped have numbers too. Integers of JSON lines are uint64 in batches
         that hold one from 2**63 on.
     text : Ragged of uint8, n rows
-        The documents' bytes; nulls are empty.
+        The documents' bytes; nulls are empty. Several text columns are joined, with the bytes ``ED B0 80 0A`` between
+        them: a border, which is a token of its own, and a line break.
     num_null : int
         Documents whose text is null.
     columns : dict of str to pyarrow.Array, each of length n
@@ -77,7 +85,7 @@ class PartOfWhole:
 
     Parameters
     ----------
-    columns : DecidedColumns
+    columns : Columns or DecidedColumns
     names : list of str
         Each file's path below the folder that all files of the whole share.
     kept_names : list of str
@@ -86,7 +94,7 @@ class PartOfWhole:
         What an earlier reading found; none where there was none.
     """
 
-    columns: DecidedColumns
+    columns: Columns | DecidedColumns
     names: list[str]
     kept_names: list[str]
     passes: list[Pass]
@@ -124,10 +132,13 @@ class Documents:
         self._policy, self._unreadable = policy, unreadable
         self._read = (0, 0.0)  # documents and bytes of files that have been read
         self._stripped = 0
+        self._replaced = np.zeros(2, np.int64)  # of the last pass: see `count_replaced`
         self._left_out = left_out or {}
         self._passes: list[Pass] = []  # of the last reading, one for each reader
         self._integers = IntegerRange(None)  # of the last reading
         self._unique = False
+        self._looks: dict[str, Looks] = {}  # of columns that are compared, in the last reading
+        self._orders: dict[str, set[tuple[str, ...]]] = {}  # of ordered categories
         self.format, self.splits = kind, list(splits)
         self.html = html
         self.id_column = id_column or readers[0].usual_ids
@@ -141,10 +152,19 @@ class Documents:
             if files:
                 self._names = named(files)
                 self._kept_names = self._names[: len(readers)]
+            if policy.encoding is not None and self._holds_strings():
+                log.warning("%s: its text is strings, which are UTF-8; encoding changes nothing here", readers[0].name)
         else:
             self._columns, self._names, self._kept_names = part.columns, part.names, part.kept_names
             self._passes = part.passes
         self.text_columns = self._columns.text
+
+    def _holds_strings(self) -> bool:
+        """Return whether all text comes as strings, from whatever Arrow has decoded."""
+        if self.reads_html or infers_types(self._readers[0]):
+            return False
+        kinds = [nested.field(self._readers[0].schema, name).type for name in self._columns.text]
+        return all(is_string(plain_type(kind.value_type if is_list(kind) else kind)) for kind in kinds)
 
     @property
     def rewindable(self) -> bool:
@@ -177,6 +197,16 @@ class Documents:
     def stripped_pages(self) -> int:
         """Pages of HTML of the last pass that would have taken a parser too long: their tags were taken out."""
         return self._stripped + sum(reader.stripped_pages for reader in self._readers)
+
+    @property
+    def replaced_text(self) -> int:
+        """Documents of the last pass whose text holds U+FFFD, such as pages that name a wrong encoding."""
+        return int(self._replaced[0])
+
+    @property
+    def garbled_text(self) -> int:
+        """Documents of the last pass of whose characters more than 5% are U+FFFD."""
+        return int(self._replaced[1])
 
     @property
     def packing(self) -> str | None:
@@ -272,16 +302,21 @@ class Documents:
         for name in names:
             self._columns.check_values(name)
         types = {name: self._columns.type_of(name) for name in names}
+        self._looks |= {name: Looks() for name in names}
+        self._orders |= {name: set() for name in names}
         if not self.rewindable and self._readers[0].spent:
             raise InputError("the stream has been read and gives its documents only once; pass a table instead.")
         return self._batches(types, max(1, max_bytes))
 
     def _batches(self, types: dict[str, pa.DataType], max_bytes: int) -> Iterator[Batch]:
         first_row = self._stripped = 0
+        self._replaced[:] = 0
         with closing(ahead(coalesce(self._pieces(types, max_bytes), max_bytes))) as pieces:
             for piece, num_null in pieces:
                 ids = copied(piece.column(1))
                 extra = {name: copied(piece.column(2 + i)) for i, name in enumerate(types)}
+                for name, column in extra.items():
+                    self._looks[name].add(column, first_row)
                 yield Batch(first_row, ids, ragged(piece.column(0)), num_null, extra)
                 first_row += piece.num_rows
 
@@ -293,17 +328,18 @@ class Documents:
             name: pa.field(name, pa.list_(pa.string()) if is_listed(name) else pa.string())
             for name in self.text_columns
         }
-        wanted |= {name: pa.field(name, kind) for name, kind in types.items()}
+        wanted |= {name: pa.field(name, kind, metadata={COMPARED: b""}) for name, kind in types.items()}
         if key is not None and key_type is not None:
-            wanted[key] = pa.field(key, key_type, nullable=pa.types.is_null(key_type))
-        schema = pa.schema(list(wanted.values()))
+            mark = {COMPARED: b""} if self._columns.mixes_ids else None
+            wanted[key] = pa.field(key, key_type, nullable=pa.types.is_null(key_type), metadata=mark)
+        schemas = [_columns_there(reader, wanted) for reader in self._readers]
         self._integers = integers = IntegerRange(key)
         self._passes = passes = self._new_passes()
         first = num_documents = at = 0  # first row of the file, among the rows of all files, and documents so far
         num_bytes = 0.0
 
         def steps(number: int) -> Iterator[Step[_Piece | Problem]]:
-            with closing(self._readers[number].steps(schema, max_bytes)) as several:
+            with closing(self._readers[number].steps(schemas[number], max_bytes)) as several:
                 for step in several:
                     make = partial(self._prepared, step, self._readers[number], key_type, types)
                     yield Step(make, step.num_bytes)
@@ -326,6 +362,7 @@ class Documents:
                         piece = self._piece(batch, rows, ids, piece.share, reader, types)
                     integers.check(ids, reader.name)
                 self._stripped += piece.num_stripped
+                self._replaced += piece.replaced
                 arrays = [piece.text, ids, *piece.extra]
                 num_documents += len(piece.rows)
                 self._read = num_documents, num_bytes + piece.share * reader.num_bytes
@@ -353,7 +390,7 @@ class Documents:
                     rows, ids = found.rows[start : start + batch.num_rows], None
                     if key is not None:
                         with reading(reader.name):
-                            ids = _ids(validated_column(batch.column(key)), key_type, reader)
+                            ids = _ids(validated_column(_column_of(batch, key, reader)), key_type, reader)
                     yield self._piece(batch, rows, ids, found.share, reader, types)
                     start += batch.num_rows
 
@@ -367,15 +404,21 @@ class Documents:
         types: dict[str, pa.DataType],
     ) -> _Piece:
         with reading(reader.name):
-            text, num_null, num_stripped = self._text(batch)
-            extra = [decoded(batch.column(name), kind) for name, kind in types.items()]
-        return _Piece(batch, rows, ids, text, num_null, num_stripped, extra, share)
+            text, num_null, num_stripped = self._text(batch, reader)
+            extra = [self._compared(_column_of(batch, name, reader), name, kind) for name, kind in types.items()]
+        return _Piece(batch, rows, ids, text, num_null, num_stripped, count_replaced(text), extra, share)
 
-    def _text(self, batch: pa.RecordBatch) -> tuple[pa.Array, int, int]:
+    def _compared(self, column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+        """Return an extra column in the type that it has in all files; note the order of its categories."""
+        if is_ordered(column.type):
+            self._orders[name].add(categories_of(column.dictionary))
+        return compared(column, kind, self._policy.markers if self._readers[0].infers_types else ())
+
+    def _text(self, batch: pa.RecordBatch, reader: Reader) -> tuple[pa.Array, int, int]:
         """The text of each document, without nulls; how many of them are null; and pages that were not parsed."""
         columns, num_stripped = [], 0
         for name in self.text_columns:
-            column = batch.column(name)
+            column = _without_nan(batch.column(name), name, reader)
             values = column.flatten() if is_list(column.type) else column
             if self.reads_html:  # whose readers have decoded the text
                 texts = decoded(values, pa.large_binary())
@@ -410,6 +453,54 @@ class Documents:
             return {}
         file = pa.DictionaryArray.from_arrays(arrow(numbers.astype(np.int32)), strings(self._names).cast(pa.string()))
         return {"file": file, "row": arrow(rows)}
+
+    def _categories(self, name: str) -> list[str] | None:
+        """Return the order of the categories of a column of the last reading; None if it has no ordered categories.
+
+        Raises
+        ------
+        InputError
+            If files have the categories in different orders.
+        """
+        orders = self._orders.get(name)
+        return one_order(orders, name) if orders else None
+
+    def _strings(self, name: str) -> SeenStrings:
+        """Return what the values of a column that is compared looked like in the last reading."""
+        return self._looks.get(name, Looks()).seen(lambda document: located(self._passes, document))
+
+    def _remarks(self) -> list[str]:
+        """Return a sentence for each column that files do not have, or that was compared as text."""
+        texts = [remark(name, [self._strings(name)]) for name in self._looks if not self._orders[name]]
+        return [*self._columns_lacking(), *(text for text in texts if text is not None)]
+
+    def _columns_lacking(self) -> list[str]:
+        """Return a sentence for each column that was asked for and that some files do not have."""
+        found = []
+        for name, (first, *others) in ((name, files) for name, files in self._columns.lacking.items() if files):
+            which = f"{first} and {count(len(others), 'other file')} have" if others else f"{first} has"
+            found.append(f"{which} no column {name!r}, so that its rows come last")
+        return found
+
+    def _each_file(self) -> list[Documents]:
+        """Return the documents of each file, in the columns and types that they have in all files."""
+        found = []
+        for reader, name, kept in zip(self._readers, self._names, self._kept_names, strict=True):
+            part = PartOfWhole(self._columns, [name], [kept], [])
+            options: dict[str, Any] = {"text_columns": self.text_columns, "id_column": self.id_column}
+            files = [file.name for file in reader.files]
+            each = Documents(
+                [reader],
+                self.format,
+                sources=files,
+                glob=None,
+                html=self.html,
+                policy=self._policy,
+                part=part,
+                **options,
+            )
+            found.append(each)
+        return found
 
     def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:
         """Raise InputError if two documents of the last reading have the same id.
@@ -450,6 +541,8 @@ class Documents:
         if self.id_column is None or self._policy.skips:
             return
         if not all(reader.reads_columns_alone for reader in self._readers):
+            return
+        if not all(nested.count(reader.schema, self.id_column) for reader in self._readers):  # folders hold it
             return
         kind = self._columns.type_of(self.id_column)
         schema = pa.schema([pa.field(self.id_column, kind)])
@@ -540,6 +633,8 @@ class Documents:
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.
 
+        Invalid bytes read as U+FFFD. Several text columns are joined by line breaks.
+
         Parameters
         ----------
         rows : iterable of int
@@ -567,7 +662,7 @@ class Documents:
                 last = batch.first_row + batch.num_rows
                 for row in wanted:
                     if batch.first_row <= row < last:
-                        found[row] = batch.text[row - batch.first_row].tobytes().decode("utf-8", "replace")
+                        found[row] = to_readable(to_string(batch.text[row - batch.first_row].tobytes()))
                 if not wanted or wanted[-1] < last:
                     break
         for row in wanted:
@@ -585,6 +680,7 @@ class _Piece(NamedTuple):
     text: pa.Array
     num_null: int
     num_stripped: int
+    replaced: tuple[int, int]
     extra: list[pa.Array]
     share: float
 
@@ -595,6 +691,40 @@ def _size_of(piece: _Piece | Problem) -> int:
 
 def _ids(column: pa.Array, kind: pa.DataType | None, reader: Reader) -> pa.Array:
     """Ids as they are given; integers whose type was inferred stay as wide as they had to be read."""
-    if reader.infers_types and pa.types.is_integer(column.type):
+    if reader.infers_types and pa.types.is_integer(column.type) and (kind is None or pa.types.is_integer(kind)):
         return column
     return decoded(column, kind)
+
+
+def _columns_there(reader: Reader, wanted: dict[str, pa.Field]) -> pa.Schema:
+    """Return the fields of the columns that the file of a reader has.
+
+    Nobody knows all columns of a file of JSON lines; it gives null for those that it does not have. Values of CSV that
+    are compared are read as the strings that they are.
+    """
+    if infers_types(reader) and not reader.as_strings:
+        return pa.schema(list(wanted.values()))
+    fields = [each for name, each in wanted.items() if nested.count(reader.schema, name)]
+    if infers_types(reader):
+        fields = [each.with_type(pa.string()) if each.metadata else each for each in fields]
+    return pa.schema(fields)
+
+
+def _column_of(batch: pa.RecordBatch, name: str, reader: Reader) -> pa.Array:
+    """Return a column of a batch or, where its file does not have it, the value that a folder holds of it, or null."""
+    found = batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows)
+    if found.null_count < len(found):
+        return found
+    value = columns_of_folders(reader).get(name)
+    return found if value is None else pa.repeat(pa.scalar(value), batch.num_rows)
+
+
+def _without_nan(column: pa.Array, name: str, reader: Reader) -> pa.Array:
+    """Return a column of text; floats, of which other files have text, have to be missing values, all of them."""
+    if not pa.types.is_floating(column.type):
+        return column
+    if pc.all(pc.is_null(column, nan_is_null=True)).as_py() is False:
+        raise InputError(
+            f"{reader.name}: column {name!r} holds {column.type}, not text. Name one with text_columns=..."
+        )
+    return pa.nulls(len(column))

@@ -27,13 +27,12 @@ from ..decisions import (
     Ranked,
     decide as decide_ranked,
     identical,
-    keep_column,
     proposed,
-    rows_by_priority,
     unverified,
 )
 from ..engine.processors import own_threads
 from ..partners import partners_of, selected
+from ..priority import keep_column, rows_by_priority
 from ..result import Report, Result
 from ..stages import Verified
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
@@ -179,11 +178,11 @@ def decided(
         if recipe.method.tells_pairs:
             keys = finder_of(recipe, keeps).keys(snapshot, live.entry[rows])
         if not recipe.verifies:
-            representative, present = everyone.copy(), np.flatnonzero(ranked.num_tokens > 0)
+            representative, present = same.copy(), np.flatnonzero(ranked.num_tokens > 0)
             representative[present] = present[identical(keys, present, runtime)]
         ranks = np.flatnonzero((representative == everyone) & (ranked.num_tokens > 0))
         mine = live.entry[rows[ranks]]  # the entry of each representative
-        groups = Groups(same, representative, keys, ranks, None, None, np.zeros(len(ranks), bool))
+        groups = Groups(same, None, representative, keys, ranks, None, None, np.zeros(len(ranks), bool))
     limits = {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False}
     if not recipe.verifies:
         with clock.stage("collide"):

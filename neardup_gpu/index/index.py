@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from .. import checks
-from ..decisions import keep_column
 from ..documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from ..methods.containment import DIRECTIONS
+from ..priority import keep_column
 from ..recipe import Recipe, choose_recipe
 from ..report import count
 from ..settings import arguments_for
@@ -304,6 +304,7 @@ class Index:
         glob: str | None = None,
         on_error: str = "stop",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
+        null_values: str | Sequence[str] | None = None,
         input_format: str | None = None,
         delimiter: str | None = None,
         header: bool = True,
@@ -335,6 +336,10 @@ class Index:
             Whether a row that cannot be read is an error, or left out.
         max_document_bytes : int, default 1 GiB
             A longer document counts as one that cannot be read.
+        null_values : str or list of str, default None
+            What marks a missing value in a column of CSV or JSON lines that is compared, as an index keeps it.
+            Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
+            numbers, they are compared as numbers.
         input_format : str, default None
             Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
         delimiter : str, default None

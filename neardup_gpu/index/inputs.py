@@ -32,9 +32,8 @@ def inputs_of(
     if len(paths) == 1 or documents.format == "text":
         yield documents, _described(paths)
         return
-    columns = {"text_columns": documents.text_columns, "id_column": documents.id_column}
-    for path in paths:
-        yield open_documents(path, **{**reading, "glob": None, **columns}), _described([path])
+    for each in documents._each_file():
+        yield each, _described(each.local_files)
 
 
 def _described(paths: list[str]) -> list[list[Any]]:

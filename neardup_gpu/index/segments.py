@@ -10,7 +10,7 @@
     founders       int64    entries     names of the entries that are stored here, ascending
     tokens         uint32   entries     words of each
     flags          uint8    entries     KEPT, OPEN
-    hash_keys      uint64   entries     first halves of the 128 bits of entries with words, ascending; hash_rows, uint32
+    hash_keys      uint64   entries     first halves of the 128 bits of entries not blank, ascending; hash_rows, uint32
     hash_second    uint64   entries     second half of each entry
     what candidates are found by        see `finding/`, and for containment `containment.py`
     set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64; of an index with sets

@@ -13,7 +13,7 @@ from neardup_gpu.kernels import gather, sequences
 from ..data import Ragged
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import Span
-from ..sketching import text_of
+from ..sketching import WORDLESS, mark_wordless, text_hashes_of, text_of
 from ..stages import count_shingles, count_tokens
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Sketched(NamedTuple):
     """Some documents, in host memory.
 
     hashes : array of uint64, shape (documents, 2)
-        The 128 bits of the word sequence of each.
+        The 128 bits of the word sequence of each; of documents without words, see `sketching.WORDLESS`.
     tokens : array of int64, shape (documents,)
     keys : array, a row for each document
         What `Method.keys` gives, uint64; of methods that do not sketch, no columns, or what their finder puts there.
@@ -42,6 +42,11 @@ class Sketched(NamedTuple):
     keys: Any
     sets: Ragged
     sketch: np.ndarray | None = None
+
+    @property
+    def are_written(self) -> np.ndarray:
+        """Tell which documents are not blank: bool. Those that are equal count as one."""
+        return (self.tokens > 0) | (self.hashes[:, 1] == WORDLESS)
 
     @property
     def num_bytes(self) -> int:
@@ -107,7 +112,8 @@ def sketched_span(
     text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Span, *, features: bool = True
 ) -> Sketched:
     """Sketch some documents of a batch."""
-    tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend)
+    part = text_of(text, span.first, span.last)
+    tokens, _ = count_tokens(part, recipe, backend)
     method, how = recipe.method, {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"
     shingles = None if by_tokens and not keeps.sets else count_shingles(tokens, recipe, backend)[0]
@@ -115,10 +121,13 @@ def sketched_span(
     if features and method.sketches:
         made = method.sketch(tokens if by_tokens else shingles, **how)
         keys = to_host(method.keys(made, **how))
-    hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
+    hashes = to_host(kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents))
+    wordless = np.flatnonzero(to_host(tokens.sizes) == 0)
+    if len(wordless):
+        mark_wordless(hashes, to_host(text_hashes_of(part, recipe, backend)), part, wordless)
     sets = Ragged(np.empty(0, np.uint64), np.zeros(len(tokens) + 1, np.int64))
     if keeps.sets:
         found: Any = to_host(method.measure.prepared(shingles, backend))
         sets = Ragged(found.values, np.array(found.offsets))
     sketch = to_host(method.stored(made, **how)) if features and keeps.sketches(recipe) else None
-    return Sketched(to_host(hashes), to_host(tokens.sizes), keys, sets, sketch)
+    return Sketched(hashes, to_host(tokens.sizes), keys, sets, sketch)

@@ -140,7 +140,7 @@ def segment_of(
     entry = _entries(snapshot, sequence, sketches)
     founding = np.flatnonzero(entry == sequence)
     mine = sketches.take(founding)
-    some = np.flatnonzero(mine.tokens > 0)
+    some = np.flatnonzero(mine.are_written)
     finder = finder_of(recipe, keeps)
     mine, order = finder.prepared(mine, snapshot.order)
     kind = kind_of(ids)
@@ -215,12 +215,15 @@ def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -
 
 
 def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: Sketched) -> np.ndarray:
-    """The entry of each new document: that of a live one with the same words, else of the first new one."""
+    """Return the entry of each new document: that of a live one with the same words, else of the first new one.
+
+    Documents without words have the entry of one with the same text; blank ones have an entry each.
+    """
     entry = sequence.copy()
-    some = np.flatnonzero(sketches.tokens > 0)
+    some = np.flatnonzero(sketches.are_written)
     hashes = np.ascontiguousarray(sketches.hashes[some])
     entry[some] = sequence[some[identical.cpu(hashes)]]
-    representatives = np.flatnonzero((entry == sequence) & (sketches.tokens > 0))
+    representatives = np.flatnonzero((entry == sequence) & sketches.are_written)
     there = snapshot.same_words(np.ascontiguousarray(sketches.hashes[representatives]))
     known = np.flatnonzero(there >= 0)
     names = sequence.copy()

@@ -93,43 +93,42 @@ class Stage(NamedTuple):
 
 READS = {
     "copies": {"sketch hashes": 3},
-    "same": {"sketch same": 3},
-    "keys": {"sketch rows": 1, "sketch keys": 1, "COPIES slices": 1},
+    "keys": {"sketch rows": 1, "sketch keys": 1, "copies slices": 1},
     "merge": {"sketch counters": 1, "sketch beyond": 1, "sketch slots": 1},
-    "postings": {"sketch rows": 1, "rows ranks": 1, "COPIES slices": 1, "sketch shingles": 1},
+    "postings": {"sketch rows": 1, "rows ranks": 1, "copies slices": 1, "sketch shingles": 1},
     "marks": {"postings marks": 1},
-    "containers": {"sketch rows": 1, "rows ranks": 1, "COPIES slices": 1, "sketch shingles": 1},
+    "containers": {"sketch rows": 1, "rows ranks": 1, "copies slices": 1, "sketch shingles": 1},
     "collide": {"keys entries": 1, "postings postings": 1, "containers postings": 1},
     "pairs": {"collide found": 1, "rank numbers": 1},
     "sets": {"pairs wanted": 1, "sketch shingles": 1},
     "verify": {"pairs pairs": 1, "sets sets": 1, "sets keys": 1},
     "decide": {"verify left": 1},
-    "name": {"verify left": 1, "verify right": 1, "COPIES ranges": 1},
-    "listed": {"name listed": 1, "COPIES ranges": 1, "name grouped": 1},
+    "name": {"verify left": 1, "verify right": 1, "copies ranges": 1},
+    "listed": {"name listed": 1, "copies ranges": 1, "name grouped": 1},
     "fates": {"name fates": 1},
-    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1, "sketch tokens": 1},
+    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1, "sketch alike": 1},
     "tables": {"listed pairs": 1, "ids ids": 1},
-    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1},
+    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1, "sketch alike": 1},
     "sample": {"sketch rows": 1},
     "choose": {"sample sample": 1},
     "spread": {"sketch rows": 1, "choose cuts": 1},
     "order": {"spread parts": 1},
     "rows": {"order slices": 1},
     "rank": {"order ranges": 1},
-    "draw": {"sketch rows": 1, "sketch order": 1, "COPIES slices": 1},
+    "draw": {"sketch rows": 1, "sketch order": 1, "copies slices": 1},
     "drawn": {"draw drawn": 1},
     "drawn-sets": {"drawn wanted": 1, "sketch shingles": 1},
     "sampled": {"drawn drawn": 1, "drawn-sets sets": 1},
-    "near": {"sketch rows": 1, "sketch order": 1, "COPIES slices": 1, "sketch shingles": 1},
+    "near": {"sketch rows": 1, "sketch order": 1, "copies slices": 1, "sketch shingles": 1},
     "nearest": {"near near": 1},
     "near-sets": {"nearest wanted": 1, "sketch shingles": 1},
     "near-keys": {"nearest wanted": 1, "sketch keys": 1},
     "check": {"nearest pairs": 1, "near-sets sets": 1, "near-keys keys": 1, "listed pairs": 1},
 }
 """The files that a stage reads, and how often it opens each block of them, if these are small; it reads the rows
-once. COPIES is the stage that says which documents count as one."""
+once."""
 
-TWICE = {"copies": "sketch hashes", "same": "sketch same"}
+TWICE = {"copies": "sketch hashes"}
 """Rows that are read twice."""
 
 TEXT = ("sketch", "write")
@@ -138,7 +137,6 @@ TEXT = ("sketch", "write")
 TEXT_UNLESS_SPOOLED = ("postings", "containers", "sets", "near", "drawn-sets", "near-sets")
 
 LIKE = {
-    "same": ("copies",),
     "marks": ("merge",),
     "containers": ("postings",),
     "near": ("postings", "sets"),
@@ -168,7 +166,6 @@ def items(stage: str, counts: Counts, shape: Shape) -> float:
     checked = c.checked
     return {
         "copies": c.present,
-        "same": c.present,
         "keys": c.entries,
         "marks": shape.posting_tasks(c) * min(c.counters, 1 << MOST_MARK_BITS),
         **dict.fromkeys(("sample", "choose", "spread", "order", "rows", "rank", "draw"), c.documents),
@@ -210,8 +207,7 @@ def stage_names(shape: Shape) -> list[str]:
     found = ["sketch"]
     if shape.directed:
         found += ["sample", "choose", "spread", "order", "rows", "rank"]
-    found += ["copies"] if shape.verifies else ["copies", "same"]
-    found += ["keys"] if shape.tables else ["merge", "postings"]
+    found += ["copies", "keys"] if shape.tables else ["copies", "merge", "postings"]
     found += ["marks", "containers"] if shape.directed else []
     found += ["collide", "pairs", "sets", "verify", "decide", "name", "listed", "fates", "ids", "tables", "write"]
     if shape.checked:
@@ -241,7 +237,6 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
         read = text
         opens = 0.0
         for file, times in READS.get(name, {}).items():
-            file = file.replace("COPIES", shape.copying)
             if file in made:
                 rows, indexes, opened = _reading(made[file], name, times, shape)
                 read += rows + indexes
@@ -351,7 +346,6 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
     parts = shape.tables * shape.table_parts(c).per_table if shape.tables else 1
     of_range = {
         "copies": min(most / 8 * 3, ROW_BYTES * c.present / ranges),
-        "same": min(most / 8 * 3, ROW_BYTES * c.present / ranges),
         "choose": 120 * min(c.documents, SAMPLED + shape.slices),
         "order": 120 * c.documents / ranges,
         "rank": 32 * c.documents / ranges,

@@ -36,8 +36,6 @@ class Counts:
         Of one id.
     copies : int
         Documents with tokens for which an equal one stands; where nothing is verified, one with an equal sketch.
-    exact_copies : int, default 0
-        Where nothing is verified, documents for which one of equal tokens stands.
     entries : int, default 0
         Of the tables of keys.
     counters : int
@@ -90,7 +88,6 @@ class Counts:
     crowded: int = 0
     near_known: int = 0
     known_documents: int = 0
-    exact_copies: int = 0
     entries: int = 0
     containers: int = 0
     checked: Checked = field(default_factory=lambda: Checked())
@@ -141,7 +138,7 @@ class Workload:
     against_bytes : int, default 0
         Their text.
     copies : float, default 0.2
-        Share of the documents that are exact copies of others.
+        Share of the documents that have the same words as others.
     pairs : float, optional
         Pairs of near-duplicates that are no copies; a tenth of the documents unless given.
     token_bytes : float, default 6
@@ -235,7 +232,6 @@ def expected(work: Workload, shape: Shape, threshold: float) -> Counts:
         text_bytes=work.all_bytes,
         known_documents=n - own,
         shingles=n * size if shape.verifies else 0,
-        exact_copies=copies,
         entries=entries,
         containers=more,
         checked=Checked(

@@ -90,11 +90,6 @@ class Shape:
         bits = counts.counters.bit_length() - 1
         return not self.tables and cutting.counts_in_table(counts.text_bytes // self.slices, bits)
 
-    @property
-    def copying(self) -> str:
-        """The stage that says for the others which documents count as one."""
-        return "copies" if self.verifies else "same"
-
 
 def shape_of(
     recipe: Recipe,
@@ -216,11 +211,14 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         In the order of the stages.
     """
     c, slices, ranges, k = counts, shape.slices, shape.partitions, shape.keys
-    n, stands, told = c.documents, c.copies, 0 if shape.verifies else 8 * k + 16  # keys, and a hash of two words
+    n, told = c.documents, 24 + (0 if shape.verifies else 8 * k)  # hashes of words and text, and keys
     made = [
         Exchange("sketch", "rows", n, 16 * n, 2, slices),
         Exchange("sketch", "ids", n, c.place_bytes, 3, slices),
+        Exchange("sketch", "alike", n, 24 * n, 2, slices),
         Exchange("sketch", "hashes", c.present, 24 * c.present, 3, slices, ranges),
+        Exchange("copies", "slices", c.copies, 16 * c.copies, 2, ranges, slices, WAITING_BESIDE),
+        Exchange("copies", "ranges", c.copies, 16 * c.copies, 2, ranges, ranges, WAITING_BESIDE),
     ]
     if k:
         made.append(Exchange("sketch", "keys", n, 8 * k * n, 1, slices))
@@ -230,18 +228,6 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         made.append(Exchange("sketch", "order", n, 8 * n, 1, slices))
     if shape.directed:
         made += _ranking(n, c.known_documents, shape)
-    copying = {"copies": stands}
-    if not shape.verifies:
-        made += [
-            Exchange("sketch", "tokens", n, 16 * n, 1, slices),
-            Exchange("sketch", "same", c.present, 24 * c.present, 3, slices, ranges),
-        ]
-        copying = {"copies": c.exact_copies, "same": stands}
-    for stage, number in copying.items():
-        made += [
-            Exchange(stage, "slices", number, 16 * number, 2, ranges, slices, WAITING_BESIDE),
-            Exchange(stage, "ranges", number, 16 * number, 2, ranges, ranges, WAITING_BESIDE),
-        ]
     if k:
         parts = shape.tables * shape.table_parts(c).per_table
         given = c.entries, shape.entry_bytes * c.entries, shape.entry_columns, slices, parts
@@ -283,7 +269,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("listed", "pairs", c.listed_pairs, 24 * c.listed_pairs, 3, ranges),
         Exchange("listed", "wanted", asked, 16 * asked, 2, ranges, slices),
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
-        Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes + told) * c.wanted_ids, 4, slices, ranges + slices),
+        Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes + told) * c.wanted_ids, 5, slices, ranges + slices),
         *(_checking(c, shape) if shape.checked else ()),
     ]
 

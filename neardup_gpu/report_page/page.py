@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks
+from ..decisions import KINDS
 from ..errors import InputError, OutputError, ParameterError
 from ..log import log
 from ..printable import printable, readable_id
 from ..report import count, facts, histogram, percent, resemblance as in_digits, size
 from ..store.outputs import new_file
+from ..tables import KIND
 from .groups import MEMBERS, Groups, chosen, groups_of
 from .losses import WARNED, Losses, losses
 from .run import Run
@@ -174,6 +177,7 @@ def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
     found = losses(run.documents, *_sources(run, source_column))
     steps = curve(run)
     worth = pc.drop_null(run.pairs[run.column]).to_numpy()
+    kinds = run.pairs[KIND].cast(pa.string())
     drawn: dict[str, str | None] = {"pairs": None, "groups": None}
     if run.recipe.threshold is not None and run.recipe.threshold < 1 and bool((worth < 1).any()):
         drawn["pairs"] = charts.resemblances(worth, run.recipe.threshold, run.column)
@@ -194,6 +198,7 @@ def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
         "timings": _timings(report),
         "charts": drawn,
         "copies": int((worth == 1).sum()),
+        "alike": {kind: pc.sum(pc.equal(kinds, kind)).as_py() or 0 for kind in KINDS},
         "num_pairs": len(run.pairs),
         "steps": steps,
         "is_exact": steps is not None and all(step.least == step.most for step in steps),
@@ -217,10 +222,11 @@ def sentences(run: Run, num_groups: int) -> list[str]:
         f"({percent(removed / max(1, documents))})."
     ]
     if removed:
-        exact, near = counts["removed_exact"], counts["removed_near"]
+        same_text, same_words, near = (counts[f"removed_{kind}"] for kind in ("identical", "same_words", "near"))
         said.append(
-            f"Of the removed ones {exact:,} {'has' if exact == 1 else 'have'} the same words as another document, and "
-            f"{near:,} {'is' if near == 1 else 'are'} nearly the same."
+            f"Of the removed ones {same_text:,} {'is' if same_text == 1 else 'are'} identical to the kept document, "
+            f"{same_words:,} {'has' if same_words == 1 else 'have'} the same words, and {near:,} "
+            f"{'is' if near == 1 else 'are'} nearly the same."
         )
         groups = f"They form {count(num_groups, 'group')}, each of one kept document and those that it stands for"
         if run.report["group_sizes"]:

@@ -19,9 +19,10 @@ from ..documents import Documents
 from ..errors import InputError
 from ..log import log
 from ..printable import printable
+from ..raw_text import to_bytes, to_readable, to_string
 from ..recipe import Recipe
 from ..report import count
-from ..stages import shingle, tokenize
+from ..stages import shingle, tokenize, utf8
 from .run import Run
 
 LONGEST = 300_000
@@ -103,7 +104,9 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
 
 def _worth(run: Run, measure: Any, kept: str, text: str) -> float:
     """What a pair of texts is worth, computed again as `explain` does."""
-    ours = shingle(tokenize([kept, text], run.recipe, backend="cpu"), run.recipe, backend="cpu")
+    ours = shingle(
+        tokenize(utf8([to_bytes(kept), to_bytes(text)]), run.recipe, backend="cpu"), run.recipe, backend="cpu"
+    )
     if measure.weighted:
         return float(measure.of(*measure.sums(ours)))
     left, right = np.unique(ours[0]), np.unique(ours[1])
@@ -127,7 +130,7 @@ def _by_ids(documents: Documents, ids: pa.ChunkedArray, rows: Sequence[int] | No
                 text = batch.text[place]
                 held += len(text) if len(text) <= LONGEST else 0
                 fits = len(text) <= LONGEST and held <= HELD
-                found[number] = text.tobytes().decode("utf-8", "replace") if fits else None
+                found[number] = to_string(text.tobytes()) if fits else None
             if len(found) == len(wanted):
                 break
     if len(found) < len(wanted):
@@ -153,7 +156,7 @@ def difference(kept: str, text: str, recipe: Recipe) -> Difference:
     """Return the words in which a text differs from the kept one, made printable and cut to what a page can hold."""
     words, notes = diff.differences(kept, text, recipe, full=False)
     if not words:
-        words = [("equal", kept[:SAME])] + ([("cut", "...")] if len(kept) > SAME else [])
+        words = [("equal", to_readable(kept[:SAME]))] + ([("cut", "...")] if len(kept) > SAME else [])
     shown: Words = []
     left = SHOWN
     for op, words_of_it in words:

@@ -12,10 +12,8 @@ more, so it is only known to be removed, never known to be kept. The pass keeps 
 with a surely kept document sets, and perhaps removed, which a pair with a document that is not surely removed sets.
 Their counts bound the number, and are equal where no list was cut.
 
-Exact duplicates are listed with their representative alone, at 1, and go with it wherever it goes: they are always
-removed. A near-duplicate of equal shingles whose only pair is that one looks the same in the table; `removed_exact`
-says how many there are of the first kind. Where both kinds occur and the representative may go, the bounds differ by
-those of the second kind.
+Documents that are identical or have the same words are listed with their representative alone, at 1, and go with it
+wherever it goes: they are always removed. The column `kind` of the pairs tells them from near-duplicates.
 
 By connected components every pair joins, so a cut list gives a lower bound, and the run's own decisions an upper one.
 """
@@ -29,6 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import bools, numpy_of
+from ..decisions import KINDS
+from ..tables import KIND
 from .run import Run
 
 STEPS = 40
@@ -76,13 +76,17 @@ def grid(threshold: float) -> np.ndarray:
 
 
 class _Edges(NamedTuple):
-    """The listed pairs by numbers of documents: the reference set from 0 on, then the input in its order."""
+    """The listed pairs by numbers of documents: the reference set from 0 on, then the input in its order.
+
+    `copied` says which pairs are of a representative and a document of the same words.
+    """
 
     num_known: int
     num_rows: int
     left: np.ndarray
     right: np.ndarray
     values: np.ndarray
+    copied: np.ndarray
 
 
 def _edges(run: Run) -> _Edges:
@@ -98,7 +102,8 @@ def _edges(run: Run) -> _Edges:
     mine = pairs["id_a"].filter(pa.array(~known))
     left[~known] = num_known + numpy_of(pc.index_in(mine, ids))
     right = num_known + numpy_of(pc.index_in(pairs["id_b"], ids)).astype(np.int64)
-    return _Edges(num_known, num_known + len(ids), left, right, numpy_of(pairs[run.column]))
+    copied = bools(pc.not_equal(pairs[KIND].cast(pa.string()), KINDS[-1]).combine_chunks())
+    return _Edges(num_known, num_known + len(ids), left, right, numpy_of(pairs[run.column]), copied)
 
 
 def _is_whole(run: Run) -> bool:
@@ -121,29 +126,22 @@ def _components(run: Run, edges: _Edges, thresholds: np.ndarray) -> tuple[np.nda
 
 def _greedy(run: Run, edges: _Edges, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     num_rows, every = edges.num_rows, (1 << len(thresholds)) - 1
-    better = np.bincount(edges.right, minlength=num_rows)
-    decides = np.bincount(edges.left, minlength=num_rows) > 0
+    better = np.bincount(edges.right[~edges.copied], minlength=num_rows)
     most_partners = run.report["limits"]["max_partners"]
     cut = np.zeros(num_rows, bool) if _is_whole(run) or most_partners is None else better >= most_partners
-    alone = (edges.values == 1) & (better[edges.right] == 1) & ~decides[edges.right]
     surely = [0] * num_rows
     perhaps = np.where(cut, every, 0).tolist()
     reached = np.searchsorted(thresholds, edges.values, side="right")
     for begin in range(0, len(reached), TOGETHER):
-        some = begin + np.flatnonzero(~alone[begin : begin + TOGETHER])
+        some = begin + np.flatnonzero(~edges.copied[begin : begin + TOGETHER])
         rows = zip(edges.left[some].tolist(), edges.right[some].tolist(), reached[some].tolist(), strict=True)
         for left, right, steps in rows:
             mask = (1 << steps) - 1
             surely[right] |= mask & ~perhaps[left]
             perhaps[right] |= mask & ~surely[left]
     least, most = _counts(surely, len(thresholds)), _counts(perhaps, len(thresholds))
-    representatives, exact = edges.left[alone], run.report["counts"]["removed_exact"]
-    perhaps_gone = np.array(perhaps, np.uint64)[representatives]
-    going = _counts(perhaps_gone, len(thresholds))
-    is_exact = len(representatives) == exact
-    least += exact if is_exact else np.maximum(exact, len(representatives) - going)
-    most[:] = np.minimum(most + len(representatives), num_rows - edges.num_known)
-    return least, most
+    copies = np.count_nonzero(edges.copied)
+    return least + copies, most + copies
 
 
 def _counts(bits: Any, number: int) -> np.ndarray:

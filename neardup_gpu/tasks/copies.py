@@ -18,6 +18,7 @@ from neardup_gpu.kernels import identical
 from ..data import numpy_of
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
+from ..sketching import WORDLESS
 from ..store.exchange import num_rows, read_partition
 from .columns import mixed, rows_of
 from .layout import Layout
@@ -44,8 +45,7 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     Returns
     -------
     dict
-        `copies`, their number; `copies_of_input`, that of those that are not of a reference set; and
-        `copies_of_reference`, that of the last ones whose representative is.
+        `copies`, their number; `wordless`, the number of those that have no words.
 
     Notes
     -----
@@ -54,28 +54,27 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """
     most = max(1, files.shared.task_memory // (4 * ROW_BYTES))
     parts = -(-num_rows(files.place, names, files.number) // most)
-    found = of_input = of_reference = 0
+    found = wordless = 0
     with (
         files.exchange("slices", BY_SLICE, layout.num_slices, WAITING_BESIDE) as by_slice,
         files.exchange("ranges", BY_RANGE, layout.partitions, WAITING_BESIDE) as by_range,
     ):
         for part in range(parts):
-            for ranks, slices, rows, representative in _represented(files, names, layout, part, parts, most):
+            for words, ranks, slices, rows, representative in _represented(files, names, layout, part, parts, most):
                 copied = np.flatnonzero(representative != ranks)
                 found += len(copied)
-                in_input = ranks[copied] >= layout.num_known
-                of_input += int(in_input.sum())
-                of_reference += int((in_input & (representative[copied] < layout.num_known)).sum())
+                wordless += int(np.count_nonzero(words[copied, 1] == WORDLESS))
                 of = {"representative": representative[copied]}
                 by_slice.add(slices[copied], {"row": rows[copied], **of})
                 by_range.add(layout.range_of(of["representative"]), {"rank": ranks[copied], **of})
-    return {"copies": found, "copies_of_input": of_input, "copies_of_reference": of_reference}
+    return {"copies": found, "wordless": wordless}
 
 
 def _represented(
     files: Files, names: list[str], layout: Layout, part: int, parts: int, most: int
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """(ranks, slices, rows, ranks of their representatives) of the rows of a part, about 1.5 `most` at a time."""
+    """Yield (words, ranks, slices, rows, ranks of their representatives) of the rows of a part, about 1.5 `most` at a
+    time."""
     read = partial(_blocks, files, names, layout, part, parts, most + most // 2)
     words, least, number = np.empty((0, 2), np.uint64), np.empty(0, np.int64), 0
     for some, ranks, *where in read():  # the distinct words so far, and the least rank of each
@@ -84,7 +83,7 @@ def _represented(
         np.minimum.at(least, first, least.copy())
         number += 1
         if number == 1:
-            block = ranks, *where, least[first]
+            block = some, ranks, *where, least[first]
         distinct = np.flatnonzero(first == np.arange(len(first)))
         words, least = words[distinct], least[distinct]
     if number == 1:
@@ -92,7 +91,7 @@ def _represented(
         return
     for some, ranks, *where in read():
         first = _first(np.concatenate([words, some]), files)[len(words) :]
-        yield ranks, *where, least[first]
+        yield some, ranks, *where, least[first]
 
 
 def _first(words: np.ndarray, files: Files) -> np.ndarray:

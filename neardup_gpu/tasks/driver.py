@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.slices import Extent, Offset, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
+from ..priority import keep_column
 from ..recipe import Recipe
 from ..sketching import no_documents
 from . import (
@@ -92,10 +94,10 @@ def run(job: Job) -> Made:
     with told_as("rank"):
         layout, order = _rank(job, sketched)
         settled = [sketched, *order]
-        copied = _copies(job, "copies", "hashes", layout, settled)
-        same = copied if job.recipe.verifies else _copies(job, "same", "same", layout, settled)
+        arguments = [(sketched.names("hashes"), layout)] * len(job.partitions)
+        same = job.work.stage("copies", copies.copies, arguments, after=settled)
         settled.append(same)
-    number = sketched.total("present") - same.total("copies")
+    number = sketched.total("present") - (same.total("copies") - same.total("wordless"))
     with told_as("collide"):
         propose = _by_keys if job.recipe.method.sketches else _by_shingles
         found = propose(job, layout, sketched, same, number, settled)
@@ -113,7 +115,7 @@ def run(job: Job) -> Made:
     if job.num_checked:
         with told_as("check"):
             checked = _sampled(job, layout, found, listed, settled)
-    made = weighed, sketched, copied, found, distinct, verified, crowd, listed, tables, written, checked
+    made = weighed, sketched, found, distinct, verified, crowd, listed, tables, written, checked
     return Made(layout, number, *made)
 
 
@@ -124,7 +126,6 @@ class Made(NamedTuple):
     num_representatives: int
     weighed: list[Stage]
     sketched: Stage
-    copied: Stage
     found: Stage
     distinct: Stage
     verified: Stage
@@ -184,9 +185,11 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     if ordered:
         return layout, []
     stage, mine = job.work.stage, range(job.num_known, len(job.slices))
-    sampled = stage("sample", ranking.sample, [(number, layout) for number in mine], after=[sketched])
+    categories = _categories(job, sketched)
+    given = [(number, layout, categories) for number in mine]
+    sampled = stage("sample", ranking.sample, given, after=[sketched])
     chosen = stage("choose", ranking.choose, [(len(mine), layout)], after=[sampled])
-    spread = stage("spread", ranking.spread, [(number, layout) for number in mine], after=[sketched, chosen])
+    spread = stage("spread", ranking.spread, given, after=[sketched, chosen])
     sizes = [sum(each) for each in zip(*(facts["rows"] for facts in spread.facts), strict=True)]
     firsts = list(itertools.accumulate(sizes, initial=layout.num_known))[: len(job.partitions)]
     ranked = stage("order", ranking.order, [(first, len(mine), layout) for first in firsts], after=[spread])
@@ -194,9 +197,22 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     return layout, [rows, stage("rank", ranking.rank, [(layout,)] * len(job.partitions), after=[ranked])]
 
 
-def _copies(job: Job, name: str, what: str, layout: Layout, settled: list[Stage]) -> Stage:
-    arguments = [(settled[0].names(what), layout)] * len(job.partitions)
-    return job.work.stage(name, copies.copies, arguments, after=settled)
+def _categories(job: Job, sketched: Stage) -> list[str] | None:
+    """Return the order of the values that decide, if these are ordered categories."""
+    name, _ = keep_column(job.recipe.keep)
+    orders = [order for facts in sketched.facts[job.num_known :] if (order := facts.get("categories"))]
+    return one_order(orders, name or "") if orders else None
+
+
+def remarks(job: Job, sketched: Stage) -> list[str]:
+    """Return a sentence if the column that decides is compared as text and holds numbers."""
+    name, _ = keep_column(job.recipe.keep)
+    if name is None or _categories(job, sketched) is not None:
+        return []
+    extents = [_extent(facts) for facts in sketched.facts]
+    mine = list(zip(sketched.facts, extents, _offsets(job, extents), strict=True))[job.num_known :]
+    found = remark(name, [offset.strings(SeenStrings(*facts["strings"]), extent) for facts, extent, offset in mine])
+    return [] if found is None else [found]
 
 
 def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +33,7 @@ def dedup_in_tasks(
     glob: str | None = None,
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    null_values: str | Sequence[str] | None = None,
     input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
@@ -61,9 +63,9 @@ def dedup_in_tasks(
         appears whole or not at all.
     scale_out : ScaleOut
         Where the work folder is, and who runs tasks.
-    texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, input_format, delimiter, header
+    texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, null_values
         As for `dedup`.
-    against
+    input_format, delimiter, header, against
         As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..data import arrow, numpy_of
-from ..decisions import keep_column, rows_by_priority
+from ..documents.compared import ranks_of
+from ..priority import keep_column, rows_by_priority
 from ..store.exchange import read_partition
 from .columns import TABLE, add_table, load, save, tables_of
 from .layout import Layout
@@ -42,9 +43,9 @@ def ranks_are_numbers(recipe: Recipe) -> bool:
     return recipe.keep == "first" and not recipe.method.measure.directed
 
 
-def sample(files: Files, number: int, layout: Layout) -> None:
-    """Save evenly spaced rows of a slice."""
-    rows = _Rows.of_slice(files, number, layout)
+def sample(files: Files, number: int, layout: Layout, categories: list[str] | None) -> None:
+    """Save evenly spaced rows of a slice; `categories` is the order of the values that decide, if there is one."""
+    rows = _Rows.of_slice(files, number, layout, categories)
     most = max(1, SAMPLED // layout.num_slices)
     rows.take(np.arange(0, len(rows), -(-len(rows) // most) or 1)).save(files, "sample")
 
@@ -58,10 +59,10 @@ def choose(files: Files, tasks: int, layout: Layout) -> None:
     rows.take(order[cuts] if len(order) else order).save(files, "cuts")
 
 
-def spread(files: Files, number: int, layout: Layout) -> dict[str, Any]:
+def spread(files: Files, number: int, layout: Layout, categories: list[str] | None) -> dict[str, Any]:
     """Write the rows of a slice by parts; `rows` says how many each has."""
     cuts = _Rows.load(files, [file_name("choose", 0, "cuts")])
-    rows = _Rows.of_slice(files, number, layout)
+    rows = _Rows.of_slice(files, number, layout, categories)
     both = cuts.and_(rows)
     by_number = np.argsort(both.numbers, kind="stable")  # a row that divides comes before itself
     order = by_number[both.take(by_number).order(files.shared.recipe)]
@@ -121,14 +122,16 @@ class _Rows:
         return numpy_of(self.table["number"])
 
     @classmethod
-    def of_slice(cls, files: Files, number: int, layout: Layout) -> _Rows:
-        """All rows of a slice."""
+    def of_slice(cls, files: Files, number: int, layout: Layout, categories: list[str] | None) -> _Rows:
+        """Return all rows of a slice, with the ranks of ordered categories in place of their values."""
         columns = load(files.place, file_name("sketch", number, "rows"), ROWS)
         plain = {"number": layout.starts[number] + np.arange(len(columns["size"])), **columns}
         table = pa.table({name: arrow(column) for name, column in plain.items()})
-        if keep_column(files.shared.recipe.keep)[0] is not None and len(table):
+        name, _ = keep_column(files.shared.recipe.keep)
+        if name is not None and len(table):
             (own,) = tables_of(files.place, [file_name("sketch", number, "column")], 0)
-            table = table.append_column("column", own["column"])
+            column = own["column"] if categories is None else ranks_of(own["column"], categories, name)
+            table = table.append_column("column", column)
         return cls(table)
 
     @classmethod

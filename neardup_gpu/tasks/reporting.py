@@ -6,8 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..log import log
 from ..nothing_removed import merged, reasons
 from ..sketching import num_skipped
+from ..tables import REMOVED_COUNTS
+from .driver import remarks
 from .results import LARGEST
 from .sketching import COUNTED
 
@@ -25,7 +28,6 @@ def report_of(
     recipe, layout = job.recipe, made.layout
     kept = made.written.total("kept")
     removed = layout.num_rows - layout.num_known - kept
-    exact = made.copied.total("copies_of_reference" if recipe.only_against else "copies_of_input")
     mine = made.sketched.facts[job.num_known :]
     counted = {name: sum(facts[name] for facts in mine) for name in COUNTED}
     left_out: Counter[str] = Counter()
@@ -35,8 +37,7 @@ def report_of(
         "documents": counted["documents"],
         "kept": kept,
         "removed": removed,
-        "removed_exact": exact,
-        "removed_near": removed - exact,
+        **{name: made.written.total(name) for name in REMOVED_COUNTS},
         "removed_unverified": made.written.total("unverified"),
         "reference_documents": layout.num_known,
         **({} if reference is None else {"near_reference": made.written.total("near_reference")}),
@@ -55,6 +56,10 @@ def report_of(
     of_input, of_reference = (
         merged(facts["sizes"] for facts in part) for part in (mine, made.sketched.facts[: job.num_known])
     )
+    known = None if reference is None else of_reference
+    notes = [*documents._columns_lacking(), *remarks(job, made.sketched)]
+    for note in notes:
+        log.warning(note)
     return {
         "version": __version__,
         "recipe": recipe.describe(),
@@ -70,7 +75,7 @@ def report_of(
         "candidates": list(recipe.method.in_words(recipe.threshold)),
         "recall": {"expected": recipe.expected_recall, "sampled": sampled},
         "limits": _limits(job, made),
-        "warnings": reasons(removed, recipe, documents, of_input, None if reference is None else of_reference),
+        "warnings": [*notes, *reasons(removed, recipe, documents, of_input, known)],
         "tasks": {
             "workers": job.work.workers.num_workers,
             "slices": len(job.slices),

@@ -24,18 +24,19 @@ import numpy as np
 import pyarrow as pa
 
 from ..data import arrow, numpy_of
+from ..decisions import kinds_of
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of
 from ..documents.writing_options import Writing
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, ids_of_kept, part_name, write_kept
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
-from ..tables import as_json, near_column, with_recipe
+from ..tables import KIND, as_json, counts_of_kinds, kind_column, near_column, with_recipe
 from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import FATES, GROUPED, NEAR
 from .pairs import VERIFIED, ask, asked, load_keys
-from .sketching import ROWS
+from .sketching import ALIKE, ROWS
 from .work import Files, file_name
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 LARGEST = 5
 """Groups that a report names."""
-
-HASHES = pa.schema([("hash", pa.list_(pa.uint64(), 2))])
 
 
 def listed(files: Files, names: list[str], copies: list[str], grouped: list[str], layout: Layout) -> dict[str, Any]:
@@ -111,7 +110,7 @@ def fates(files: Files, names: list[str], near: list[str], layout: Layout) -> No
 
 
 def ids(files: Files, slice: Slice, offset: Offset, names: list[str], kind: str) -> None:
-    """Answer who asked for ids of a slice; with them go keys and hashes of tokens, where tables tell something of them.
+    """Answer who asked for ids of a slice; with them go hashes of words and texts, and keys where tables tell of them.
 
     Parameters
     ----------
@@ -136,12 +135,10 @@ def ids_of(files: Files, number: int, slice: Slice, offset: Offset, kind: str) -
 
 
 def told_of(files: Files, number: int) -> dict[str, np.ndarray]:
-    """What tables tell of the documents of a slice beside their ids: arrays with a row for each."""
-    recipe, told = files.shared.recipe, {}
+    """Load what tables tell of the documents of a slice besides their ids: arrays with a row for each."""
+    recipe, told = files.shared.recipe, load(files.place, file_name("sketch", number, "alike"), ALIKE)
     if recipe.method.tells_pairs or not recipe.verifies:
         told["keys"] = load_keys(files, number)
-    if not recipe.verifies:
-        told["hash"] = load(files.place, file_name("sketch", number, "tokens"), HASHES)["hash"]
     return told
 
 
@@ -165,6 +162,12 @@ class _Answers:
         """A column of numbers, of some ranks."""
         assert self._table is not None
         return numpy_of(pa.concat_arrays(self._table[name].chunks))[self._places(ranks, None)]
+
+    def alike(self, ranks: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns of `ALIKE`, of some ranks."""
+        if len(ranks) == 0:
+            return {"words": np.empty((0, 2), np.uint64), "text": np.empty(0, np.uint64)}
+        return {name: self.told(name, ranks) for name in ALIKE.names}
 
     def _places(self, ranks: np.ndarray, null: np.ndarray | None) -> np.ndarray:
         places = np.searchsorted(self.ranks, ranks)
@@ -198,11 +201,13 @@ def tables(
     found = load(files.place, file_name("listed", part, "pairs"), VERIFIED)
     a, b, resemblance = found["left"], found["right"], found["resemblance"]
     answers = _Answers(files, names, part)
+    same_words, kinds = _alike(answers.alike(a), answers.alike(b))
     if not recipe.verifies:
-        resemblance = np.where(_same(answers, a, b), 1.0, np.nan)
+        resemblance = np.where(same_words, 1.0, np.nan)
     columns = {
         "id_a": answers.ids(a, type_named(kind)),
         "id_b": answers.ids(b, type_named(kind)),
+        KIND: kind_column(kinds),
         recipe.method.measure.name: arrow(resemblance, np.isnan(resemblance)),
     }
     columns |= {name: arrow(values) for name, values in _pair_columns(answers, recipe, a, b).items()}
@@ -245,13 +250,16 @@ def write(
     own = ids_of(files, number, slice, offset, kind)
     told = told_of(files, number)
     removed = np.flatnonzero(~kept)
+    same_words, of_removed = _alike(_rows_alike(told, removed), answers.alike(keeper[removed]))
     if not recipe.verifies:
-        same = (told["hash"][removed] == answers.told("hash", keeper[removed])).all(axis=1) if len(removed) else []
-        resemblance[removed] = np.where(same, 1.0, np.nan)
+        resemblance[removed] = np.where(same_words, 1.0, np.nan)
+    kinds = np.zeros(len(ranks), np.int8)
+    kinds[removed] = of_removed
     columns = {
         "id": own,
         "kept": arrow(kept),
         "duplicate_of": answers.ids(keeper, own.type, kept),
+        KIND: kind_column(kinds, kept),
         recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
         "group": _either(own, answers.ids(keeper, own.type, kept), kept),
         **offset.places(places_of(files, number, slice), extent),
@@ -273,9 +281,8 @@ def write(
             partner[of["row"]], near[of["row"]] = of["partner"], of["resemblance"]
         if not recipe.verifies:
             leaks = np.flatnonzero(partner >= 0)
-            if len(leaks):
-                same = (told["hash"][leaks] == answers.told("hash", partner[leaks])).all(axis=1)
-                near[leaks] = np.where(same, 1.0, np.nan)
+            same_words, _ = _alike(_rows_alike(told, leaks), answers.alike(partner[leaks]))
+            near[leaks] = np.where(same_words, 1.0, np.nan)
         columns["near_reference"] = answers.ids(partner, own.type, partner < 0)
         columns[near_column(recipe)] = arrow(near, np.isnan(near))
     written = [part_name(DOCUMENTS, files.number)]
@@ -294,6 +301,7 @@ def write(
         "empty": int((num_tokens == 0).sum()),
         "near_reference": int((partner >= 0).sum()),
         "unverified": int(np.isnan(resemblance[removed]).sum()),
+        **counts_of_kinds(of_removed),
     }
 
 
@@ -309,11 +317,21 @@ def _pair_columns(answers: _Answers, recipe: Any, a: np.ndarray, b: np.ndarray) 
     return recipe.method.pair_columns(keys, np.arange(len(a)), len(a) + np.arange(len(b)))
 
 
-def _same(answers: _Answers, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Whether the documents of pairs of ranks have the same tokens."""
-    if len(a) == 0:
-        return np.empty(0, bool)
-    return (answers.told("hash", a) == answers.told("hash", b)).all(axis=1)
+def _rows_alike(told: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Take the columns of `ALIKE` of some rows of a slice from what `told_of` loaded."""
+    return {name: told[name][rows] for name in ALIKE.names}
+
+
+def _alike(some: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Tell whether the documents of pairs have the same words, and how they are alike, as places in `KINDS`.
+
+    Parameters
+    ----------
+    some, others : dict of str to array
+        The columns of `ALIKE`, of one document of each pair and of the other one.
+    """
+    same_words = (some["words"] == others["words"]).all(axis=1)
+    return same_words, kinds_of(same_words, some["text"] == others["text"])
 
 
 def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, checks
-from ..decisions import keep_column
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents.rewritten import infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
-from ..documents.stored import stored
+from ..documents.stored import FILES, stored
 from ..documents.uris import is_uri
 from ..engine.memory import parse_size
 from ..errors import InputError, OutputError
 from ..job import check_writing, open_reference, opened
+from ..priority import keep_column
 from ..recall import choose_check
 from ..recipe import Recipe, check_reference
 from ..store.artefacts import files_in, write_page, write_report
@@ -53,9 +52,6 @@ JOB, LOCK, LEASE = "job.json", "lock", "lease"
 
 STORED = ("input", "against")
 """Where documents in memory are written: those of the input, and of a reference set."""
-
-STORED_FILES = re.compile(r"(part|split-[0-9]+)-[0-9]{5,}\.arrows(\.new)?")
-"""Names of the files there."""
 
 LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
 """Bytes of text of a slice, unless they are given."""
@@ -143,7 +139,7 @@ def run_job(
         if not scale_out.keep_work:
             job.work.remove()
             for name in STORED:
-                place.clear(name, STORED_FILES)
+                place.clear(name, FILES)
             place.remove(JOB)
     return said
 

@@ -10,9 +10,9 @@ NUMBER-keys      keys, if the method sketches
     NUMBER-counters, NUMBER-beyond    the table in which shingles are counted, if the method compares these alone
     NUMBER-slots     the number of the counter of each shingle in their place, by ranges, where that is less
 NUMBER-shingles  what waits for verification, if it waits in files
-NUMBER-tokens    the hash of each document's tokens, where nothing is verified
-NUMBER-hashes    of documents with tokens: the hash of these and the row, by the upper bits of the hash
-NUMBER-same      the same of keys, where nothing is verified
+NUMBER-alike     words and text: the hash of each document's words, and that of its text
+NUMBER-hashes    of documents that are not blank: a hash of what groups them and the row, by the upper bits of the hash;
+                 the hash of the words, or the keys where nothing is verified
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import gather
 
 from ..data import Ragged, arrow
-from ..decisions import keep_column
 from ..documents.batches import ragged
 from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
 from ..errors import InputError
 from ..nothing_removed import sizes_of
+from ..priority import keep_column
 from ..recall import random_order
-from ..sketching import Sketcher, text_of
+from ..sketching import BLANK, WORDLESS, Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
@@ -65,12 +65,16 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
+ALIKE = pa.schema([("words", pa.list_(pa.uint64(), 2)), ("text", pa.uint64())])
 ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
 SLOTS = pa.schema([("slots", pa.uint32())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
-COUNTED = ("documents", "null_text", "invalid_utf8", "stripped_pages", "text_bytes", "tokens", "shingles")
+COUNTED = (
+    *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
+    *("text_bytes", "tokens", "shingles"),
+)
 """Counts of a slice that a report adds up."""
 
 
@@ -128,7 +132,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     dict
         Counts of the slice; `sizes`, its documents by their number of words; `extent`, what its reading found;
         `id_type`, unless it is empty, and `id_span`, the least and the greatest, if they are integers; `waiting`, the
-        number of shingles that wait.
+        number of shingles that wait; of a column that decides, its `categories`, and what its `strings` look like.
     """
     shared = files.shared
     recipe, statistics = shared.settled()
@@ -164,6 +168,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
     if types and pa.types.is_integer(sketched.ids.type):
         types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
+    if column is not None and of_input:
+        types |= {"strings": list(documents._strings(column)), "categories": sketched.categories}
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
@@ -171,13 +177,12 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
         save(files, "keys", {"keys": keys})
     if checked:
         save(files, "order", {"order": random_order(hashes)})
-    present = np.flatnonzero(sketched.num_tokens > 0)
-    _save_hashes(files, "hashes", hashes[present], present)
-    if not recipe.verifies:
-        save(files, "tokens", {"hash": hashes})
-        _save_hashes(files, "same", keys.reshape(len(keys), -1)[present], present)
+    texts = runtime.fetch(sketched.text_hashes)
+    save(files, "alike", {"words": hashes, "text": texts})
+    _save_hashes(files, "hashes", *_grouped_by(hashes, texts, keys, sketched.num_tokens > 0, recipe.verifies))
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
-    present_rows = {"present": len(present), "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
+    num_present = int(np.count_nonzero(sketched.num_tokens))
+    present_rows = {"present": num_present, "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
     counts["left_out_records"] = sketched.counts.left_out_records
     counts["sizes"] = sizes_of(sketched.num_tokens)
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
@@ -197,6 +202,22 @@ def _check_sizes(slice: Slice, ids: pa.Array, num_tokens: np.ndarray, task_memor
 def has_names(slice: Slice) -> bool:
     """Whether documents have ids of a column, which may come again; row numbers and paths do not."""
     return slice.source.key is not None and slice.source.format != "text"
+
+
+def _grouped_by(
+    hashes: np.ndarray, texts: np.ndarray, keys: np.ndarray, has_words: np.ndarray, verifies: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return one or two words of each document that is not blank, which are equal where it counts as one with others,
+    and its row. Documents without words count as one where their texts are equal, whatever the method."""
+    written = np.flatnonzero(has_words | (texts != BLANK))
+    if verifies:
+        return hashes[written], written
+    words = np.zeros((len(written), 2), np.uint64)
+    of_keys = keys.reshape(len(keys), -1)[written]
+    words[:, : of_keys.shape[1]] = of_keys
+    wordless = ~has_words[written]
+    words[wordless, 0], words[wordless, 1] = texts[written[wordless]], WORDLESS
+    return words, written
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:

@@ -190,8 +190,14 @@ def test_text_files_and_columns_of_bytes_in_an_encoding(tmp_path):
     assert texts_of(open_documents(tmp_path / "d.parquet", encoding="windows-1251")) == [RUSSIAN, ""]
 
 
-def test_strings_are_utf8_whatever_the_encoding(tmp_path):
-    assert texts_of(open_documents(texts=[RUSSIAN], encoding="windows-1251")) == [RUSSIAN]
+def test_strings_are_utf8_whatever_the_encoding(tmp_path, caplog):
+    pq.write_table(pa.table({"text": [RUSSIAN]}), tmp_path / "d.parquet")
+    assert texts_of(open_documents(tmp_path / "d.parquet", encoding="windows-1251")) == [RUSSIAN]
+    assert "d.parquet: its text is strings, which are UTF-8; encoding changes nothing here" in caplog.text
+    caplog.clear()
+    assert texts_of(open_documents(csv_file(tmp_path, "utf-8"), encoding="utf-8"))
+    assert texts_of(open_documents({"text": pa.array([b"a"], pa.binary())}, encoding="utf-8")) == ["a"]
+    assert not caplog.text
 
 
 @pytest.mark.parametrize("name", ["d.csv", "d.jsonl"])
@@ -233,3 +239,39 @@ def test_every_entrance_takes_the_encoding(tmp_path):
     with Index.create(tmp_path / "index") as index:
         assert index.add(path, **options).removed == 1
         assert index.query([path], **options)["resemblance"].to_pylist().count(1.0) >= 3
+
+
+def test_documents_with_replaced_characters_are_counted(tmp_path, capsys):
+    """A page that names a wrong encoding has U+FFFD, which its own bytes do not show."""
+    pages = [
+        b"<meta charset=utf-8><p>" + b"word " * 100 + b"\xff",
+        b"<meta charset=utf-8><p>" + RUSSIAN.encode("koi8-r"),
+        b"<meta charset=utf-8><p>one \xff two three four five six",
+        b"<p>" + RUSSIAN.encode(),
+    ]
+    for number, page in enumerate(pages):
+        write(tmp_path / "in" / f"{number}.html", page)
+    asked = {"replaced_text": 3, "garbled_text": 1}
+    result = dedup(tmp_path / "in")
+    assert {name: result.report["counts"][name] for name in asked} == asked
+    column = {"text": pa.array(pages, pa.binary())}
+    for html in (True, "tree"):
+        counts = dedup(column, html=html).report["counts"]
+        assert {name: counts[name] for name in asked} == asked
+    counts = sketch(tmp_path / "in", tmp_path / "s.parquet")
+    assert {name: counts[name] for name in asked} == asked
+    work = ScaleOut(work_dir=tmp_path / "work", workers=1)
+    counts = dedup_in_tasks(tmp_path / "in", output=tmp_path / "tasks", scale_out=work)["counts"]
+    assert {name: counts[name] for name in asked} == asked
+    assert main(["dedup", str(tmp_path / "in"), "-o", str(tmp_path / "out")]) == 0
+    shown = "".join(capsys.readouterr())
+    assert "3 documents with U+FFFD for bytes that cannot be decoded (1 of them more than 5%)" in " ".join(
+        shown.split()
+    )
+
+
+@pytest.mark.parametrize(("number", "is_garbled"), [(1, False), (2, True)])
+def test_more_than_five_per_cent_is_garbled(number, is_garbled):
+    texts = ["", "é" * (20 - number) + "\ufffd" * number]
+    counts = dedup(texts=texts).report["counts"]
+    assert (counts["replaced_text"], counts["garbled_text"]) == (1, int(is_garbled))

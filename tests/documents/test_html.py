@@ -1,15 +1,17 @@
 """visible_text: what a reader sees, from any markup whatever."""
 
 import os
+import random
 import re
 import time
 from pathlib import Path
 
+import mutated_pages
 import pytest
 from hypothesis import example, given, settings, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from neardup_gpu.documents.html import read_page, visible_text
+from neardup_gpu.documents.html import Markup, read_page, visible_text, without_markup
 from neardup_gpu.documents.markup import MAX_OPEN, is_tame
 
 BOTH = pytest.mark.parametrize("tree", [False, True], ids=["text", "tree"])
@@ -49,6 +51,51 @@ BOTH = pytest.mark.parametrize("tree", [False, True], ids=["text", "tree"])
 def test_words(markup, words, tree):
     assert read_page(markup, tree).text.split() == words
     assert read_page(markup.encode(), tree).text.split() == words
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("markup", "words"),
+    [
+        ("a<svg><style>b<p>c</p>d", ["a", "c", "d"]),
+        ("<div><svg><style>a{}</div>b", ["b"]),
+        ("<table><tr><td>a<svg><style>b</td><td>c</table>d", ["a", "c", "d"]),
+        ("a<math><style>b<div>c</div>d", ["a", "c", "d"]),
+        ("<svg><script>a<p>b</p>", ["b"]),
+        ("<svg><style><![CDATA[a]]><p>b", ["b"]),
+        ("<svg><style>a</style>b</svg>c", ["bc"]),
+        ("<div>a<datalist><option>b</div>c", ["a", "c"]),
+        ("<p>a<datalist><option>b<p>c", ["a", "c"]),
+        ("<li>a<datalist><li>b</datalist>c", ["a", "bc"]),
+        ("<div><datalist><option>a</div>b</datalist>c", ["bc"]),
+        ("<div><datalist><option>a", []),
+        ("<svg><template>a</template></svg>b", ["ab"]),
+        ("<svg><desc>a</svg><style>b<i>c</i></style>d", ["ad"]),
+        ("<svg>" * 20 + "a" + "</svg>" * 20 + "<style>b<i>c</style>d", ["ad"]),
+        ("<math><annotation-xml encoding=text/html><style>a<i>b</style>c", ["c"]),
+        ("<frameset>a</frameset>b", []),
+        ("a<template>b", ["a"]),
+        ("a<template><svg></template><style><i></style>b", ["ab"]),
+        ("<svg><style>&lt;meta charset=koi8-r>" + "<p>é", ["é"]),
+    ],
+)
+def test_hidden_text_ends_where_a_parser_ends_it(markup, words, tree):
+    assert read_page(markup, tree).text.split() == words
+
+
+@pytest.mark.parametrize("kind", ["grafted", "written"])
+def test_damaged_pages_keep_the_words_of_the_tree(kind):
+    originals = [mutated_pages.written_page(random.Random(number)) for number in range(20)]
+    counts, found = mutated_pages.compare(kind, 300, 5, originals, visible_text)
+    assert found == []
+    assert counts["same"] > 250
+
+
+def test_the_texts_of_a_batch_stay_in_order():
+    hostile = "<svg><style>e" + "<div>" * 5000 + "f"  # doubtful, but no parser may read it
+    pages = ["a", "<div><datalist>b</div>c", "d", "", hostile, "<svg><style>g<p>h", "i"]
+    texts = without_markup([Markup(page.encode()) for page in pages])
+    assert [text.split() for text in texts] == [[b"a"], [b"c"], [b"d"], [], [b"f"], [b"h"], [b"i"]]
 
 
 @BOTH

@@ -270,8 +270,10 @@ def test_splits_have_names(tmp_path):
     kept = result.kept_dataset()
     assert list(kept) == ["train", "test"]
     assert [*kept["train"]["id"], *kept["test"]["id"]] == result.kept["id"].to_pylist()
-    with pytest.raises(InputError, match=r"test: no column 'stars'; it has id, text"):
-        dedup(datasets().DatasetDict(splits | {"test": splits["test"].select_columns(["id", "text"])}), keep="stars")
+    lacking = datasets().DatasetDict(splits | {"test": splits["test"].select_columns(["id", "text"])})
+    assert dedup(lacking, keep="stars").warnings[0] == "test has no column 'stars', so that its rows come last"
+    with pytest.raises(InputError, match=r"train: no column 'moons'; it has id, text"):
+        dedup(lacking, keep="moons")
     with pytest.raises(InputError, match="no splits"):
         open_documents(datasets().DatasetDict())
     with pytest.raises(InputError, match=r"'\.\.'"):

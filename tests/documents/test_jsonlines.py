@@ -23,7 +23,7 @@ def outcome(path, line, place, on_error="stop"):
         rows = []
         for batch in documents.batches(["n"]):
             columns = [batch.ids.to_pylist(), list(batch.text), batch.columns["n"].to_pylist()]
-            rows += [(i, t.tobytes(), float(n) if n is not None else None) for i, t, n in zip(*columns, strict=True)]
+            rows += [(i, t.tobytes(), float(n) if type(n) is int else n) for i, t, n in zip(*columns, strict=True)]
     except InputError as error:
         assert str(error).count("\n") == 0
         return "refused"
@@ -31,7 +31,7 @@ def outcome(path, line, place, on_error="stop"):
         assert documents.skipped["row"].to_pylist() == [place + 1]
         return "skipped"
     i, text, n = rows[place]
-    return i, text, "nan" if n is not None and math.isnan(n) else n
+    return i, text, "nan" if type(n) is float and math.isnan(n) else n
 
 
 ODD_NUMBERS = "Inf -Inf -NaN NaN Infinity 1e999 -1e999 1E400 -0 0.0 1. .5 01 +1 0x10 1_000 1e-999 18446744073709551615"

@@ -12,7 +12,7 @@ from neardup_gpu.documents.reading_options import Reading
 from neardup_gpu.documents.skipped import Policy
 
 ENTRANCES = [nd.open_documents, nd.dedup, nd.dedup_in_tasks, nd.sketch, nd.Index.add, nd.Index.query]
-NOT_OF_QUERIES = {"on_error", "max_document_bytes"}  # queries are read to the end or not at all
+NOT_OF_QUERIES = {"on_error", "max_document_bytes", "null_values"}  # queries are read to the end or not at all
 
 
 @pytest.mark.parametrize("entrance", ENTRANCES, ids=lambda entrance: entrance.__qualname__)

@@ -351,8 +351,8 @@ def a_curve_that_is_certain_of_nothing_but_equality(box):
     return ["curve", "--filter", "6,14,2", "--threshold", "0.999999"]
 
 
-@case(status=0, says="1 invalid UTF-8 sequence", hides="sequences")
-def one_invalid_sequence_is_singular(box):
+@case(status=0, says="1 invalid UTF-8 byte", hides="UTF-8 bytes")
+def one_invalid_byte_is_singular(box):
     box.write("in/a.txt", b"caf\xe9 au lait")
     box.write("in/b.txt", b"something else")
     return ["dedup", "in", "--dry-run"]

@@ -22,7 +22,7 @@ def counted(num):
     def then(box, ended):
         counts = json.loads((box / "out" / "report.json").read_text())["counts"]
         assert counts["stripped_pages"] == num
-        assert counts["removed_exact"] == 1
+        assert counts["removed_identical"] == 1
         assert ("too tangled to parse" in ended.output) == (num > 0)
 
     return then
@@ -130,7 +130,7 @@ def hidden(character):
 
 
 def removed_one(box, ended):
-    assert json.loads((box / "out" / "report.json").read_text())["counts"]["removed_exact"] == 1
+    assert json.loads((box / "out" / "report.json").read_text())["counts"]["removed_same_words"] == 1
 
 
 @case(status=0, writes="out", then=removed_one)

@@ -233,7 +233,7 @@ def test_a_file_that_lacks_a_column_adds_nothing(tmp_path: Path, capsys) -> None
     assert run(["index", "create", index, "--columns", "date", "--quiet"]) == 0
     with nd.Index.open(index) as opened:
         for names, words in (
-            ("ab", r"b\.parquet: no column 'date'; it has id, text\. The index keeps 'date' of each document"),
+            ("b", r"b\.parquet: no column 'date'; it has id, text\. The index keeps 'date' of each document"),
             ("c", r"column 'date' holds list<.*>; an index keeps integers, floats, strings, bools, dates and"),
             ("ad", "column 'date' holds"),
         ):

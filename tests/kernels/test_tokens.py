@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from witnesses import invisible, kind, rabin_hasher, token_strings
+from witnesses import decoded, invisible, kind, rabin_hasher, token_strings
 
 from neardup_gpu.kernel_inputs import CHARACTERS
 from neardup_gpu.kernels import _gf2 as scalar, _unicode_table as unicode_table, tokens
@@ -26,14 +26,14 @@ def ragged(documents):
 
 
 def run(function, documents):
-    """Fingerprints of each document's tokens as lists, and the number of ill-formed sequences."""
+    """Fingerprints of each document's tokens as lists, and the number of invalid bytes."""
     documents = [document.encode() if isinstance(document, str) else document for document in documents]
     values, offsets, invalid = function(*ragged(documents), Q)
     return [values[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:], strict=True)], invalid
 
 
 def fingerprints(strings):
-    return [hashed(string.encode()) for string in strings]
+    return [hashed(string.encode("utf-8", "surrogatepass")) for string in strings]
 
 
 def assert_tokens(documents, expected, function=tokens.cpu):
@@ -166,45 +166,112 @@ def test_what_comes_out(function, text, expected):
 @pytest.mark.parametrize(
     ("text", "expected", "invalid"),
     [
-        (b"a\xffb", ["a", "b"], 1),
-        (b"\xc3", [], 1),
-        (b"caf\xc3", ["caf"], 1),
-        (b"\xe2\x82", [], 1),  # one maximal subpart
-        (b"\xe2\x82x", ["x"], 1),
-        (b"\xf0\x9f\x98\xf0\x9f\x98", [], 2),
-        (b"\xed\xa0\x80", [], 3),  # a surrogate
-        (b"\xc0\x80", [], 2),  # overlong
-        (b"\xf4\x90\x80\x80", [], 4),  # beyond U+10FFFF
-        (b"\xef\xbf\xbd", [], 0),  # U+FFFD itself
-        (b"\x80\x80", [], 2),
+        (b"A\xffB", ["a\udcffb"], 1),
+        (b"\xc3", ["\udcc3"], 1),
+        (b"caf\xe9 caf\xc3", ["caf\udce9", "caf\udcc3"], 2),
+        (b"\xd6l \xdcl \xf6l", ["\udcd6l", "\udcdcl", "\udcf6l"], 3),  # Latin-1: case is not folded
+        (b"\xc3\xa9 \xc3\xc2\xad\xa9", ["e\u0301", "\udcc3\udca9"], 2),  # a soft hyphen vanishes, and leaves no letter
+        (b"\xe2\x82", ["\udce2\udc82"], 2),
+        (b"\xe2\x82x", ["\udce2\udc82x"], 2),
+        (b"\xf0\x9f\x98\xf0\x9f\x98", ["\udcf0\udc9f\udc98" * 2], 6),
+        (b"\xed\xa0\x80", ["\udced\udca0\udc80"], 3),  # a surrogate
+        (b"\xed\xb2\x80", ["\udced\udcb2\udc80"], 3),  # what spells the letter of an invalid byte
+        (b"\xc0\x80", ["\udcc0\udc80"], 2),  # overlong
+        (b"\xf4\x90\x80\x80", ["\udcf4\udc90\udc80\udc80"], 4),  # beyond U+10FFFF
+        (b"\xef\xbf\xbd", [], 0),  # U+FFFD itself divides
+        (b"\x80\x80", ["\udc80\udc80"], 2),
+        (b"\xff\xcc\x81\xcc\xa3", ["\udcff\u0323\u0301"], 1),  # marks continue the letter, in canonical order
+        (
+            b"\xe0\xb8\x81\x80a\xe6\xbc\xa2",
+            ["\u0e01", "\udc80a", "\u6f22"],
+            1,
+        ),  # a letter of a word, beside single ones
     ],
 )
-def test_ill_formed_utf8_divides_and_is_counted(function, text, expected, invalid):
+def test_an_invalid_byte_is_a_letter_and_is_counted(function, text, expected, invalid):
+    assert token_strings(decoded(text)) == expected
     assert run(function, [text, b"end"]) == ([fingerprints(expected), fingerprints(["end"])], invalid)
+
+
+@pytest.mark.parametrize("function", BOTH, ids=IDS)
+@pytest.mark.parametrize(
+    ("text", "expected", "invalid"),
+    [
+        (b"one\xed\xb0\x80two", ["one", "\udc00", "two"], 0),
+        (b"one \xed\xb0\x80\n\xed\xb0\x80\n", ["one", "\udc00", "\udc00"], 0),
+        (b"\xed\xb0\x80\xcc\x81 a", ["\udc00\u0301", "a"], 0),  # a mark continues a border
+        (b"\xed\xb0\x80\n\xcc\x81a", ["\udc00", "a"], 0),  # as none does after a line break
+        (b"\xed\xb0\x80", [], 0),  # borders alone
+        (b"?\xed\xb0\x80!\xed\xb0\x80\xcc\x81\n\xf0\x9f\x91\x8d", [], 0),
+        (b"a\xed\xc2\xad\xb0\x80", ["a\udced\udcb0\udc80"], 3),  # a soft hyphen within is none
+        (b"a\xed\xb0", ["a\udced\udcb0"], 2),
+        (b"\xed\xed\xb0\x80\x80", ["\udced", "\udc00", "\udc80"], 2),
+        (b"\xe6\xbc\xa2\xed\xb0\x80\xe6\xbc\xa2", ["\u6f22", "\udc00", "\u6f22"], 0),
+    ],
+)
+def test_a_border_is_a_token_unless_there_are_only_borders(function, text, expected, invalid):
+    assert token_strings(decoded(text)) == expected
+    documents = [text, b"\x80end", text[:-1], b"\x80"]  # bytes of a border end with their document
+    rows, found = run(function, documents)
+    assert rows == [fingerprints(token_strings(decoded(document))) for document in documents]
+    assert found == invalid + 2 + sum("\udc80" <= c <= "\udcff" for c in decoded(text[:-1]))
+
+
+BYTES = st.lists(
+    st.one_of(
+        st.binary(max_size=5),
+        st.text(SCRIPTS, max_size=3).map(str.encode),
+        st.text(SCRIPTS, min_size=1, max_size=1).map(lambda c: c.encode()[:-1]),
+        st.sampled_from([b"\xed\xb0\x80", b"\xed\xb0\x80\n", b"\xc2\xad", b"\xed\xc2\xad", b"\xcc\x81"]),
+    )
+).map(b"".join)
 
 
 @pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(
-        st.lists(
-            st.one_of(
-                st.binary(max_size=5),
-                st.text(SCRIPTS, max_size=3).map(str.encode),
-                st.text(SCRIPTS, min_size=1, max_size=1).map(lambda c: c.encode()[:-1]),
-            )
-        ).map(b"".join),
-        max_size=4,
-    )
-)
-def test_random_bytes_read_as_python_replaces_them(documents):
-    decoded = [document.decode("utf-8", "replace") for document in documents]
-    if not all(map(in_table, "".join(decoded))):
+@given(st.lists(BYTES, max_size=4))
+def test_random_bytes_read_as_python_escapes_them(documents):
+    texts = [decoded(document) for document in documents]
+    if not all(map(in_table, "".join(texts))):
         return
     found, invalid = run(tokens.cpu, documents)
-    assert found == [fingerprints(token_strings(text)) for text in decoded]
-    replaced = sum(text.count("\ufffd") for text in decoded)
-    assert invalid == replaced - sum(document.count(b"\xef\xbf\xbd") for document in documents)
+    assert found == [fingerprints(token_strings(text)) for text in texts]
+    assert invalid == sum("\udc80" <= character <= "\udcff" for text in texts for character in text)
+
+
+FEW_BYTES = st.lists(
+    st.sampled_from([b"\xc3", b"\xa9", b"\xe9", b"\xed", b"\xb2", b"\x80", b"\xc2\xad", b"A", b" "]), max_size=6
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(FEW_BYTES.map(b"".join), FEW_BYTES.map(b"".join))
+def test_equal_tokens_have_equal_invalid_bytes(first, second):
+    rows, _ = run(tokens.cpu, [first, second])
+    letters = [[c for c in decoded(document) if "\udc80" <= c <= "\udcff"] for document in (first, second)]
+    assert rows[0] != rows[1] or letters[0] == letters[1]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "koi8-r", "cp1251", "cp437"])
+def test_texts_in_a_one_byte_encoding_differ_where_their_letters_differ(encoding):
+    letters = [c for c in map(chr, range(0x80, 0x500)) if c.isalpha() and len(c.encode(encoding, "ignore")) == 1]
+    documents = [f"r{letter}d {letter} {letter * 3}".encode(encoding) for letter in letters]
+    assert len(letters) > 40
+    rows, invalid = run(tokens.cpu, documents)
+    assert [len(row) for row in rows] == [3] * len(letters)
+    assert len(set(map(tuple, rows))) == len(letters)
+    assert invalid == 5 * len(letters)
+
+
+def test_documents_of_invalid_bytes_alone_have_room():
+    """Each invalid byte becomes three bytes, with a separator on either side in a script without spaces."""
+    for text in (b"\x80" * 5000, b"\xe0\xb8\x81\x80" * 3000, b"\xed\xb0\x80" * 3000 + b"\x80", b"\xc3" * 4097):
+        for ahead in (b"", b"a" * 63, b"a" * 62 + b"\xf0\x9f"):
+            assert_bytes([ahead + text, text])
+
+
+def assert_bytes(documents):
+    assert run(tokens.cpu, documents)[0] == [fingerprints(token_strings(decoded(text))) for text in documents]
 
 
 @pytest.mark.thorough

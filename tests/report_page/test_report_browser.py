@@ -14,7 +14,7 @@ from neardup_gpu.data import arrow
 from neardup_gpu.report_page import of_folder
 from neardup_gpu.store.artefacts import write_report
 from neardup_gpu.store.parquet import write_table
-from neardup_gpu.tables import with_recipe
+from neardup_gpu.tables import kind_column, with_recipe
 
 pytestmark = pytest.mark.thorough
 
@@ -247,10 +247,12 @@ def made(folder, num):
     }
     gone = np.flatnonzero(~kept)
     pairs = {"id_a": ids.take(arrow(keeper[gone])), "id_b": ids.take(arrow(gone)), "resemblance": arrow(worth[gone])}
+    pairs["kind"] = kind_column(np.where(worth[gone] == 1, 0, 2).astype(np.int8))
     sizes = np.unique(np.unique(keeper[gone], return_counts=True)[1] + 1, return_counts=True)
     exact = int((worth[gone] == 1).sum())
     counts = {"documents": num, "kept": int(kept.sum()), "removed": len(gone), "groups": int(sizes[1].sum())}
-    counts |= {"removed_exact": exact, "removed_near": len(gone) - exact, "text_bytes": 3000 * num}
+    counts |= {"removed_identical": exact, "removed_same_words": 0, "removed_near": len(gone) - exact}
+    counts["text_bytes"] = 3000 * num
     said = {"counts": small.report["counts"] | counts, "group_sizes": np.transpose(sizes).tolist()}
     gone_input = {"input": small.report["input"] | {"format": "parquet", "paths": [str(folder / "gone.parquet")]}}
     folder.mkdir()

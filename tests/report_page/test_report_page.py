@@ -69,7 +69,7 @@ def told(page):
 def test_of_a_folder_and_of_a_result(folder, out):
     page = of_folder(out)
     assert "Of 6 documents" in told(page) and "3 are removed (50.0%)" in told(page)
-    assert "Of the removed ones 2 have the same words as another document, and 1 is nearly the same" in told(page)
+    assert "Of the removed ones 2 are identical to the kept document, 0 have the same words, and 1 is" in told(page)
     found = data(page)
     assert {group["id"]: group["size"] for group in found["groups"]} == {"one": 3, "two": 2}
     first = found["groups"][0]["members"][0]

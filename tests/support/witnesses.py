@@ -51,9 +51,20 @@ def invisible(character: str) -> bool:
     return unicodedata.category(character) == "Cf" or unicodedata.name(character, "").startswith(INVISIBLE)
 
 
+BORDER = "\udc00"
+"""How `decoded` reads the bytes ED B0 80, a border between columns."""
+
+
+def decoded(raw: bytes) -> str:
+    """Bytes as `token_strings` takes them: an invalid byte is a surrogate, as is a border."""
+    return BORDER.join(part.decode("utf-8", "surrogateescape") for part in raw.split(b"\xed\xb0\x80"))
+
+
 @cache
 def kind(character: str) -> str:
     """What one code point of folded text does: "word", "single", "mark", "vanish" or "divide"."""
+    if character == BORDER or "\udc80" <= character <= "\udcff":
+        return "single" if character == BORDER else "word"
     category = unicodedata.category(character)
     if invisible(character):
         return "vanish"
@@ -85,7 +96,7 @@ def token_strings(text: str) -> list[str]:
             before = this
         else:
             before = "divide"
-    return tokens
+    return [] if all(token.startswith(BORDER) for token in tokens) else tokens
 
 
 def shingle_set(text: str, w: int = 5) -> set[tuple[str, ...]]:

@@ -91,7 +91,7 @@ def query(
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)
-    refused = next((name for name in ("on_error", "max_document_bytes") if name in how), None)
+    refused = next((name for name in ("on_error", "max_document_bytes", "null_values") if name in how), None)
     if refused is not None:
         raise ParameterError(f"{refused}: queries are read to the end or not at all; leave it out")
     if text is not None and how:
