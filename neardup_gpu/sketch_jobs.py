@@ -31,6 +31,7 @@ from .job import files_read
 from .log import log
 from .methods import check_sketches
 from .methods.elements import may_reach, shares
+from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
 from .report import count
 from .settings import arguments_for
@@ -212,6 +213,8 @@ def sketch(
         hashed = "document_hash" in recipe.method.schema()
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
         sketched = sketcher.sketch_all(documents)
+        if not len(sketched.ids):
+            log.warning(NO_DOCUMENTS)
         with clock.stage("write"):
             counts = _counts(sketched, recipe)
             table = _sketch_table(sketched, sketcher.recipe)
@@ -241,9 +244,9 @@ def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
 def _sketch_table(sketched: Sketched, recipe: Recipe) -> pa.Table:
     num_tokens, num_documents = sketched.num_tokens, len(sketched.ids)
     columns: dict[str, Any] = {"id": sketched.ids, "num_tokens": arrow(num_tokens)}
-    if len(sketched.document_hashes):
+    if "document_hash" in recipe.method.schema():
         columns["document_hash"] = _column(sketched.document_hashes, np.zeros(num_documents, bool))
-    if len(sketched.num_shingles):
+    if recipe.method.elements == "shingles":
         columns[NUM_SHINGLES] = arrow(sketched.num_shingles)
     made = joined(sketched.sketches)
     sketched.sketches.clear()

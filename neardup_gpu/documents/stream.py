@@ -177,6 +177,11 @@ class Documents:
         return self._readers[0].reads_html
 
     @property
+    def _id_type(self) -> pa.DataType:
+        """The type of ids."""
+        return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
+
+    @property
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(len(reader.files) for reader in self._readers)
@@ -703,7 +708,8 @@ def _columns_there(reader: Reader, wanted: dict[str, pa.Field]) -> pa.Schema:
     are compared are read as the strings that they are.
     """
     if infers_types(reader) and not reader.as_strings:
-        return pa.schema(list(wanted.values()))
+        folders = columns_of_folders(reader)
+        return pa.schema([each.with_nullable(each.nullable or name in folders) for name, each in wanted.items()])
     fields = [each for name, each in wanted.items() if nested.count(reader.schema, name)]
     if infers_types(reader):
         fields = [each.with_type(pa.string()) if each.metadata else each for each in fields]

@@ -19,9 +19,10 @@ from ..engine.pieces import OfBatch, Span
 from ..engine.threads import runs_kernels_side_by_side
 from ..errors import InputError
 from ..log import log
+from ..nothing_removed import NO_DOCUMENTS
 from ..report import count
 from ..sketch_jobs import skipped_path
-from ..sketching import num_skipped
+from ..sketching import check_skipped, num_skipped
 from ..store.artefacts import BY_ITSELF
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
@@ -146,7 +147,8 @@ class Adding:
                 documents.check_ids_early("input")
                 anything |= self._add(documents, files, done)
             if not anything:
-                raise InputError("the input holds no documents; nothing was added")
+                check_skipped(pa.concat_tables(self._skipped) if self._skipped else None)
+                log.warning(NO_DOCUMENTS)
             with clock.stage("merge"):
                 self._merges.finish()
         self._say_outgrown()

@@ -213,7 +213,7 @@ def _grouped_by(
     if verifies:
         return hashes[written], written
     words = np.zeros((len(written), 2), np.uint64)
-    of_keys = keys.reshape(len(keys), -1)[written]
+    of_keys = keys.reshape(len(keys), -1 if len(keys) else 1)[written]
     words[:, : of_keys.shape[1]] = of_keys
     wordless = ~has_words[written]
     words[wordless, 0], words[wordless, 1] = texts[written[wordless]], WORDLESS
