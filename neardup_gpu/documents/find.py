@@ -26,9 +26,9 @@ from ..report import some
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
 from .files import File, check_relative
 from .first_bytes import are_text, first_bytes, formats_of, has_extension
-from .formats import format_named, format_of, supported
+from .formats import FORMATS, format_named, format_of, supported
 from .local_names import escaped, is_local, local_system, unescaped
-from .packed import COMPRESSIONS
+from .packed import COMPRESSIONS, without_compression
 from .patterns import Pattern, States, is_hidden
 from .reading import brief
 from .standard_input import NAME as STDIN, spooled
@@ -522,6 +522,10 @@ def one_kind(files: list[File], sources: list[str], input_format: str | None = N
     unknown: list[str] = []
     for file in files:
         kind = file.kind or format_of(file.path)
+        if kind is None and (own := format_of(without_compression(file.path))) is not None:
+            suffix, taken = PurePosixPath(file.path).suffix, " or ".join(FORMATS[own].compressions)
+            way = f"compress it as {taken}, or unpack it" if taken else "unpack it"
+            raise InputError(f"{file.name}: files of this format are not read compressed as {suffix}; {way}.")
         if kind is None and file.how == "name":
             if _begins_as_text(file.system, file.path) is False:  # what cannot be read is said when it is read
                 why = f"unknown kind of file, not text; supported are {supported()}."
