@@ -629,7 +629,8 @@ class Index:
 
         Notes
         -----
-        The index does not change. The pairs that it stores suffice as long as nothing was removed and what came first
+        The index does not change. It keeps no fingerprints of texts: `kind` is "same_words" where `dedup` says
+        "identical". The pairs that it stores suffice as long as nothing was removed and what came first
         is kept; else those of documents with more than `max_partners` near-duplicates are found anew among stored sets.
 
         Examples
