@@ -67,6 +67,7 @@ def dedup(
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
     against: Any = None,
@@ -125,6 +126,8 @@ def dedup(
         What marks a missing value in a column of CSV or JSON lines that is compared, as `keep` compares one.
         Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
         numbers, they are compared as numbers.
+    input_format : str, default None
+        Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
     delimiter : str, default None
         What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
     header : bool, default True

@@ -66,6 +66,7 @@ def sketch(
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
     method: str | Method = "minhash",
@@ -119,6 +120,8 @@ def sketch(
         A longer document counts as one that cannot be read.
     null_values : str or list of str, default None
         As for `dedup`; no column is compared here.
+    input_format : str, default None
+        Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
     delimiter : str, default None
         What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
     header : bool, default True

@@ -91,7 +91,8 @@ class Csv:
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self.compression = compression_of(file.path)
         suffixes = PurePosixPath(file.path.lower()).suffixes
-        usual = "\t" if ".tsv" in suffixes[-2:] else ","
+        is_tsv = ".tsv" in suffixes[-2:] if policy.input_format is None else policy.input_format == "tsv"
+        usual = "\t" if is_tsv else ","
         self.delimiter = policy.delimiter or usual
         self._kinds: dict[str, Values] = {}
         self.mark = self.header = b""

@@ -33,11 +33,12 @@ import pyarrow.json
 from ..engine.processors import own_threads
 from ..errors import InputError
 from . import nested
-from .ahead import Step, check_stopped, in_order
+from .ahead import Step, check_stopped, closing, in_order
 from .batches import Found
 from .columns import mixed_integers
 from .files import File
 from .json_blocks import MARK, Block, LineRange
+from .json_spread import Lines, as_array
 from .json_values import (
     MAX_DEPTH,
     WIDER,
@@ -87,6 +88,7 @@ class JsonLines:
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
         with reading(self.name):
             self.seen = Seen(file)
+        self.spread: Lines | None = None  # the last stream that was read from the beginning of the file
         self.gaps = np.array([[0, 1]])  # (row from which on, by how much its line number is greater)
         self.lines_before = 0  # of those before the part, as many as are counted
         self.num_lines = 0  # of the last reading
@@ -98,10 +100,12 @@ class JsonLines:
     def parts(self, most_bytes: int) -> list[Part]:
         """Return ranges of bytes, each of the lines after the first line feed from its first byte on.
 
-        Packed files are one part, and so are those of which an encoding was named: their first bytes may be a mark.
+        Packed files are one part, and so are those of which an encoding was named: their first bytes may be a mark. So
+        are files whose objects run over several lines.
         """
         size = self.seen.size
-        if self.compression is not None or self.policy.encoding is not None:
+        is_spread = self.spread is not None and self.spread.is_spread
+        if self.compression is not None or self.policy.encoding is not None or is_spread:
             return [Part(0, None, None, size * (1 if self.compression is None else PACKING), 0)]
         number = max(1, -(-size // most_bytes))
         bounds = [size * i // number for i in range(number + 1)]
@@ -139,7 +143,8 @@ class JsonLines:
                 yield lines, lines
             else:
                 with unpacked(packed, self.compression, self.name, self.policy.encoding) as stream:
-                    yield packed, stream
+                    self.spread = Lines(stream)
+                    yield packed, self.spread
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
         """Blocks of whole lines, at least `size` bytes but for the last; `noted` is told where the file broke off."""
@@ -641,7 +646,15 @@ class JsonLines:
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
         with writing(path, folder):
-            write_packed(path, self.compression, in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2)))
+            pieces = in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2))
+            write_packed(path, self.compression, self._as_in_file(pieces))
+
+    def _as_in_file(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield pieces of kept lines, in an array if the file is one."""
+        with closing(pieces):
+            first = next(pieces, b"")  # what the file is, is known when it has been begun
+            pieces = itertools.chain([first], pieces)
+            yield from as_array(pieces) if self.spread is not None and self.spread.is_array else pieces
 
     def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
         for block in self._blocks():
@@ -649,7 +662,7 @@ class JsonLines:
             yield Step(partial(_joined, block, keep), 2 * len(block.data))
 
 
-_ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
+_ARRAY = "an array, not an object; an array of a whole file has to hold objects."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
 _UTF16 = "is UTF-16; read it with encoding='utf-16'."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}

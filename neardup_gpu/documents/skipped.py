@@ -14,7 +14,7 @@ from .. import checks
 from ..errors import InputError, ParameterError
 from ..printable import printable
 from .encodings import check_encoding
-from .reading_options import MAX_DOCUMENT_BYTES, NULL_VALUES
+from .reading_options import INPUT_FORMATS, MAX_DOCUMENT_BYTES, NULL_VALUES
 
 SCHEMA = pa.schema(
     [
@@ -79,6 +79,8 @@ class Policy:
     max_document_bytes : int
     null_values : tuple of str, optional
         What marks a missing value in a column of CSV or JSON lines that is compared.
+    input_format : str or None
+        A name of `INPUT_FORMATS`.
     delimiter : str or None
         A character, or "auto".
     header : bool
@@ -91,6 +93,7 @@ class Policy:
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     null_values: Sequence[str] | None = None
+    input_format: str | None = None
     delimiter: str | None = None
     header: bool = True
     tree: bool = False
@@ -101,6 +104,8 @@ class Policy:
         object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
         object.__setattr__(self, "max_document_bytes", most)
         object.__setattr__(self, "null_values", checks.optional(checks.strings, "null_values", self.null_values))
+        given = checks.optional(checks.one_of, "input_format", self.input_format, tuple(INPUT_FORMATS))
+        object.__setattr__(self, "input_format", given)
         label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
         object.__setattr__(self, "encoding", check_encoding(label))
         object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))

@@ -238,8 +238,8 @@ class Documents:
 
     @property
     def local_files(self) -> list[str]:
-        """Paths of the input files that are on this machine."""
-        files = [file for reader in self._readers for file in reader.files]
+        """Paths of the input files that are on this machine, without that of standard input."""
+        files = [file for reader in self._readers for file in reader.files if file.how != "stream"]
         return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from packing import PACK, UNPACK
 
 import neardup_gpu as nd
 from neardup_gpu.documents.packed import COMPRESSIONS, write_packed
 from neardup_gpu.documents.unpacking import Unpacked
-
-
-def zstd(data):
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(data)
-    return sink.getvalue().to_pybytes()
-
-
-def unzstd(data):
-    return pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
-
-
-PACK = {".gz": gzip.compress, ".zst": zstd, ".bz2": bz2.compress, ".xz": lzma.compress}
-UNPACK = {".gz": gzip.decompress, ".zst": unzstd, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 
 TEXTS = ["to be or not to be", "whether it is nobler in the mind", "to be or not to be"]
 LINES = {
