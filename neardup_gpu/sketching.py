@@ -23,6 +23,7 @@ from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
 from .errors import InputError
 from .log import log
+from .raw_text import to_readable, to_string
 from .recipe import Recipe
 from .report import size, skipped_in_words
 from .stages import count_shingles, count_tokens
@@ -375,8 +376,8 @@ def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np
 
 
 def is_blank(text: bytes) -> bool:
-    """Tell whether a text is empty or nothing but white space."""
-    return not text.decode("utf-8", "replace").strip()
+    """Tell whether a text is empty or nothing but white space and borders between columns."""
+    return not to_readable(to_string(text)).strip()
 
 
 def _at_least_one(batches: Iterator[Batch]) -> Iterator[Batch]:

@@ -90,10 +90,17 @@ class TestBorders:
     def test_rows_without_words_have_no_tokens(self):
         rows, _ = tokens_of([b"", b"?", b"\xf0\x9f\x91\x8d"], [b"", b"!", b""], [b"", b"\xcc\x81", b"..."])
         assert rows == [()] * 3
-        table = pa.table({"a": ["...", "?"], "b": ["", "!"]})
+        table = pa.table({"a": ["...", "?", "", "", " ", "?"], "b": ["", "!", "", "", "\n", "!"]})
         run = nd.dedup(table, text_columns=["a", "b"])
-        assert run.documents["kept"].to_pylist() == [True, True]
-        assert run.report["counts"]["empty"] == 2
+        assert run.documents["kept"].to_pylist() == [
+            True,
+            True,
+            True,
+            True,
+            True,
+            False,
+        ]
+        assert run.report["counts"]["empty"] == 6
 
     @settings(max_examples=300, deadline=None)
     @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=2, max_size=2))
