@@ -44,7 +44,11 @@ _PASSED_OVER = re.compile(
     rb"|<(?:(?P<meta>meta)(?=[\s/])|/?[a-z][^\s>]*+)" + _ATTRIBUTES + rb"(?:>|\Z)|<[!/?][^>]*+(?:>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-_META, _CHARSET_WORD = re.compile(rb"<meta[\s/]", re.IGNORECASE), re.compile(rb"charset", re.IGNORECASE)
+_META = re.compile(rb"<meta[\s/][^<>]*charset", re.IGNORECASE)
+
+HEAD_BYTES = 1024
+"""The first bytes of a page, in which browsers look for a ``<meta>`` before they parse it."""
+
 _ATTRIBUTE = re.compile(rb"""([^\s/>=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?""")
 
 
@@ -162,9 +166,9 @@ def _from_xml(page: bytes) -> str | None:
 
 def _from_meta(page: bytes) -> str | None:
     """Return the encoding that the first ``<meta>`` with a known label names."""
-    if not (_META.search(page) and _CHARSET_WORD.search(page)):
-        return None
-    for found in _PASSED_OVER.finditer(page):
+    # To pass over all tags of a page takes long, and few pages without such a <meta> at their beginning have one later.
+    end = len(page) if _META.search(page) else HEAD_BYTES
+    for found in _PASSED_OVER.finditer(page, 0, end):
         if not found["meta"]:
             continue
         for label in _labels(found["attributes"]):

@@ -126,7 +126,7 @@ def check_encoding(label: str | None) -> str | None:
 
 
 def decode(data: bytes, encoding: str) -> str:
-    """Return the text of some bytes. What cannot be decoded is U+FFFD; a byte order mark is a character.
+    r"""Return the text of some bytes. What cannot be decoded is U+FFFD; a byte order mark is a character.
 
     Examples
     --------
@@ -371,6 +371,7 @@ class _Iso2022Jp:
 
     def __init__(self) -> None:
         self.set, self.is_bare, self.pending = b"(B", False, b""
+        self._from_euc_jp = decoder("euc-jp")
 
     def decode(self, data: bytes, last: bool) -> str:
         """Return the characters of the next bytes."""
@@ -400,7 +401,7 @@ class _Iso2022Jp:
     def _pairs(self, piece: bytes, is_end: bool) -> Iterator[str]:
         for found in _PAIRS.finditer(piece):
             if found[1]:
-                yield decode(found[1].translate(_TO_HIGH), "euc-jp")
+                yield self._from_euc_jp(found[1].translate(_TO_HIGH), True)
             elif found.end() == len(piece) and not is_end and len(found[0]) == 1 and found[0] in _FIRST_BYTES:
                 self.pending = found[0] + self.pending
             elif found[0]:

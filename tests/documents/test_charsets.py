@@ -94,6 +94,7 @@ def test_the_encoding_of_a_page(entrance, page, text, tree, tmp_path):
         ("<style><meta charset=windows-1251></style><title><meta charset=windows-1251></title>", "koi8-r"),
         ("<meta charset=windows-1251>", "cp1251"),
         ("<p title='<meta charset=windows-1251>'>", "koi8-r"),
+        ("<p>" * 10 + "<meta name='viewport' content='width=device-width'>", "koi8-r"),
     ],
 )
 def test_a_meta_may_stand_anywhere(entrance, before, codec, tmp_path):
@@ -275,3 +276,12 @@ def test_more_than_five_per_cent_is_garbled(number, is_garbled):
     texts = ["", "é" * (20 - number) + "\ufffd" * number]
     counts = dedup(texts=texts).report["counts"]
     assert (counts["replaced_text"], counts["garbled_text"]) == (1, int(is_garbled))
+
+
+@pytest.mark.parametrize("start", range(1000, 1030))
+def test_a_meta_across_the_first_1024_bytes(start):
+    head = "<!--" + "x" * (start - 7) + "-->"
+    page = head + '<meta http-equiv="Content-Type" content="text/html; charset=koi8-u"><p>ўї'
+    table = str.maketrans({"ў": "\udcae", "ї": "\udca7"})
+    raw = page.translate(table).encode("utf-8", "surrogateescape")
+    assert page_as_utf8(raw).decode() == page
