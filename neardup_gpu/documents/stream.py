@@ -36,6 +36,7 @@ from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
 from .json_values import COMPARED
 from .kept import Rows, each_in_order, writing
+from .memory import Memory
 from .nested import is_list, is_listed
 from .passes import Pass, located, over_all_rows, over_readers, place
 from .reading import reading
@@ -176,6 +177,11 @@ class Documents:
     def reads_html(self) -> bool:
         """Whether the format itself says which documents are pages, as that of a crawl does."""
         return self._readers[0].reads_html
+
+    @property
+    def _id_type(self) -> pa.DataType:
+        """The type of ids."""
+        return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
 
     @property
     def num_files(self) -> int:
@@ -623,6 +629,12 @@ class Documents:
         each_in_order(write, self._readers, self._kept_names, parts)
         rows.finish()
 
+    def _check_kept(self) -> None:
+        """Raise InputError, before all work, if rows cannot be written with all their columns."""
+        for reader in self._readers:
+            if isinstance(reader, Memory):
+                reader.check_kept()
+
     def _rows_to_keep(
         self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None
     ) -> tuple[Rows, list[Rows]]:
@@ -709,7 +721,8 @@ def _columns_there(reader: Reader, wanted: dict[str, pa.Field]) -> pa.Schema:
     are compared are read as the strings that they are.
     """
     if infers_types(reader) and not reader.as_strings:
-        return pa.schema(list(wanted.values()))
+        folders = columns_of_folders(reader)
+        return pa.schema([each.with_nullable(each.nullable or name in folders) for name, each in wanted.items()])
     fields = [each for name, each in wanted.items() if nested.count(reader.schema, name)]
     if infers_types(reader):
         fields = [each.with_type(pa.string()) if each.metadata else each for each in fields]

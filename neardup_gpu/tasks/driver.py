@@ -19,7 +19,7 @@ from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..priority import keep_column
 from ..recipe import Recipe
-from ..sketching import no_documents
+from ..sketching import check_skipped
 from . import (
     candidates,
     checking,
@@ -95,12 +95,12 @@ def run(job: Job) -> Made:
         layout, order = _rank(job, sketched)
         settled = [sketched, *order]
         arguments = [(sketched.names("hashes"), layout)] * len(job.partitions)
-        same = job.work.stage("copies", copies.copies, arguments, after=settled)
-        settled.append(same)
-    number = sketched.total("present") - (same.total("copies") - same.total("wordless"))
+        copied = job.work.stage("copies", copies.copies, arguments, after=settled)
+        settled.append(copied)
+    number = sketched.total("present") - (copied.total("copies") - copied.total("wordless"))
     with told_as("collide"):
         propose = _by_keys if job.recipe.method.sketches else _by_shingles
-        found = propose(job, layout, sketched, same, number, settled)
+        found = propose(job, layout, sketched, copied, number, settled)
     with told_as("verify"):
         distinct, verified = _verify(job, layout, found, settled)
     crowd = None
@@ -108,9 +108,9 @@ def run(job: Job) -> Made:
         with told_as("join"):
             crowd = _join_crowd(job, layout, found, verified, settled)
     with told_as("decide"):
-        named = _decide(job, layout, same, verified, crowd, settled)
+        named = _decide(job, layout, copied, verified, crowd, settled)
     with told_as("write"):
-        listed, tables, written = _write(job, layout, sketched, same, named, settled)
+        listed, tables, written = _write(job, layout, sketched, copied, named, settled)
     checked = None
     if job.num_checked:
         with told_as("check"):
@@ -166,9 +166,9 @@ def _counter_bits(job: Job) -> int:
 
 
 def _check(job: Job, sketched: Stage) -> None:
-    """Refuse an input without documents, and ids that are not right, before anything else is computed."""
+    """Refuse an input of which no row can be read, and ids that are not right, before anything else is computed."""
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
-        raise no_documents(skipped_rows(job, sketched, of_known=False))
+        check_skipped(skipped_rows(job, sketched, of_known=False))
     extents = [_extent(facts) for facts in sketched.facts]
     unique.check(job, sketched, extents, _offsets(job, extents))
     _type_of_ids(job, sketched)
@@ -215,11 +215,11 @@ def remarks(job: Job, sketched: Stage) -> list[str]:
     return [] if found is None else [found]
 
 
-def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
+def _by_keys(job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that sketches."""
     tables = len(job.recipe.method.buckets(number).masks)
     per_table, tasks = table_parts(tables, number, len(job.partitions), job.work.shared.task_memory)
-    given = same.names("slices"), layout, number, per_table
+    given = copied.names("slices"), layout, number, per_table
     keys = job.work.stage("keys", candidates.keys, [given] * len(job.slices), after=settled)
     parts = tables * per_table
     cuts = [parts * task // tasks for task in range(tasks + 1)]
@@ -227,9 +227,9 @@ def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int
     return job.work.stage("collide", candidates.collide_keys, arguments, after=[keys], on_device=True)
 
 
-def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
+def _by_shingles(job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that compares shingles alone."""
-    stage, names, slices = job.work.stage, same.names("slices"), job.slices
+    stage, names, slices = job.work.stage, copied.names("slices"), job.slices
     ranges = candidates.ranges_of(len(job.partitions))
     bits = _counter_bits(job)
     tables = [counts_in_table(slice.num_bytes, bits) for slice in slices]
@@ -284,22 +284,24 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
     return job.work.stage("crowd", crowds.crowd, [given], after=[asking, *answered], on_device=True)
 
 
-def _decide(job: Job, layout: Layout, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]) -> Stage:
+def _decide(
+    job: Job, layout: Layout, copied: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]
+) -> Stage:
     """Who is kept, and which document stands for each that is not."""
     known = [verified, *([] if crowd is None else [crowd])]
     by_left = [name for each in known for name in each.names("left")]
     decided = job.work.stage("decide", naming.decide, [(by_left, layout)], after=known)
     by_right = [] if crowd is None else crowd.names("right")
-    arguments = [(by_left, by_right, same.names("ranges"), layout)] * len(job.partitions)
+    arguments = [(by_left, by_right, copied.names("ranges"), layout)] * len(job.partitions)
     return job.work.stage("name", naming.name, arguments, after=[decided, *known, *settled])
 
 
 def _write(
-    job: Job, layout: Layout, sketched: Stage, same: Stage, named: Stage, settled: list[Stage]
+    job: Job, layout: Layout, sketched: Stage, copied: Stage, named: Stage, settled: list[Stage]
 ) -> tuple[Stage, Stage, Stage]:
     """Write the result; returns the stages that listed pairs, and that wrote these and documents."""
     stage, ranges, slices = job.work.stage, len(job.partitions), len(job.slices)
-    given = named.names("listed"), same.names("ranges"), named.names("grouped"), layout
+    given = named.names("listed"), copied.names("ranges"), named.names("grouped"), layout
     listed = stage("listed", results.listed, [given] * ranges, after=[named, *settled])
     near = named.names("near") if layout.num_known else []
     asking = stage("fates", results.fates, [(named.names("fates"), near, layout)] * slices, after=[named, *settled])
@@ -401,11 +403,13 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
         [type_named(facts["id_type"]) for facts in part if "id_type" in facts]
         for part in (sketched.facts[:cut], sketched.facts[cut:])
     )
+    if not mine:
+        source = job.slices[-1].source
+        mine = [pa.int64() if source.key is None else source.types.field(source.key).type]
     kinds = [one_type_of(part) for part in (known, mine) if part]
     if len(kinds) == 2:
-        rows_only = job.slices[0].ids_are_rows
         spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
-        return name_of(common_type(kinds[1], kinds[0], spans, rows_only=rows_only))
+        return name_of(common_type(kinds[1], kinds[0], spans))
     return name_of(kinds[0])
 
 
@@ -414,8 +418,8 @@ def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
     return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
 
 
-def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows_only: bool) -> pa.DataType:
-    """The type of ids of both the input and a reference set, whose row numbers may become strings.
+def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int]) -> pa.DataType:
+    """Return the type of ids of both the input and a reference set; integers become strings if others are strings.
 
     `spans` holds the least and the greatest of all integers, and perhaps others.
     """
@@ -428,8 +432,9 @@ def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows
     for is_of, large in _FAMILIES:
         if is_of(kind) and is_of(known):
             return large
-    if rows_only and pa.types.is_integer(known) and _FAMILIES[0][0](kind):
-        return kind
+    for one, other in ((kind, known), (known, kind)):
+        if _FAMILIES[0][0](one) and pa.types.is_integer(other):
+            return one
     raise InputError(f"ids of the input are {kind}, ids of the reference set {known}; make them one type")
 
 
