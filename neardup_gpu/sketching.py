@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup_gpu.kernels import distinct, sequences, texts
 from neardup_gpu.kernels._launch import check_rows, know, known
@@ -18,13 +17,14 @@ from neardup_gpu.kernels._launch import check_rows, know, known
 from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
+from .documents.skipped import summary_of
 from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
 from .errors import InputError
 from .log import log
 from .recipe import Recipe
-from .report import count, size
+from .report import size, skipped_in_words
 from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, another_disk, disk_full
@@ -496,17 +496,13 @@ def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
     raise InputError(f"ids of the input are {ids.type}, ids of the reference set {known.type}; make them one type")
 
 
-def num_skipped(skipped: pa.Table) -> int:
-    """Least number of rows that were skipped: a damaged part of unknown length counts as one."""
-    return int(pc.sum(pc.fill_null(skipped["rows"], 1)).as_py() or 0)
-
-
 def check_skipped(skipped: pa.Table | None) -> None:
     """Raise InputError for an input of which no row could be read; `skipped` lists its rows that could not be."""
     if skipped is None or len(skipped) == 0:
         return
     first = skipped.slice(0, 1).to_pylist()[0]
+    number = skipped_in_words(summary_of(skipped))
     raise InputError(
-        f"the input holds no documents that can be read: {count(num_skipped(skipped), 'row')} left out, the first in "
+        f"the input holds no documents that can be read: {number} left out, the first in "
         f"{first['file']} ({first['reason']})"
     )

@@ -13,9 +13,10 @@ from .data import arrow, taken
 from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
+from .documents.skipped import summary_of
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
-from .sketching import Sketches, num_skipped
+from .sketching import Sketches
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
@@ -107,7 +108,7 @@ def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
     resemblance = np.concatenate([verified.resemblance, np.ones(len(exact))])
     if not recipe.verifies:
-        resemblance = np.where(groups.same_words[a] == groups.same_words[b], 1.0, np.nan)
+        resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
     columns = {
@@ -162,7 +163,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
     }
     skipped = all_skipped(job.documents, reference)
     if skipped is not None:
-        counts["skipped"] = num_skipped(skipped)
+        counts["skipped"] = summary_of(skipped)["rows"]
     return {
         "version": __version__,
         "recipe": job.recipe.describe(),
@@ -173,6 +174,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "device": job.runtime.describe(),
         "threads": numba.get_num_threads(),
         "counts": counts,
+        **({} if skipped is None else {"skipped": summary_of(skipped)}),
         **({"left_out_records": left_out} if (left_out := job.sketches.left_out_records) else {}),
         **sizes,
         "candidates": list(job.recipe.method.in_words(job.recipe.threshold)),

@@ -48,7 +48,7 @@ def first_bytes(system: fs.FileSystem, path: str) -> bytes | None:
     try:
         with (
             system.open_input_stream(path, compression=None) as packed,
-            unpacked(packed, compression_of(path)) as stream,
+            unpacked(packed, compression_of(path), path) as stream,
         ):
             return stream.read(FIRST_BYTES)
     except MemoryError:

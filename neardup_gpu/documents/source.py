@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -24,7 +25,8 @@ from .local_names import escaped, unescaped
 from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
 from .reading_options import MAX_DOCUMENT_BYTES, Reading
-from .skipped import Policy, Skipped
+from .seen import Seen
+from .skipped import Entry, Policy, Skipped
 from .standard_input import NAME as STDIN
 from .stream import Batch, Documents
 from .textfiles import TextFiles
@@ -228,22 +230,25 @@ def _without_our_files(readers: list[Reader], found: Found) -> list[Reader]:
 
 def _readers(
     open_file: Callable[[File, Policy, Part], Reader], files: list[File], policy: Policy
-) -> tuple[list[Reader], list[dict[str, object]]]:
+) -> tuple[list[Reader], list[Entry]]:
     """A reader for each file, and the files that have none because they cannot be read at all."""
     readers: list[Reader] = []
     skipped, errors = Skipped(policy.skips), []
     for file in files:
+        num_bytes = None
         try:
             readers.append(open_file(file, policy, WHOLE))
         except InputError as problem:
             error = problem
             if _is_pointer(file):
                 error = InputError(f"{file.name}: is a pointer of Git LFS, not the data; get them with git lfs pull.")
-            skipped.add(error, file.name, 0, rows=None)
+            with contextlib.suppress(OSError):
+                num_bytes = Seen(file).size
+            skipped.add(error, file.name, 0, rows=None, num_bytes=num_bytes)
             errors.append(error)
     if not readers:
         raise errors[0]
-    return readers, [{**entry, "row": None} for entry in skipped.entries]
+    return readers, [(file, None, rows, num_bytes, why) for file, _, rows, num_bytes, why in skipped.entries]
 
 
 def _is_pointer(file: File) -> bool:

@@ -42,7 +42,7 @@ from .passes import Pass, located, over_all_rows, over_readers, place
 from .reading import reading
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
 from .schemas import Columns, DecidedColumns, columns_of_folders
-from .skipped import SCHEMA, Policy, Problem, Skipped
+from .skipped import Entry, Policy, Problem, Skipped, table_of
 from .valid import validated_column
 
 
@@ -125,7 +125,7 @@ class Documents:
         policy: Policy,
         other_columns: Iterable[str] = (),
         left_out: dict[str, dict[str, Any]] | None = None,
-        unreadable: Sequence[dict[str, object]] = (),
+        unreadable: Sequence[Entry] = (),
         splits: Sequence[str] = (),
         part: PartOfWhole | None = None,
     ) -> None:
@@ -137,6 +137,7 @@ class Documents:
         self._left_out = left_out or {}
         self._passes: list[Pass] = []  # of the last reading, one for each reader
         self._integers = IntegerRange(None)  # of the last reading
+        self._skipped: tuple[list[Pass], pa.Table] | None = None  # of a reading, once it has been asked for
         self._unique = False
         self._looks: dict[str, Looks] = {}  # of columns that are compared, in the last reading
         self._orders: dict[str, set[tuple[str, ...]]] = {}  # of ordered categories
@@ -264,15 +265,20 @@ class Documents:
 
     @property
     def skipped(self) -> pa.Table | None:
-        """Rows that the last reading left out, in input order: file, row, rows, reason. None unless rows are skipped.
+        """Rows that the last reading left out, in input order: file, row, rows, bytes, reason. None unless rows are
+        skipped.
 
         `row` counts from 1, in JSON lines the lines of the file; it is null where the whole file cannot be read. `rows`
-        is the number of rows from there on: null where it is unknown, as behind damage in a compressed file.
+        is the number of rows from there on: null where it is unknown, as after damage in a compressed file. Where it is
+        null, `bytes` is the number of bytes of the file that were passed over, null where that is unknown, too.
         """
         if not self._policy.skips:
             return None
-        entries = [*self._unreadable, *(entry for each in self._passes for entry in each.skipped.entries)]
-        return pa.Table.from_pylist(entries, SCHEMA)
+        found = [self._unreadable, *(each.skipped.entries for each in self._passes)]
+        number = sum(map(len, found))
+        if self._skipped is None or self._skipped[0] is not self._passes or len(self._skipped[1]) != number:
+            self._skipped = self._passes, table_of([entry for entries in found for entry in entries])
+        return self._skipped[1]
 
     def batches(self, columns: Iterable[str] = (), max_bytes: int = 16 << 20) -> Iterator[Batch]:
         """Stream all documents, in input order.

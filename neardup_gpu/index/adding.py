@@ -15,15 +15,15 @@ import pyarrow as pa
 from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
-from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS
+from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, summary_of
 from ..engine.pieces import OfBatch, Span
 from ..engine.threads import runs_kernels_side_by_side
 from ..errors import InputError
 from ..log import log
 from ..nothing_removed import NO_DOCUMENTS
-from ..report import count
+from ..report import count, skipped_in_words
 from ..sketch_jobs import skipped_path
-from ..sketching import check_skipped, num_skipped
+from ..sketching import check_skipped
 from ..store.artefacts import BY_ITSELF
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
@@ -260,11 +260,11 @@ class Adding:
         if skipped is None or not len(skipped):
             return
         self._skipped.append(skipped)
-        number, first = num_skipped(skipped), skipped.slice(0, 1).to_pylist()[0]
-        self.counts = self.counts._replace(skipped=self.counts.skipped + number)
+        summary, first = summary_of(skipped), skipped.slice(0, 1).to_pylist()[0]
+        self.counts = self.counts._replace(skipped=self.counts.skipped + summary["rows"])
         where = first["file"] if first["row"] is None else f"{first['file']}, row {first['row']}"
         listed = "" if self._output is None else f" ({skipped_path(self._output)} lists them)"
-        log.warning("%s left out%s, the first in %s: %s", count(number, "row"), listed, where, first["reason"])
+        log.warning("%s left out%s, the first in %s: %s", skipped_in_words(summary), listed, where, first["reason"])
 
     def _commit(
         self, waiting: list[_Part], numbered: bool, files: list[list[Any]] | None, rows: int, whole: bool

@@ -87,13 +87,13 @@ def test_a_damaged_text_is_refused_or_skipped(compression, tmp_path):
     assert documents.skipped.num_rows == 1
 
 
-@pytest.mark.parametrize("compression", [".bz2", ".xz"])
+@pytest.mark.parametrize("compression", [".gz", ".bz2", ".xz"])
 @pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
 class TestUnpacked:
     DATA = np.random.default_rng(2).integers(97, 110, 300_000, np.uint8).tobytes()
 
     def read(self, packed, compression, size):
-        stream, parts = Unpacked(io.BytesIO(packed), COMPRESSIONS[compression]), []
+        stream, parts = Unpacked(io.BytesIO(packed), COMPRESSIONS[compression], "x"), []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("neardup_gpu.documents.unpacking.INPUT_BYTES", 1 + size // 2)
             try:
