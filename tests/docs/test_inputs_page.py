@@ -215,6 +215,8 @@ def refused(kind, entry, folder):
         data = data[:-20]
     elif entry == "numbers as text":
         data = MAKE[kind]([1, 2])
+    elif entry == "two keys of one name":
+        data = data.replace(b"}", b', "text": "again"}', 1)
     elif entry == "Feather 1":
         data = b"FEA1" + bytes(100)
     elif entry == "UTF-16":
