@@ -1,11 +1,18 @@
 """Simhashes: documents whose weighted features are alike have sketches that differ in few bits.
 
     V[d, i] = sum over features f of document d of  +weight if bit i of h(f) is 1, -weight if it is 0
-    bit i of simhash[d] = 1 exactly when V[d, i] > 0
+    bit i of simhash[d] = 1 if V[d, i] > 0, 0 if V[d, i] < 0, and bit i of tie[d] if V[d, i] = 0
+    tie[d] = mix64(min over features f of document d of mix64(h(f) + g))
 
 h(f) = mix64(f), as Rabin fingerprints are linear over GF(2) and their bits depend on one another; of 128 bits the
 second word is that of h(f) = mix64(f + g), SplitMix64's next output (g is its increment). Two documents whose weights
 are vectors at an angle a, one dimension a feature, differ in a bit with probability close to a / pi.
+
+Ties are frequent in short documents: two words of equal weight tie in half of all bits. A fixed bit for ties would make
+unrelated short documents alike. So each tied bit is drawn, with probability 1/2, from one feature that similar
+documents usually share: the feature whose hash, mixed once more, is least. The bits of h(f) itself are not used: the
+simhash of two words would then be the hash of one of them, and a third of all pairs of two-word documents that share
+one word would have equal simhashes.
 
 Weights are integers, one an occurrence, so the order of addition changes nothing. Without weights every occurrence
 counts 1, which weighs each feature by its term frequency; for other weights see `log_weights`.
@@ -13,8 +20,8 @@ counts 1, which weighs each feature by its term frequency; for other weights see
 Source: Manku, Jain and Das Sarma 2007, section 2, after Charikar 2002 (Similarity estimation techniques from rounding
 algorithms, section 3), whose sign of a random projection this is, with coordinates of +1 and -1.
 
-Cost: without weights, a mixing and about one vector instruction a feature: positional population counts by carry-save
-adders (Klarqvist, Mula and Lemire 2021); with weights, 64 additions a feature.
+Cost: without weights, a mixing and about one vector instruction per feature: positional population counts by carry-save
+adders (Klarqvist, Mula and Lemire 2021); with weights, 64 additions per feature. Where bits are tied, two mixings more.
 """
 
 from __future__ import annotations
@@ -50,18 +57,26 @@ def reference(features, offsets, weights, bits):
     """
     simhash = np.zeros((len(offsets) - 1, bits // 64), np.uint64)
     for d, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
-        for word in range(bits // 64):
-            counters = [0] * 64
+        for word in range(bits // 64 if stop > start else 0):
+            counters, least = [0] * 64, 2**64
             for at in range(start, stop):
-                h = (int(features[at]) + word * _STEP) % 2**64
-                h = ((h ^ (h >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-                h = ((h ^ (h >> 27)) * 0x94D049BB133111EB) % 2**64
-                h ^= h >> 31
+                h = _mixed(int(features[at]) + word * _STEP)
                 weight = 1 if weights is None else int(weights[at])
                 for i in range(64):
                     counters[i] += weight if h >> i & 1 else -weight
-            simhash[d, word] = sum(1 << i for i in range(64) if counters[i] > 0)
+                least = min(least, _mixed(h + _STEP))
+            tie = _mixed(least)
+            ones = (tie >> i & 1 if counters[i] == 0 else counters[i] > 0 for i in range(64))
+            simhash[d, word] = sum(bit << i for i, bit in enumerate(ones))
     return simhash[:, 0] if bits == 64 else simhash
+
+
+def _mixed(z):
+    """Mix a Python integer, modulo 2**64, by SplitMix64's finaliser."""
+    z %= 2**64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+    return z ^ (z >> 31)
 
 
 _LANES = 8  # words in a vector: one register of 512 bits, two of 256 or four of 128, as the processor has them
@@ -118,6 +133,15 @@ def _add_weights(x, weights, counters):
     return total
 
 
+@jit()
+def _tie(features, salt):
+    """Return the word that decides tied bits, of one document with features."""
+    least = np.uint64(2**64 - 1)
+    for j in range(len(features)):
+        least = min(least, mix64(mix64(features[j] + salt) + np.uint64(_STEP)))
+    return mix64(least)
+
+
 @jit(parallel=True)
 def _simhashes(features, offsets, bounds, weights, salt, simhash):
     for part in prange(len(bounds) - 1):
@@ -139,16 +163,20 @@ def _simhashes(features, offsets, bounds, weights, salt, simhash):
                 x[count:padded] = 0
                 for at in range(0, padded, _BLOCK):
                     _add_bits(x, at, counters)
-            result = np.uint64(0)
+            result, tied = np.uint64(0), np.uint64(0)
             for i in range(64):
                 result |= np.uint64(counters[i] > total - counters[i]) << np.uint64(i)
+                tied |= np.uint64(counters[i] == total - counters[i]) << np.uint64(i)
+            if tied != np.uint64(0) and offsets[d + 1] > offsets[d]:
+                result |= tied & _tie(features[offsets[d] : offsets[d + 1]], salt)
             simhash[d] = result
 
 
 def cpu(features, offsets, weights, bits):
-    """As `reference`; documents in parallel, only the weight of the bits that are 1 counted and compared with the rest.
+    """Return what `reference` returns; documents in parallel.
 
-    Without weights 120 features are added at a time, 8 in a vector.
+    Only the weight of the bits that are 1 is counted, and compared with the rest. Without weights 120 features are
+    added at a time, 8 in a vector. A document that has tied bits is read once more.
     """
     simhash = np.empty((bits // 64, len(offsets) - 1), np.uint64)
     weights = None if weights is None else weights.view(np.uint64)
@@ -161,12 +189,13 @@ def cpu(features, offsets, weights, bits):
 STAGED = 1024  # features that a block mixes at a time and keeps in shared memory, with their weights: 16 kB
 
 
-@kernel("void(uint64[::1], int64[::1], int64[::1], uint64, int64[:,::1])")
-def _add(features, offsets, weights, salt, counters):
+@kernel("void(uint64[::1], int64[::1], int64[::1], uint64, int64[:,::1], uint64[::1])")
+def _add(features, offsets, weights, salt, counters, least):
     """Every block takes `STAGED` features, every warp an equal share of them, whatever documents they are of.
 
     Each lane keeps two counters in registers; a feature is read once for the whole warp, by broadcast. Counters of
-    documents that lie within a share are stored; of others they are merged by atomics.
+    documents that lie within a share are stored; of others they are merged by atomics. For ties each lane mixes every
+    32nd feature once more, and the least word of a document is merged by atomics.
     """
     words = cuda.shared.array(STAGED, types.uint64)
     terms = cuda.shared.array(STAGED, types.int64)
@@ -195,6 +224,12 @@ def _add(features, offsets, weights, salt, counters):
             low += term if word & low_bit else -term
             high += term if word & high_bit else -term
             j += np.uint64(1)
+        j, key = np.uint64(begin) + np.uint64(lane), np.uint64(2**64 - 1)
+        while j < last:
+            key = min(key, mix64(words[j] + np.uint64(_STEP)))
+            j += np.uint64(32)
+        if begin + lane < end:
+            cuda.atomic.min(least, d, key)
         if base + begin == offsets[d] and base + end == offsets[d + 1]:
             counters[d, lane] = low
             counters[d, lane + 32] = high
@@ -205,24 +240,28 @@ def _add(features, offsets, weights, salt, counters):
         d += 1
 
 
-@kernel("void(int64[:,::1], uint64[::1])")
-def _take_signs(counters, simhash):
-    """One thread a document."""
+@kernel("void(int64[:,::1], uint64[::1], int64[::1], uint64[::1])")
+def _take_signs(counters, least, offsets, simhash):
+    """One thread per document."""
     d = cuda.grid(1)
     if d >= len(simhash):
         return
-    result, i = np.uint64(0), np.uint64(0)
+    result, tie, i = np.uint64(0), np.uint64(0), np.uint64(0)
+    if offsets[d + 1] > offsets[d]:
+        tie = mix64(least[d])
     while i < np.uint64(64):
         if counters[d, i] > 0:
             result |= np.uint64(1) << i
+        elif counters[d, i] == 0:
+            result |= tie & np.uint64(1) << i
         i += np.uint64(1)
     simhash[d] = result
 
 
 def gpu(features, offsets, weights, bits):
-    """As `reference`; equal runs of features in parallel, whatever their documents, 32 lanes to a feature.
+    """Return what `reference` returns; equal runs of features in parallel, with 32 lanes per feature.
 
-    The counters take 512 bytes a document until their signs are taken.
+    The counters take 520 bytes per document until their signs are taken.
     """
     xp = namespace()
     first, last = bounds_of(offsets)
@@ -231,6 +270,7 @@ def gpu(features, offsets, weights, bits):
     simhash = xp.empty((bits // 64, len(offsets) - 1), np.uint64)
     for word in range(len(simhash)):
         counters = xp.zeros((len(offsets) - 1, 64), np.int64)
-        _add.blocks(blocks, features, offsets, weights, np.uint64(word * _STEP % 2**64), counters)
-        _take_signs.threads(len(counters), counters, simhash[word])
+        least = xp.full(len(counters), np.uint64(2**64 - 1))
+        _add.blocks(blocks, features, offsets, weights, np.uint64(word * _STEP % 2**64), counters, least)
+        _take_signs.threads(len(counters), counters, least, offsets, simhash[word])
     return simhash[0] if bits == 64 else on_device(simhash.T)

@@ -92,15 +92,13 @@ def kinds_of(same_words: np.ndarray, same_text: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of documents that count as one. The representative of a group is its first document by priority.
+    """Groups of exact duplicates, which count as one document. Their representative is the first one by priority.
 
-    same_words : array of int64, shape (documents,)
+    representative : array of int64, shape (documents,)
         First rank with the same sequence of words; for documents without words, first rank with the same text; itself
         for blank documents.
     texts : array of uint64, shape (documents,), or None
         A fingerprint of the text of each rank; None where it is not known, as in an index.
-    representative : array of int64, shape (documents,)
-        The rank that stands for each: `same_words`; where nothing is verified, the first rank with the same keys.
     all_keys : array
         Keys of each rank, in host memory, where tables of results tell something of them; else empty.
     ranks : array of int64, shape (representatives,)
@@ -112,9 +110,8 @@ class Groups:
         Whether each is of the reference set.
     """
 
-    same_words: np.ndarray
-    texts: np.ndarray | None
     representative: np.ndarray
+    texts: np.ndarray | None
     all_keys: np.ndarray | None
     ranks: np.ndarray
     keys: Any
@@ -124,7 +121,7 @@ class Groups:
     def kinds(self, ranks: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return for each pair of ranks how the two documents are alike: places in `KINDS`, int8."""
         same_text = np.zeros(len(ranks), bool) if self.texts is None else self.texts[ranks] == self.texts[others]
-        return kinds_of(self.same_words[ranks] == self.same_words[others], same_text)
+        return kinds_of(self.representative[ranks] == self.representative[others], same_text)
 
 
 def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
@@ -134,29 +131,23 @@ def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
 
 
 def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
-    """Group documents of the same words; where nothing is verified, group those that have the same sketch.
+    """Group documents of the same words.
 
     The sketches are used up: what is of representatives may be written over what is of all.
     """
-    everyone, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
+    representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
     hashes, keys = sketched.document_hashes, sketched.keys
     texts = some_rows(runtime.fetch(sketched.text_hashes), ranked.rows)
     written = np.flatnonzero((ranked.num_tokens > 0) | (texts != BLANK))
-    same_words = everyone.copy()
-    same_words[written] = written[identical(hashes, ranked.rows[written], runtime)]
+    representative[written] = written[identical(hashes, ranked.rows[written], runtime)]
     hashes = runtime.fetch(hashes)  # the keys need the room
-    representative = same_words
-    if not recipe.verifies:
-        representative = same_words.copy()
-        representative[present] = present[identical(keys, ranked.rows[present], runtime)]
     ranks = present[representative[present] == present]
     rows = ranked.rows[ranks]
     told = recipe.method.tells_pairs or not recipe.verifies
     all_keys = runtime.fetch(keys)[ranked.rows] if told else None
     return Groups(
-        same_words,
-        texts,
         representative,
+        texts,
         all_keys,
         ranks,
         runtime.take(keys, rows, last=True) if recipe.method.sketches else None,
@@ -220,7 +211,7 @@ def nearest_partners(ranked: Ranked, groups: Groups, near: Verified, recipe: Rec
     partner, resemblance = partner[groups.representative], resemblance[groups.representative]
     partner[: ranked.num_known], resemblance[: ranked.num_known] = -1, np.nan
     if not recipe.verifies:
-        same = (partner >= 0) & (groups.same_words == groups.same_words[partner])
+        same = (partner >= 0) & (groups.representative == groups.representative[partner])
         resemblance = np.where(same, 1.0, np.nan)
     return Nearest(partner, resemblance)
 
@@ -287,7 +278,7 @@ def decide(
     resemblance = resemblance[groups.representative]
     keeper[: ranked.num_known] = np.arange(ranked.num_known)
     if not recipe.verifies:
-        resemblance = np.where(groups.same_words == groups.same_words[keeper], 1.0, np.nan)
+        resemblance = np.where(groups.representative == groups.representative[keeper], 1.0, np.nan)
     return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host, nearest)
 
 

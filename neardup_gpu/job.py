@@ -325,6 +325,8 @@ def dedup(
             raise InputError(
                 "a stream cannot be read again to write the kept rows; pass a table, no output, or ids_only=True"
             )
+        if folder is not None and not writing.ids_only:
+            documents._check_kept()
         check_writing(documents, writing)
         schema = None if folder is None else _columns_to_write(documents, writing, clock)
         documents.check_ids_early("input")

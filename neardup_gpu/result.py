@@ -125,8 +125,8 @@ class Result:
     document, kept or removed, `near_reference` is the id of the reference document that it resembles most, and
     `reference_resemblance` (or `reference_containment`) what the two are worth; both are null if no reference document
     reaches the threshold. Where nothing was verified, the nearest simhash takes the place. By simhash, both
-    tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, documents
-    of one simhash have one representative, and resemblance is null except for documents of the same words.
+    tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, resemblance
+    is null except for documents of the same words.
 
     Examples
     --------

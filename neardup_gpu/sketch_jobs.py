@@ -281,7 +281,10 @@ def _column(array: Any, null: np.ndarray) -> pa.Array:
 
 
 class _Stored(NamedTuple):
-    """Sketches of all documents with tokens, of all files; `rows` are their rows in the files."""
+    """Sketches of all documents with tokens, of all files; `rows` are their rows in the files.
+
+    Documents that agree in `identity` count as one: it is the hash of all words, or the simhash if files have no hash.
+    """
 
     rows: np.ndarray
     sketches: Any
@@ -311,7 +314,8 @@ def pairs(
     output : path, default None
         A Parquet file for the table.
     threshold : float from 0 to 1, default None
-        Drop pairs whose estimate is lower. All candidates stay, unless given.
+        Drop pairs whose estimate is lower: of resemblance or, by simhash, of the cosine. All candidates stay, unless
+        given.
     containment : float in (0, 1], default None
         Look for documents of which others contain at least this share of the shingles, instead of documents that
         resemble each other: for sketches by mod-m, and by bottom-k, which tell it of documents of about one size.
@@ -329,10 +333,14 @@ def pairs(
     Returns
     -------
     pyarrow.Table
-        id_a, id_b, estimate, low, high, and by simhash distance: what the method estimates (by min-hash resemblance,
-        with weights if it has any, by simhash the cosine of weights), and the 99% interval, a pair's own. Documents
-        with the same token sequence are one representative and pairs of 1 to it; by simhash, documents with the same
-        simhash are.
+        id_a, id_b, estimate, low, high: the estimated resemblance, by weights if the method has any, and its 99%
+        interval, a pair's own. Documents with the same token sequence are one representative, and pairs of 1 to it.
+
+        By simhash: id_a, id_b, cosine, low, high, distance. The cosine is that of the angle between the weights of both
+        documents, which can be far from their resemblance. The pairs are chosen by their distance, so that fewer than
+        99% of the intervals hold the cosine: docs/concepts/simhash.md has measured shares. Documents with the same
+        simhash are one representative, and pairs of distance 0 to it; the log says how many of their pairs are not
+        listed.
 
         With `containment`: id_a, the contained document; id_b, its container; containment, the estimate; low and high;
         num_shingles_a and num_shingles_b. All pairs stay that share an element of their sketches, so that there is an
@@ -401,6 +409,7 @@ def _like(
                 "about %s of the pairs are expected to agree by accident of fingerprints alone; give a threshold",
                 f"{candidates.accidents:,.0f}",
             )
+        _warn_of_limits(candidates.large_buckets, "bucket", candidates.uncompared_pairs, recipe)
         left, right = own[runtime.fetch(candidates.pairs.left)], own[runtime.fetch(candidates.pairs.right)]
     with clock.stage("estimate"):
         a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])
@@ -412,7 +421,13 @@ def _like(
         if threshold is not None:
             order = order[values[0][order] >= threshold]
         a, b = a[order], b[order]
-        columns = dict(zip(("estimate", "low", "high"), (each[order] for each in values), strict=True))
+        if not sure and (more := _num_unlisted(a, b, stands_for)):
+            log.warning(
+                "%s not listed: documents with equal sketches are paired with the first of them alone",
+                f"{more:,} further pairs are" if more > 1 else "1 further pair is",
+            )
+        name = "estimate" if recipe.method.estimates == "resemblance" else recipe.method.estimates
+        columns = dict(zip((name, "low", "high"), (each[order] for each in values), strict=True))
         return {"id_a": a, "id_b": b, **columns, **recipe.method.pair_columns(stored.keys, a, b)}
 
 
@@ -424,14 +439,7 @@ def _containing(stored: _Stored, recipe: Recipe, least: float, clock: Clock, run
         postings = method.postings(_resident(take_rows(stored.sketches, own), runtime))
         run = partial(kernel(shared, runtime.backend), postings.values, postings.offsets, 1)
         left, right, _, large, uncompared, _ = runtime.run(run, method.bucket_limit, method.bucket_probe)
-        if large:
-            log.warning(
-                "%s in more than %s: %s of these %s not compared there; sketch them with a larger bucket limit",
-                count(large, "element"),
-                count(method.bucket_limit, "document"),
-                count(uncompared, "pair"),
-                "was" if uncompared == 1 else "were",
-            )
+        _warn_of_limits(large, "element", uncompared, recipe)
         left, right = own[runtime.fetch(left)], own[runtime.fetch(right)]
     with clock.stage("estimate"):
         both, in_left, in_right, whole = _in_blocks(method.sampled, stored.sketches, left, right, clock, runtime)
@@ -450,8 +458,27 @@ def _containing(stored: _Stored, recipe: Recipe, least: float, clock: Clock, run
         return {"id_a": a, "id_b": b, **columns, **sizes}
 
 
+def _num_unlisted(a: np.ndarray, b: np.ndarray, stands_for: np.ndarray) -> int:
+    """Count the pairs that are not listed because the first of several identical rows stands for all of them."""
+    sizes = np.bincount(stands_for, minlength=len(stands_for))
+    between = int((sizes[a] * sizes[b]).sum())  # a row for which another one stands has size 0
+    return between + int((sizes * (sizes - 1) // 2).sum()) - len(a)
+
+
+def _warn_of_limits(number: int, what: str, uncompared: int, recipe: Recipe) -> None:
+    """Log how many pairs were not compared in large buckets, if any."""
+    if number:
+        log.warning(
+            "%s with more than %s: %s %s not compared there; sketch them with a larger bucket limit",
+            count(number, what),
+            count(recipe.method.bucket_limit, "document"),
+            count(uncompared, "pair"),
+            "was" if uncompared == 1 else "were",
+        )
+
+
 def _copies(stored: _Stored, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows that no earlier one is identical to, the others, the first identical row of each)"""
+    """Return the rows that no earlier row is identical to, the others, and the first identical row of each row."""
     everyone = np.arange(len(stored.rows))
     stands_for = identical(stored.identity, everyone, runtime)
     return np.flatnonzero(stands_for == everyone), np.flatnonzero(stands_for != everyone), stands_for

@@ -107,7 +107,7 @@ def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
     resemblance = np.concatenate([verified.resemblance, np.ones(len(exact))])
     if not recipe.verifies:
-        resemblance = np.where(groups.same_words[a] == groups.same_words[b], 1.0, np.nan)
+        resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
     columns = {

@@ -117,7 +117,7 @@ def test_large_buckets_are_counted(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "neardup_gpu"):
         found = listed(nd.pairs(tmp_path / "s.parquet", containment=0.5))
     # 7 shingles are in all of the 30 texts, whose pairs but C(5, 2) + 25 * 2 are left out.
-    says = "7 elements in more than 5 documents: 2,625 pairs of these were not compared there"
+    says = "7 elements with more than 5 documents: 2,625 pairs were not compared there"
     assert f"{says}; sketch them with a larger bucket limit" in caplog.text
     assert len(found) == 2 * 60
 

@@ -16,7 +16,9 @@ from .options import MATCHING, OUTPUT, EngineFlags, Output, argument, flags, giv
 class Least:
     """Which pairs are written."""
 
-    threshold: float | None = setting(None, "Least estimated resemblance.", metavar="X", shown="all candidates")
+    threshold: float | None = setting(
+        None, "Least estimated resemblance, or cosine by simhash.", metavar="X", shown="all candidates"
+    )
     containment: float | None = setting(
         None, "Look for documents of which another contains the share X, by mod-m or bottom-k.", metavar="X"
     )
@@ -39,7 +41,7 @@ def pairs(
     written: PairsFlags = None,
     engine: EngineFlags = None,
 ) -> None:
-    """Find pairs among sketches: the estimated resemblance of each, or containment, with its interval."""
+    """Find pairs among sketches and estimate the resemblance of each, its containment or, by simhash, its cosine."""
     from .. import sketch_jobs
 
     shown, place = Pairs(**given(written)), Engine(**given(engine))

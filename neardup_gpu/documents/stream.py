@@ -36,6 +36,7 @@ from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
 from .json_values import COMPARED
 from .kept import Rows, each_in_order, writing
+from .memory import Memory
 from .nested import is_list, is_listed
 from .passes import Pass, located, over_all_rows, over_readers, place
 from .reading import reading
@@ -621,6 +622,12 @@ class Documents:
 
         each_in_order(write, self._readers, self._kept_names, parts)
         rows.finish()
+
+    def _check_kept(self) -> None:
+        """Raise InputError, before all work, if rows cannot be written with all their columns."""
+        for reader in self._readers:
+            if isinstance(reader, Memory):
+                reader.check_kept()
 
     def _rows_to_keep(
         self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
+from ..documents.compared import one_order
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS
 from ..engine.pieces import OfBatch, Span
 from ..engine.threads import runs_kernels_side_by_side
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ..documents import Documents
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
+    from .manifest import Manifest
     from .segments import Segment
 
 COMMIT_SHINGLES = 6 << 20
@@ -156,6 +158,15 @@ class Adding:
     def _take_merged(self) -> None:
         self._opened.committed(self._writer)
 
+    def _categories(self, manifest: Manifest) -> dict[str, list[str]]:
+        """Return the order of the categories of each column that has ordered ones, in the index and in the input."""
+        found = {}
+        for name, orders in self._orders.items():
+            several = [*orders, *([manifest.categories[name]] if name in manifest.categories else [])]
+            if several:
+                found[name] = one_order(several, name)
+        return {**manifest.categories, **found}
+
     def _look(self, documents: Any) -> None:
         """Find out the types of the columns that the index keeps, before anything is added."""
         self._types = types_of(documents, self._writer.manifest.column_types)
@@ -174,6 +185,7 @@ class Adding:
         self.counts = self.counts._replace(already=self.counts.already + done)
         self._input_begins = self._next_sequence = self._writer.manifest.next_sequence
         self._segments = self._writer.segments
+        self._orders = documents._orders
         self._marks.expected = self._writer.manifest.entries + max(0, (documents.num_rows or 0) - done)
         numbered = documents.id_column is None and documents.format != "text"
         waiting: list[_Part] = []
@@ -194,6 +206,8 @@ class Adding:
             self._commit(waiting, numbered, files, rows, True)
         self._end_commit()
         self._note_skipped(documents.skipped)
+        for remark in documents._remarks():
+            log.warning(remark)
         return rows > 0
 
     def _sketches(self, documents: Documents, done: int) -> Iterator[_Part]:
@@ -290,6 +304,7 @@ class Adding:
             "id_kind": kind,
             "id_as": str(id_type_of(ids, None if manifest.id_kind is None else str(manifest.id_type))),
             "columns": {name: str(kind) for name, kind in self._types.items()},
+            "categories": self._categories(manifest),
             "inputs": with_progress(manifest, files, rows, whole),
         }
         self._next_sequence = first + len(names)

@@ -26,7 +26,6 @@ from ..decisions import (
     Groups,
     Ranked,
     decide as decide_ranked,
-    identical,
     proposed,
     unverified,
 )
@@ -171,18 +170,14 @@ def decided(
     with clock.stage("collide"):
         name, _ = keep_column(recipe.keep)
         column = None if name is None else of_live(snapshot, name, manifest.column_types[name])
-        rows = rows_by_priority(recipe.keep, live.tokens, column)
+        rows = rows_by_priority(recipe.keep, live.tokens, column, manifest.categories.get(name or ""))
         ranked = Ranked(0, rows, live.tokens[rows])
-        same, everyone = _best_members(live.entry[rows]), np.arange(len(rows))
-        keys, representative = None, same
+        representative, keys = _best_members(live.entry[rows]), None
         if recipe.method.tells_pairs:
             keys = finder_of(recipe, keeps).keys(snapshot, live.entry[rows])
-        if not recipe.verifies:
-            representative, present = same.copy(), np.flatnonzero(ranked.num_tokens > 0)
-            representative[present] = present[identical(keys, present, runtime)]
-        ranks = np.flatnonzero((representative == everyone) & (ranked.num_tokens > 0))
+        ranks = np.flatnonzero((representative == np.arange(len(rows))) & (ranked.num_tokens > 0))
         mine = live.entry[rows[ranks]]  # the entry of each representative
-        groups = Groups(same, None, representative, keys, ranks, None, None, np.zeros(len(ranks), bool))
+        groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool))
     limits = {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False}
     if not recipe.verifies:
         with clock.stage("collide"):

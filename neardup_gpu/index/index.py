@@ -524,9 +524,11 @@ class Index:
         pyarrow.Table
             query_id, id, resemblance, low, high, exact, kept: best first, ties in order of sequence, one query
             after the other. `query_id` is 0 for a single text. Resemblance is exact; in an index without sets it is
-            what the method estimates, between `low` and `high` with 99% confidence, and `exact` is false: by min-hash
-            the share of equal samples, by simhash the cosine. `kept` says whether the document was kept when it was
-            added; by simhash, `distance` says in how many bits simhashes differ.
+            the share of equal samples, an estimate between `low` and `high` with 99% confidence, and `exact` is false.
+            In an index of simhashes without sets, `cosine` takes its place: the estimated cosine of the angle between
+            the weights of both documents. `pairs` says of which pairs its interval is too narrow. `kept` says whether
+            the document was kept when it was added; by simhash, `distance` is the number of bits in which the simhashes
+            differ.
 
             With `containment`: that in place of resemblance, exact too, and num_elements, num_not_followed and note.
             A query is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has

@@ -125,8 +125,11 @@ def answered(
     *,
     asked: Asked,
 ) -> pa.Table:
-    """Answer queries: query_id, id, resemblance, low, high, exact, kept, and what the method tells of pairs beside it;
-    best first, ties by sequence number."""
+    """Answer queries, the best first, ties by sequence number.
+
+    The columns are query_id, id, resemblance (or cosine, if simhashes are all that is known), low, high, exact, kept,
+    and the method's own columns of pairs.
+    """
     sketches = sketched(text, recipe, manifest.keeps, runtime)
     present = np.flatnonzero(sketches.tokens > 0)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
@@ -142,12 +145,13 @@ def answered(
         like = Estimate(value, value, value)
     else:
         like = estimated(snapshot, sketches, query, entry, recipe)
-    columns = {"resemblance": like.estimate, "low": like.low, "high": like.high, "exact": np.full(len(query), exact)}
+    name = "resemblance" if exact else recipe.method.estimates
+    columns = {name: like.estimate, "low": like.low, "high": like.high, "exact": np.full(len(query), exact)}
     if asked.least is not None:
         enough = like.estimate >= asked.least
         query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
         columns = {name: each[enough] for name, each in columns.items()}
-    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, asked.nearest)
+    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, asked.nearest, by=name)
 
 
 def _told(
@@ -172,7 +176,8 @@ def matches_of(
     told: dict[str, np.ndarray],
     kind: pa.DataType,
     nearest: int | None,
-    by: str = "resemblance",
+    *,
+    by: str,
 ) -> pa.Table:
     """The live documents of entries, the greatest first by one of the columns, which are of entries."""
     kept = snapshot.kept(entry)

@@ -83,6 +83,7 @@ class BottomK:
     name: ClassVar[str] = "bottomk"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = False
+    estimates: ClassVar[str] = "resemblance"
     usual_threshold: ClassVar[float | None] = 0.8
     refused: ClassVar[Mapping[str, str]] = {"filter": of_elements.NO_FILTER}
 

@@ -210,6 +210,9 @@ class Method(Protocol):
     tells_pairs: ClassVar[bool]
     """Whether `pair_columns` tells anything."""
 
+    estimates: ClassVar[str]
+    """What `estimate` estimates, in one word: "resemblance" or "cosine"."""
+
     @property
     def bucket_limit(self) -> int:
         """How many documents of a bucket, the first by priority, are all compared with one another."""
@@ -339,7 +342,7 @@ class Method(Protocol):
         ...
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """Estimated resemblance of pairs of rows of what is `stored`."""
+        """Estimate what `estimates` names, of pairs of rows of what is `stored`."""
         ...
 
     def postings(self, sketches: Any) -> Ragged:

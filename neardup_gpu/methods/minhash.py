@@ -170,6 +170,7 @@ class MinHash:
     name: ClassVar[str] = "minhash"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = False
+    estimates: ClassVar[str] = "resemblance"
     usual_threshold: ClassVar[float | None] = 0.8
 
     def __post_init__(self) -> None:

@@ -69,6 +69,7 @@ class SimHash:
     name: ClassVar[str] = "simhash"
     sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = True
+    estimates: ClassVar[str] = "cosine"
     usual_threshold: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
@@ -103,8 +104,8 @@ class SimHash:
 
     @property
     def device_bytes(self) -> int:
-        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
-        return 8 * self.bits + 32
+        """Return the GPU memory per document that sketching needs, besides its text, tokens and shingles."""
+        return 8 * self.bits + 40
 
     @property
     def sorts_elements(self) -> bool:
@@ -443,9 +444,11 @@ class SimHash:
         return {"distance": distances(keys, left, right)}
 
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """The cosine of the angle between the documents' weights: cos(pi d / bits) of simhashes d bits apart.
+        """Estimate the cosine of the angle between the weights of each pair, as cos(pi d / bits) for d different bits.
 
-        Bits are taken for independent trials: the interval is that of their mean (Charikar 2002, section 3).
+        Bits are taken for independent trials, and the interval is that of their mean (Charikar 2002, section 3). It is
+        the 99% interval of a pair that was chosen without a look at its simhashes. Of pairs that are chosen because
+        their simhashes are near, fewer intervals hold the cosine: docs/concepts/simhash.md has measured shares.
         """
         import numpy as np
 

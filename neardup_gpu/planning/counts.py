@@ -35,7 +35,7 @@ class Counts:
     id_bytes : int
         Of one id.
     copies : int
-        Documents with tokens for which an equal one stands; where nothing is verified, one with an equal sketch.
+        Documents with tokens for which a document of equal tokens stands.
     entries : int, default 0
         Of the tables of keys.
     counters : int

@@ -95,12 +95,12 @@ def run(job: Job) -> Made:
         layout, order = _rank(job, sketched)
         settled = [sketched, *order]
         arguments = [(sketched.names("hashes"), layout)] * len(job.partitions)
-        same = job.work.stage("copies", copies.copies, arguments, after=settled)
-        settled.append(same)
-    number = sketched.total("present") - (same.total("copies") - same.total("wordless"))
+        copied = job.work.stage("copies", copies.copies, arguments, after=settled)
+        settled.append(copied)
+    number = sketched.total("present") - (copied.total("copies") - copied.total("wordless"))
     with told_as("collide"):
         propose = _by_keys if job.recipe.method.sketches else _by_shingles
-        found = propose(job, layout, sketched, same, number, settled)
+        found = propose(job, layout, sketched, copied, number, settled)
     with told_as("verify"):
         distinct, verified = _verify(job, layout, found, settled)
     crowd = None
@@ -108,9 +108,9 @@ def run(job: Job) -> Made:
         with told_as("join"):
             crowd = _join_crowd(job, layout, found, verified, settled)
     with told_as("decide"):
-        named = _decide(job, layout, same, verified, crowd, settled)
+        named = _decide(job, layout, copied, verified, crowd, settled)
     with told_as("write"):
-        listed, tables, written = _write(job, layout, sketched, same, named, settled)
+        listed, tables, written = _write(job, layout, sketched, copied, named, settled)
     checked = None
     if job.num_checked:
         with told_as("check"):
@@ -215,11 +215,11 @@ def remarks(job: Job, sketched: Stage) -> list[str]:
     return [] if found is None else [found]
 
 
-def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
+def _by_keys(job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that sketches."""
     tables = len(job.recipe.method.buckets(number).masks)
     per_table, tasks = table_parts(tables, number, len(job.partitions), job.work.shared.task_memory)
-    given = same.names("slices"), layout, number, per_table
+    given = copied.names("slices"), layout, number, per_table
     keys = job.work.stage("keys", candidates.keys, [given] * len(job.slices), after=settled)
     parts = tables * per_table
     cuts = [parts * task // tasks for task in range(tasks + 1)]
@@ -227,9 +227,9 @@ def _by_keys(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int
     return job.work.stage("collide", candidates.collide_keys, arguments, after=[keys], on_device=True)
 
 
-def _by_shingles(job: Job, layout: Layout, sketched: Stage, same: Stage, number: int, settled: list[Stage]) -> Stage:
+def _by_shingles(job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]) -> Stage:
     """Candidates of a method that compares shingles alone."""
-    stage, names, slices = job.work.stage, same.names("slices"), job.slices
+    stage, names, slices = job.work.stage, copied.names("slices"), job.slices
     ranges = candidates.ranges_of(len(job.partitions))
     bits = _counter_bits(job)
     tables = [counts_in_table(slice.num_bytes, bits) for slice in slices]
@@ -284,22 +284,24 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
     return job.work.stage("crowd", crowds.crowd, [given], after=[asking, *answered], on_device=True)
 
 
-def _decide(job: Job, layout: Layout, same: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]) -> Stage:
+def _decide(
+    job: Job, layout: Layout, copied: Stage, verified: Stage, crowd: Stage | None, settled: list[Stage]
+) -> Stage:
     """Who is kept, and which document stands for each that is not."""
     known = [verified, *([] if crowd is None else [crowd])]
     by_left = [name for each in known for name in each.names("left")]
     decided = job.work.stage("decide", naming.decide, [(by_left, layout)], after=known)
     by_right = [] if crowd is None else crowd.names("right")
-    arguments = [(by_left, by_right, same.names("ranges"), layout)] * len(job.partitions)
+    arguments = [(by_left, by_right, copied.names("ranges"), layout)] * len(job.partitions)
     return job.work.stage("name", naming.name, arguments, after=[decided, *known, *settled])
 
 
 def _write(
-    job: Job, layout: Layout, sketched: Stage, same: Stage, named: Stage, settled: list[Stage]
+    job: Job, layout: Layout, sketched: Stage, copied: Stage, named: Stage, settled: list[Stage]
 ) -> tuple[Stage, Stage, Stage]:
     """Write the result; returns the stages that listed pairs, and that wrote these and documents."""
     stage, ranges, slices = job.work.stage, len(job.partitions), len(job.slices)
-    given = named.names("listed"), same.names("ranges"), named.names("grouped"), layout
+    given = named.names("listed"), copied.names("ranges"), named.names("grouped"), layout
     listed = stage("listed", results.listed, [given] * ranges, after=[named, *settled])
     near = named.names("near") if layout.num_known else []
     asking = stage("fates", results.fates, [(named.names("fates"), near, layout)] * slices, after=[named, *settled])

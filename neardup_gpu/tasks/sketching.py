@@ -38,7 +38,7 @@ from ..errors import InputError
 from ..nothing_removed import sizes_of
 from ..priority import keep_column
 from ..recall import random_order
-from ..sketching import BLANK, WORDLESS, Sketcher, text_of
+from ..sketching import BLANK, Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
@@ -179,7 +179,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
         save(files, "order", {"order": random_order(hashes)})
     texts = runtime.fetch(sketched.text_hashes)
     save(files, "alike", {"words": hashes, "text": texts})
-    _save_hashes(files, "hashes", *_grouped_by(hashes, texts, keys, sketched.num_tokens > 0, recipe.verifies))
+    written = np.flatnonzero((sketched.num_tokens > 0) | (texts != BLANK))
+    _save_hashes(files, "hashes", hashes[written], written)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     num_present = int(np.count_nonzero(sketched.num_tokens))
     present_rows = {"present": num_present, "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
@@ -204,28 +205,11 @@ def has_names(slice: Slice) -> bool:
     return slice.source.key is not None and slice.source.format != "text"
 
 
-def _grouped_by(
-    hashes: np.ndarray, texts: np.ndarray, keys: np.ndarray, has_words: np.ndarray, verifies: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return one or two words of each document that is not blank, which are equal where it counts as one with others,
-    and its row. Documents without words count as one where their texts are equal, whatever the method."""
-    written = np.flatnonzero(has_words | (texts != BLANK))
-    if verifies:
-        return hashes[written], written
-    words = np.zeros((len(written), 2), np.uint64)
-    of_keys = keys.reshape(len(keys), -1 if len(keys) else 1)[written]
-    words[:, : of_keys.shape[1]] = of_keys
-    wordless = ~has_words[written]
-    words[wordless, 0], words[wordless, 1] = texts[written[wordless]], WORDLESS
-    return words, written
-
-
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:
-    """Write one or two words of each row, by the upper bits of the mixed first."""
-    low = words[:, 1] if words.shape[1] > 1 else np.zeros(len(words), np.uint64)
+    """Write both words of each row, in the partition that the upper bits of the mixed first word name."""
     with files.exchange(what, HASHES, files.shared.partitions) as writer:
         partition = partition_of(mixed(words[:, 0]), files.shared.partitions)
-        writer.add(partition, {"high": words[:, 0], "low": low, "row": rows})
+        writer.add(partition, {"high": words[:, 0], "low": words[:, 1], "row": rows})
 
 
 def shingles_of(

@@ -398,3 +398,58 @@ def test_an_index_takes_shards_that_differ(tmp_path):
             {"id": "7", "v": 1, "year": 2024},
             {"id": "x", "v": None, "year": 2025},
         ]
+
+
+class Odd:
+    """An object that Arrow has no type for."""
+
+
+@pytest.mark.parametrize("form", ["pandas", "dict", "dicts"])
+def test_columns_that_nobody_asked_for_are_not_in_the_way(tmp_path, form):
+    columns = {"id": ["a", "b", "c"], "text": TEXTS, "odd": [1, "x", [2]], "odder": [Odd(), 1, None]}
+    source = columns
+    if form == "pandas":
+        source = pytest.importorskip("pandas").DataFrame(columns)
+    elif form == "dicts":
+        source = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    assert decided(source, tmp_path, id_column="id") == [("a", True, None), ("b", True, None), ("c", False, "a")]
+    assert dedup(source, output=tmp_path / "ids", ids_only=True).report["counts"]["kept"] == 2
+    for asked in ({"output": tmp_path / "out"}, {"keep": "odd"}, {"id_column": "odd"}, {"text_columns": "odd"}):
+        with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
+            dedup(source, **asked)
+    for name in ("text", "body"):  # no other column is taken for the text
+        with pytest.raises(InputError, match=f"input: column '{name}' cannot become an Arrow column"):
+            dedup({name: ["a", 1, [2]], "title": TEXTS})
+    scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1)
+    with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
+        dedup_in_tasks(source, output=tmp_path / "out", scale_out=scale_out)
+    assert not (tmp_path / "out").exists()
+
+
+def test_columns_of_one_name_that_nobody_asked_for(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(zip("abc", TEXTS, [1, 2, 3], [4, 5, 6], strict=True), columns=["id", "text", "n", "n"])
+    assert decided(frame, tmp_path, id_column="id") == [("a", True, None), ("b", True, None), ("c", False, "a")]
+    with pytest.raises(InputError, match="2 columns named 'n'"):
+        dedup(frame, keep="n")
+    with pytest.raises(InputError, match="several columns have one name"):
+        dedup(frame, output=tmp_path / "out")
+
+
+def test_an_index_compares_ordered_categories_in_their_order(tmp_path):
+    with Index.create(tmp_path / "index", columns=["v"]) as index:
+        for values in (["mid", "high"], ["low", None]):
+            index.add(pa.table({"text": [SAME] * 2, "v": ordered(values)}))
+        for keep, best in (("v:desc", 1), ("v:asc", 2)):
+            assert np.flatnonzero(index.decide(keep=keep).documents["kept"].to_pylist()).tolist() == [best]
+        with pytest.raises(InputError, match="column 'v' has its categories in different orders"):
+            index.add(pa.table({"text": [SAME], "v": ordered(["mid"], ["mid", "low"])}))
+        assert len(index) == 4
+    with Index.open(tmp_path / "index") as index:
+        assert index.decide(keep="v:desc").documents["kept"].to_pylist() == [False, True, False, False]
+
+
+def test_an_index_says_what_it_compares_as_text(tmp_path, caplog):
+    with Index.create(tmp_path / "index", columns=["v"]) as index:
+        index.add(write_csv(tmp_path / "in/a.csv", ["9", "unknown"]))
+        assert "column 'v' is compared as text, since 'unknown' in" in caplog.text

@@ -109,7 +109,7 @@ class Growing(RuleBasedStateMachine):
             if match["exact"]:
                 assert match["resemblance"] == len(one & other) / len(one | other) >= 0.5
             else:
-                assert match["low"] <= match["resemblance"] <= match["high"] and match["distance"] <= 16
+                assert match["low"] <= match["cosine"] <= match["high"] and match["distance"] <= 16
         if self.is_exact and one:
             sets = {id: _shingles(each) for id, each in self.live.items()}
             near = {id for id, each in sets.items() if each and len(one & each) / len(one | each) >= 0.5}

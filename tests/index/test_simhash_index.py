@@ -89,7 +89,7 @@ def test_queries_are_all_within_the_radius(tmp_path: Path) -> None:
         assert of_one == {
             "query_id": 0,
             "id": 1,
-            "resemblance": 1.0,
+            "cosine": 1.0,
             "low": of_one["low"],
             "high": 1.0,
             "exact": False,
@@ -179,7 +179,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert cli.main(["index", "info", "x", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["expected"] == 1000
     assert cli.main(["index", "query", "x", "--text", rows[0][1], "--radius", "0"]) == 0
-    assert capsys.readouterr().out.split()[:5] == ["query_id", "id", "resemblance", "kept", "distance"]
+    assert capsys.readouterr().out.split()[:5] == ["query_id", "id", "cosine", "kept", "distance"]
     assert cli.main(["index", "decide", "x", "-o", "out"]) == 0 and cli.main(["info", "out"]) == 0
     assert "1 removed by their simhash alone, without a resemblance" in capsys.readouterr().out
     before = sorted(path.name for path in Path("x").rglob("*"))

@@ -171,7 +171,8 @@ def test_sketch_files(name, tmp_path):
     found = pairs(file, tmp_path / "p.parquet")
     last = (0, len(texts()) - 1)
     assert last in zip(found["id_a"].to_pylist(), found["id_b"].to_pylist(), strict=True)
-    estimate, low, high = (found[column].to_numpy() for column in ("estimate", "low", "high"))
+    column = "cosine" if method.estimates == "cosine" else "estimate"
+    estimate, low, high = (found[each].to_numpy() for each in (column, "low", "high"))
     assert (low <= estimate).all() and (estimate <= high).all()
     pq.write_table(pq.read_table(file), file)  # by another program, which may have added something
     with pytest.raises(OutputError, match="was not written by neardup"):

@@ -20,12 +20,15 @@ from witnesses import greedy, jaccard, shingle_set
 from neardup_gpu import (
     Engine,
     Frequencies,
+    Index,
     Ragged,
     Recipe,
+    ScaleOut,
     Shingles,
     SimHash,
     cli,
     dedup,
+    dedup_in_tasks,
     pairs,
     shingle,
     sketch,
@@ -50,6 +53,11 @@ def floor_log(n):
     return (n**256).bit_length() - 1
 
 
+def tie_of(hashes):
+    """The word that decides the tied bits of a document, from the hashes of its features."""
+    return mix64(min(mix64((h + STEP) % 2**64) for h in hashes))
+
+
 def simhashes_of(rows, recipe):
     """Each row's simhash as one integer, the second word above the first; None without features."""
     holders = Counter(f for row in rows for f in set(row))
@@ -66,7 +74,12 @@ def simhashes_of(rows, recipe):
             h = mix64(f) | mix64((f + STEP) % 2**64) << 64
             for i in range(recipe.method.bits):
                 totals[i] += weigh(f, tf) * (1 if h >> i & 1 else -1)
-        found.append(sum(1 << i for i, total in enumerate(totals) if total > 0) if row else None)
+        if not row:
+            found.append(None)
+            continue
+        tie = tie_of([mix64(f) for f in row]) | tie_of([mix64((f + STEP) % 2**64) for f in row]) << 64
+        bits = (tie >> i & 1 if total == 0 else total > 0 for i, total in enumerate(totals))
+        found.append(sum(bit << i for i, bit in enumerate(bits)))
     return found
 
 
@@ -108,7 +121,7 @@ def witness(table, recipe, order=None):
 
 
 def check(table, result, order=None):
-    """A run's decisions are the witness's, and its pairs are near and complete."""
+    """A run's decisions are the witness's, and its pairs are near and complete, except those of exact duplicates."""
     gone, near = witness(table, result.recipe, order)
     rows = result.documents.to_pylist()
     assert [row["id"] for row in rows] == table["id"].to_pylist()
@@ -123,8 +136,10 @@ def check(table, result, order=None):
     found = {(pair["id_a"], pair["id_b"]): pair["distance"] for pair in pairs}
     assert len(found) == len(pairs)
     assert found.items() <= near.items()
-    # What is left out joins what another pair stands for: one of its ends is a copy of an earlier document.
-    copies = {b for (_, b), pair in zip(found, pairs, strict=True) if pair["distance"] == 0}
+    tokens = dict(
+        zip(table["id"].to_pylist(), features_of(table["text"].to_pylist(), Recipe(method=SimHash())), strict=True)
+    )
+    copies = {b for a, b in found if tokens[a] == tokens[b]}
     assert all(a in copies or b in copies for a, b in near.keys() - found.keys())
 
 
@@ -220,17 +235,58 @@ class TestDecisions:
         assert any(row["in_reference"] for row in rows)
 
     def test_a_crowd_of_one_simhash(self):
-        """700 orders of the same words have one simhash: one stays; verified, all do, and nothing is left out."""
+        """700 orders of the same words have one simhash: one stays, and the pairs that buckets leave out are counted.
+
+        Verified, all stay, and nothing is left out.
+        """
         words = [" ".join(order) for order in itertools.islice(itertools.permutations("abcdefg"), 700)]
         crowd = pa.table({"id": list(range(700)), "text": words})
         found = run(crowd, Recipe(method=SimHash(bucket_limit=10, bucket_probe=2)))
         assert found.documents["duplicate_of"].to_pylist() == [None, *[0] * 699]
         assert found.documents["distance"].to_pylist() == [None, *[0] * 699]
         assert found.documents["resemblance"].null_count == 700
-        assert found.report["limits"]["uncompared_pairs"] == 0
+        limits = found.report["limits"]
+        assert limits["large_buckets"] > 0
+        assert len(found.pairs) + limits["uncompared_pairs"] / limits["large_buckets"] == 700 * 699 / 2
         verified = run(crowd, Recipe(method=SimHash(bucket_limit=10, bucket_probe=2), threshold=0.9))
         assert verified.report["counts"]["kept"] == 700
         assert verified.report["limits"] == {"max_partners": 64, "unlisted_pairs": 0, "all_counted": True}
+
+    def test_documents_of_equal_simhash_and_different_words_are_all_paired(self, tmp_path, caplog):
+        """By the job, by tasks and by an index: three orders of the same words, a copy of one, and a near text."""
+        order = ["to", "be", "or", "not", "that", "is", "the", "question"]
+        texts = [
+            " ".join(order * 6),
+            " ".join(order[::-1] * 6),
+            " ".join(order[::-1] * 6),
+            " ".join(order[3:] * 6 + order[:3] * 6),
+            " ".join([*order * 6, "indeed"]),
+        ]
+        table = pa.table({"id": list("abcde"), "text": texts})
+        recipe = Recipe(method=SimHash(radius=20))
+        found = run(table, recipe)
+        assert found.report["counts"]["representatives"] == 4
+        assert found.report["limits"]["uncompared_pairs"] == 0
+        distances = {(pair["id_a"], pair["id_b"]): pair["distance"] for pair in found.pairs.to_pylist()}
+        representatives = "abde"
+        assert distances.keys() == {("b", "c"), *itertools.combinations(representatives, 2)}
+        assert [distances[pair] for pair in (("a", "b"), ("a", "d"), ("b", "d"))] == [0, 0, 0]
+        resemblances = {(pair["id_a"], pair["id_b"]): pair["resemblance"] for pair in found.pairs.to_pylist()}
+        assert {pair for pair, value in resemblances.items() if value == 1} == {("b", "c")}
+        pq.write_table(table, tmp_path / "in.parquet")
+        tasks = ScaleOut(work_dir=str(tmp_path / "work"), workers=1)
+        dedup_in_tasks(tmp_path / "in.parquet", output=tmp_path / "out", scale_out=tasks, id_column="id", recipe=recipe)
+        in_tasks = pq.read_table(tmp_path / "out" / "pairs")
+        assert in_tasks.to_pylist() == found.pairs.to_pylist()
+        with Index.create(tmp_path / "index", recipe=recipe, engine="cpu") as index:
+            index.add(table, id_column="id")
+            of_index = index.decide().pairs  # an index knows no texts, so its kinds differ
+            assert of_index.drop("kind").to_pylist() == found.pairs.drop("kind").to_pylist()
+        sketch(table, tmp_path / "sketches.parquet", id_column="id", recipe=recipe)
+        assert pairs(tmp_path / "sketches.parquet").select(["id_a", "id_b"]).to_pylist() == [
+            {"id_a": "a", "id_b": other} for other in "bcde"
+        ]
+        assert "6 further pairs are not listed: documents with equal sketches are paired with the first" in caplog.text
 
     def test_crowds_are_limited_and_counted_unless_they_are_verified(self):
         """Pages of one template, of near simhashes: the limit leaves pairs out; verified, every near pair is listed."""
@@ -239,7 +295,8 @@ class TestDecisions:
         pages, method = pa.table({"id": list(range(200)), "text": texts}), SimHash(weighting="tf", radius=3)
         limited = method.with_(bucket_limit=10, bucket_probe=2)
         found = run(pages, Recipe(method=limited))
-        simhashes = list(dict.fromkeys(simhashes_of(features_of(texts, found.recipe), found.recipe)))
+        simhashes = simhashes_of(features_of(texts, found.recipe), found.recipe)
+        assert len(set(simhashes)) < len(simhashes)
         expected = limited.collide(np.array(simhashes, np.uint64))
         assert found.report["counts"]["representatives"] == len(simhashes)
         assert found.report["counts"]["candidate_pairs"] == len(expected.pairs)
@@ -393,20 +450,61 @@ class TestFiles:
 
     @pytest.mark.parametrize("name", ["wide", "long", "tfidf"])
     def test_their_pairs_are_those_of_a_job(self, table, name, tmp_path):
-        """With the distance and, from it, the cosine of weights: one estimate and interval for each distance."""
+        """With the distance and, from it, the cosine of weights: one estimate and interval for each distance.
+
+        Of documents with one simhash the first one stands for all.
+        """
         recipe = RECIPES[name]
         sketch(table, tmp_path / "s.parquet", id_column="id", recipe=recipe)
         found = pairs(tmp_path / "s.parquet").to_pylist()
         bits = recipe.method.bits
         for pair in found:
-            assert math.isclose(pair["estimate"], math.cos(math.pi * pair["distance"] / bits), abs_tol=1e-12)
-            assert pair["low"] <= pair["estimate"] <= pair["high"]
+            assert math.isclose(pair["cosine"], math.cos(math.pi * pair["distance"] / bits), abs_tol=1e-12)
+            assert pair["low"] <= pair["cosine"] <= pair["high"]
         near = {(pair["id_a"], pair["id_b"]): pair["distance"] for pair in found}
-        expected = {
-            (pair["id_a"], pair["id_b"]): pair["distance"] for pair in run(table, recipe, check=0).pairs.to_pylist()
-        }
+        ids, simhashes = (pq.read_table(tmp_path / "s.parquet")[name].to_pylist() for name in ("id", "simhash"))
+        present = [row for row in range(len(ids)) if simhashes[row] is not None]
+        stands_for = {ids[row]: simhashes.index(simhashes[row]) for row in present}
+        expected = {}
+        for pair in run(table, recipe, check=0).pairs.to_pylist():
+            a, b = sorted((stands_for[pair["id_a"]], stands_for[pair["id_b"]]))
+            if a < b:
+                expected[ids[a], ids[b]] = pair["distance"]
+        expected |= {(ids[stands_for[ids[row]]], ids[row]): 0 for row in present if stands_for[ids[row]] < row}
         assert near == expected
         assert len(near) == len(found) > 10
+
+
+@pytest.mark.thorough
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    ("name", "radius", "shares"),
+    [
+        ("bills_116_small", 3, (1402, "99.7%", "70.5%")),
+        ("bills_116_small", 10, (8491, "88.0%", "23.1%")),
+        ("manpages", 3, (4328, "96.0%", "53.2%")),
+    ],
+)
+def test_how_many_intervals_hold_the_cosine(name, radius, shares, corpora, tmp_path):
+    """The shares of docs/concepts/simhash.md, counted over all pairs that are listed: nothing is sampled."""
+    table = pq.read_table(f"{corpora}/{name}.parquet", columns=["id", "text"])
+    recipe = Recipe(method=SimHash(radius=radius))
+    sketch(table, tmp_path / "s.parquet", id_column="id", recipe=recipe)
+    found = pairs(tmp_path / "s.parquet")
+    row = {id: number for number, id in enumerate(table["id"].to_pylist())}
+    tokens = tokenize(table["text"].to_pylist(), recipe)
+    rows = sorted({row[id] for side in ("id_a", "id_b") for id in found[side].to_pylist()})
+    weights = {i: {f: 1 + math.log2(n) for f, n in Counter(tokens[i].tolist()).items()} for i in rows}
+    norms = {i: math.sqrt(sum(w * w for w in of.values())) for i, of in weights.items()}
+    sets = {i: set(shingle(Ragged.from_rows([tokens[i]], np.uint64), recipe).values.tolist()) for i in rows}
+    of_cosine = of_resemblance = 0
+    for pair in found.to_pylist():
+        a, b = row[pair["id_a"]], row[pair["id_b"]]
+        cosine = sum(w * weights[b].get(f, 0) for f, w in weights[a].items()) / norms[a] / norms[b]
+        resemblance = len(sets[a] & sets[b]) / len(sets[a] | sets[b]) if sets[a] | sets[b] else 1
+        of_cosine += pair["low"] - 1e-9 <= cosine <= pair["high"] + 1e-9
+        of_resemblance += pair["low"] - 1e-9 <= resemblance <= pair["high"] + 1e-9
+    assert (len(found), *(f"{each / len(found):.1%}" for each in (of_cosine, of_resemblance))) == shares
 
 
 class TestRecipes:
@@ -511,9 +609,11 @@ class TestCommand:
         stored = pq.read_table(out / "documents.parquet")
         assert stored.drop(["file", "row"]).to_pylist() == run(table, RECIPES["wide"]).documents.to_pylist()
         assert json.loads((out / "report.json").read_text())["recipe"]["method"] == "simhash"
-        gone = stored.filter(pc.equal(stored["distance"], 8))["id"]
+        farthest = pc.max(stored["distance"]).as_py()
+        assert 3 < farthest <= 8
+        gone = stored.filter(pc.equal(stored["distance"], farthest))["id"]
         status, said, _ = self.call(capsys, "explain", out, gone[0])
-        assert (status, "8 of 64 bits" in said, "not verified: by their distance" in said) == (0, True, True)
+        assert (status, f"{farthest} of 64 bits" in said, "not verified: by their distance" in said) == (0, True, True)
         status, said, _ = self.call(capsys, "info", out)
         assert status == 0 and "8 of 64 bits" in said
 

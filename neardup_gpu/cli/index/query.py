@@ -147,7 +147,7 @@ def _say_table(found: pa.Table, columns: list[str]) -> None:
         return
     from rich.cells import cell_len
 
-    value = next(name for name in ("resemblance", "containment") if name in found.column_names)
+    value = next(name for name in ("resemblance", "cosine", "containment") if name in found.column_names)
     distance = ["distance"] if "distance" in found.column_names else []
     names = ["query_id", "id", value, "kept", *distance, *columns]
     rows = [list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]
