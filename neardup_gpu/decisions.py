@@ -92,7 +92,7 @@ def kinds_of(same_words: np.ndarray, same_text: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of exact duplicates, which count as one document. Their representative is the first one by priority.
+    """Groups of documents of the same words, which count as one. Their representative is the first one by priority.
 
     representative : array of int64, shape (documents,)
         First rank with the same sequence of words; for documents without words, first rank with the same text; itself
