@@ -10,10 +10,13 @@ from numba import prange
 
 from ._launch import jit
 from ._unicode_table import BORDER, DIVIDE, MARK, SINGLE, VANISH, WORD
-from ._utf8 import beyond_bits, beyond_mask, copy_block, count_words, decode, is_ascii, is_word
-from ._vectors import trailing_zeros
+from ._utf8 import beyond_mask, copy_block, count_words, decode, is_ascii, is_word, sequence_bits
+from ._vectors import population, trailing_zeros
 
 SEPARATOR = np.uint8(0x20)
+
+_INVALID_ROOM = 4
+"""Bytes that an invalid byte may take besides itself: its letter has three, with a separator on either side."""
 
 
 @jit()
@@ -124,20 +127,37 @@ def _fold(text, start, stop, out, at, page, sequence, starts, combining, kinds, 
 
 @jit()
 def _folded_bytes(text, start, stop, widest):
-    """Return a bound on the bytes that `_fold` writes, with the 64 that it may write too many; it is seldom far off."""
+    """Return a bound on the bytes that `_fold` writes, with the 64 that it may write too many; it is seldom far off.
+
+    An invalid byte takes `_INVALID_ROOM` bytes more. A byte that continues no sequence is invalid. A sequence that ends
+    too early has at most three invalid bytes, with those that would have continued it; one that is overlong, a
+    surrogate or beyond U+10FFFF has as many as it is long.
+    """
     room = stop - start + 64
-    after = start  # where the last code point ended, which may lie in the next 64 bytes
+    continued = np.uint64(0)  # which of the next bytes have to continue the sequences before them
     for i in range(start, stop, 64):
-        beyond = beyond_bits(text, i, stop)
-        if after > i:
-            beyond &= np.uint64(0xFFFFFFFFFFFFFFFF) << np.uint64(after - i)
-        while beyond != np.uint64(0):
-            at = trailing_zeros(beyond)
-            code, length, _ = decode(text, i + at, stop)
-            room += widest[code >> 6]
-            after = i + at + length
-            beyond &= ~(((np.uint64(1) << np.uint64(length)) - np.uint64(1)) << np.uint64(at))
-    return room
+        beyond, lead, three, four = sequence_bits(text, i, stop)
+        expected = continued | lead << np.uint64(1) | three << np.uint64(2) | four << np.uint64(3)
+        continued = lead >> np.uint64(63) | three >> np.uint64(62) | four >> np.uint64(61)
+        continues = beyond & ~lead
+        if continues != expected:
+            room += _INVALID_ROOM * (population(continues & ~expected) + 3 * population(expected & ~continues))
+        while lead != np.uint64(0):
+            at = i + trailing_zeros(lead)
+            lead &= lead - np.uint64(1)
+            if at + 1 >= stop:
+                continue
+            byte, second = np.int64(text[at]), np.int64(text[at + 1]) & 63
+            if byte < 0xE0:
+                room += widest[byte & 31] if byte >= 0xC2 else 2 * _INVALID_ROOM
+            elif byte < 0xF0:
+                block = (byte & 15) << 6 | second
+                is_valid = block >= 32 and block >> 5 != 0xD800 >> 11
+                room += widest[block] if is_valid else 3 * _INVALID_ROOM
+            elif at + 2 < stop:
+                block = (byte & 15) << 12 | second << 6 | np.int64(text[at + 2]) & 63
+                room += widest[block] if 1024 <= block < len(widest) else 4 * _INVALID_ROOM
+    return room + 3 * _INVALID_ROOM * population(continued)
 
 
 @jit(parallel=True)

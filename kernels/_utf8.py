@@ -46,6 +46,24 @@ def beyond_mask(typingctx, array, index):
 
 
 @intrinsic
+def _lead_mask(typingctx, array, index):
+    """Bit i: array[index + i] would lead a sequence of more than one byte."""
+    return _mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xC0)))
+
+
+@intrinsic
+def _lead_of_three_mask(typingctx, array, index):
+    """Bit i: array[index + i] would lead a sequence of more than two bytes."""
+    return _mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xE0)))
+
+
+@intrinsic
+def _lead_of_four_mask(typingctx, array, index):
+    """Bit i: array[index + i] would lead a sequence of more than three bytes."""
+    return _mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xF0)))
+
+
+@intrinsic
 def copy_block(typingctx, source, index, target, where):
     """target[where:where + 64] = source[index:index + 64]"""
 
@@ -93,15 +111,23 @@ def word_bits(array, i, stop):
 
 
 @jit()
-def beyond_bits(array, i, stop):
-    """Return the bits of `beyond_mask` for array[i:min(i + 64, stop)], and never read beyond the array."""
+def sequence_bits(array, i, stop):
+    """Return four masks for array[i:min(i + 64, stop)], and never read beyond the array.
+
+    They mark bytes beyond ASCII, and those that would lead a sequence of at least two, three and four bytes.
+    """
     if i + 64 <= len(array):
-        return _within(beyond_mask(array, i), i, stop)
-    mask = np.uint64(0)
-    for j in range(i, stop):
-        if array[j] >= 128:
-            mask |= np.uint64(1) << np.uint64(j - i)
-    return mask
+        beyond, lead = _within(beyond_mask(array, i), i, stop), _within(_lead_mask(array, i), i, stop)
+        three, four = _within(_lead_of_three_mask(array, i), i, stop), _within(_lead_of_four_mask(array, i), i, stop)
+        return beyond, lead, three, four
+    beyond = lead = three = four = np.uint64(0)
+    for j in range(i, min(i + 64, stop)):
+        bit = np.uint64(1) << np.uint64(j - i)
+        beyond |= bit if array[j] >= 0x80 else np.uint64(0)
+        lead |= bit if array[j] >= 0xC0 else np.uint64(0)
+        three |= bit if array[j] >= 0xE0 else np.uint64(0)
+        four |= bit if array[j] >= 0xF0 else np.uint64(0)
+    return beyond, lead, three, four
 
 
 @jit()

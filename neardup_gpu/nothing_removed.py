@@ -31,6 +31,8 @@ SAMPLED_BYTES = 1 << 20
 EXACT = 64
 """Numbers of words below this one are counted exactly, greater ones with a relative error of at most 1 / 64."""
 
+NO_DOCUMENTS = "the input holds no documents: check the path or the filter that it comes from"
+
 MOST = 0.95
 """Share of the documents for which a reason has to hold, if it need not hold for all."""
 
@@ -86,11 +88,13 @@ def reasons(
     Returns
     -------
     list of str
-        Empty if something was removed, if there are no documents, or if no reason is known.
+        Empty if something was removed, or if no reason is known.
     """
-    if removed or not of_input:
+    if removed:
         return []
-    found = [*_of_sizes(recipe, of_input, of_reference), *_of_texts(documents)]
+    found = [NO_DOCUMENTS]
+    if of_input:
+        found = [*_of_sizes(recipe, of_input, of_reference), *_of_texts(documents)]
     for line in found:
         log.warning("nothing was removed: %s", line)
     return found

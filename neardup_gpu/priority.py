@@ -48,7 +48,7 @@ def rows_by_priority(
         If the column has no order.
     """
     rows = np.arange(len(num_tokens), dtype=np.int64)
-    if rule == "first":
+    if rule == "first" or not len(rows):
         return rows
     if rule == "longest":
         return np.argsort(-num_tokens, kind="stable")

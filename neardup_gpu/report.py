@@ -66,6 +66,14 @@ def some(names: Sequence[str], number: int | None = None) -> str:
     return ", ".join(names[:3]) + (f" and {more:,} more" if more else "")
 
 
+def skipped_in_words(skipped: dict[str, Any]) -> str:
+    """Return "3 rows", or "at least 3 rows (1,234 bytes of b.csv passed over)" for the `skipped` of a report."""
+    rows = count(skipped["rows"], "row")
+    if not skipped["at_least"]:
+        return rows
+    return f"at least {rows} ({count(skipped['bytes'], 'byte')} of {some(skipped['files'])} passed over)"
+
+
 def unread(description: dict[str, Any]) -> list[str]:
     """Return a line for each reason why files or folders of an input are not read. The last line says if most files
     of a folder are not read, as of unknown kind.
@@ -226,7 +234,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if any(odd):
         rows.append(("odd text", ", ".join(filter(None, odd))))
     if counts.get("skipped"):
-        rows.append(("skipped", f"{count(counts['skipped'], 'row')} that cannot be read; skipped.parquet lists them"))
+        skipped = report.get("skipped", {"rows": counts["skipped"], "at_least": False})
+        rows.append(("skipped", f"{skipped_in_words(skipped)} that cannot be read; skipped.parquet lists them"))
     where = count(report["threads"], "thread")
     if report.get("device"):
         where = report["device"]["name"]

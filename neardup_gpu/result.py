@@ -113,7 +113,7 @@ class Result:
     frequencies : Frequencies, default None
         The document frequencies that tokens or shingles were weighed by.
     skipped : pyarrow.Table, default None
-        file, row, rows, reason: the rows that could not be read, with `on_error="skip"`; see `Documents.skipped`.
+        file, row, rows, bytes, reason: rows that could not be read, with `on_error="skip"`; see `Documents.skipped`.
     sources : tuple of (Documents, Documents or None), default None
         The documents and the reference set, which `explain` reads again.
     facts : Facts, default None

@@ -20,6 +20,7 @@ from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
 from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
+from .documents.skipped import summary_of
 from .engine.arrays import joined, take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
@@ -31,11 +32,12 @@ from .job import files_read
 from .log import log
 from .methods import check_sketches
 from .methods.elements import may_reach, shares
+from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
 from .report import count
 from .settings import arguments_for
 from .sketch_files import NUM_SHINGLES, array_of, arrays_of, read_sketches
-from .sketching import Sketched, Sketcher, num_skipped
+from .sketching import Sketched, Sketcher
 from .store.outputs import new_file, new_files
 from .store.parquet import write_table
 
@@ -64,6 +66,7 @@ def sketch(
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
     method: str | Method = "minhash",
@@ -117,6 +120,8 @@ def sketch(
         A longer document counts as one that cannot be read.
     null_values : str or list of str, default None
         As for `dedup`; no column is compared here.
+    input_format : str, default None
+        Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
     delimiter : str, default None
         What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
     header : bool, default True
@@ -209,6 +214,8 @@ def sketch(
         hashed = "document_hash" in recipe.method.schema()
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
         sketched = sketcher.sketch_all(documents)
+        if not len(sketched.ids):
+            log.warning(NO_DOCUMENTS)
         with clock.stage("write"):
             counts = _counts(sketched, recipe)
             table = _sketch_table(sketched, sketcher.recipe)
@@ -216,7 +223,7 @@ def sketch(
             if counts_first and sketcher.statistics is not None:
                 sketcher.statistics.write(files["frequencies"])
             if documents.skipped is not None:
-                counts["skipped"] = num_skipped(documents.skipped)
+                counts["skipped"] = summary_of(documents.skipped)["rows"]
                 write_table(documents.skipped.replace_schema_metadata(table.schema.metadata), files["skipped"])
     about = {"backend": runtime.backend, "device": runtime.describe(), "timings": clock.seconds}
     about["recipe"] = sketcher.recipe.describe()
@@ -238,9 +245,9 @@ def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
 def _sketch_table(sketched: Sketched, recipe: Recipe) -> pa.Table:
     num_tokens, num_documents = sketched.num_tokens, len(sketched.ids)
     columns: dict[str, Any] = {"id": sketched.ids, "num_tokens": arrow(num_tokens)}
-    if len(sketched.document_hashes):
+    if "document_hash" in recipe.method.schema():
         columns["document_hash"] = _column(sketched.document_hashes, np.zeros(num_documents, bool))
-    if len(sketched.num_shingles):
+    if recipe.method.elements == "shingles":
         columns[NUM_SHINGLES] = arrow(sketched.num_shingles)
     made = joined(sketched.sketches)
     sketched.sketches.clear()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup_gpu.kernels import distinct, sequences, texts
 from neardup_gpu.kernels._launch import check_rows, know, known
@@ -18,13 +17,14 @@ from neardup_gpu.kernels._launch import check_rows, know, known
 from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
+from .documents.skipped import summary_of
 from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
 from .errors import InputError
 from .log import log
 from .recipe import Recipe
-from .report import count, size
+from .report import size, skipped_in_words
 from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, another_disk, disk_full
@@ -189,7 +189,7 @@ class Sketcher:
         Raises
         ------
         InputError
-            If there are no documents, or their ids are not right.
+            If no document can be read, or their ids are not right.
         """
         sources, known = ([documents] if reference is None else [reference, documents]), Sketches()
         total = partial(_num_rows, sources)
@@ -198,7 +198,7 @@ class Sketcher:
                 known = self._sketch(reference, None, known, total)
             sketches = self._sketch(documents, column, known, total)
             if sketches.documents == 0:
-                raise no_documents(documents.skipped)
+                check_skipped(documents.skipped)
             ids = _joined_ids(known, sketches, documents, reference)
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
@@ -209,7 +209,7 @@ class Sketcher:
     def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
         sketches = self._sketch(documents, column, Sketches(), partial(_num_rows, [documents]))
-        ids = _ids_of(sketches)
+        ids = _ids_of(sketches, documents)
         categories = None if column is None else documents._categories(column)
         return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns, categories)
 
@@ -291,7 +291,8 @@ class Sketcher:
         if most is None:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
             most = self.runtime.batch_bytes(kind, method.device_bytes)
-        return documents.batches(columns=() if column is None else (column,), max_bytes=most)
+        batches = documents.batches(columns=() if column is None else (column,), max_bytes=most)
+        return _at_least_one(batches) if self.stored else batches
 
     def _summarise(self, piece: _Piece) -> _Summary:
         """Run the first stages for some documents; has no effect on the sketcher."""
@@ -378,6 +379,19 @@ def is_blank(text: bytes) -> bool:
     return not text.decode("utf-8", "replace").strip()
 
 
+def _at_least_one(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield the batches; if there are none, one without documents, so that there are sketches, though none of them."""
+    first = next(batches, None)
+    if first is None:
+        from .documents import Batch
+
+        yield Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
+        return
+    yield first
+    del first
+    yield from batches
+
+
 def text_of(text: Ragged, first: int, last: int) -> Ragged:
     """Take rows `first` to `last`; in host memory, without the values of other rows, as they may have to be copied."""
     if not isinstance(text.offsets, np.ndarray):
@@ -436,33 +450,33 @@ def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, refer
     InputError
         If two documents of either have one id, or the ids are of different types.
     """
-    ids = _ids_of(sketches)
+    ids = _ids_of(sketches, documents)
     if documents.id_column is not None:  # row numbers and paths are unique
         documents.check_unique(ids, "input")
     if reference is None:
         return ids
-    known_ids = _ids_of(known)
+    known_ids = _ids_of(known, reference)
     reference.check_unique(known_ids, "reference set")
-    ids, known_ids = _one_type(ids, known_ids, rows_only=reference.id_column is None)
+    ids, known_ids = _one_type(ids, known_ids)
     return pa.concat_arrays([known_ids, ids]) if known.documents else ids
 
 
-def _ids_of(sketches: Sketches) -> pa.Array:
+def _ids_of(sketches: Sketches, documents: Documents) -> pa.Array:
     """Join the ids of all batches into one array."""
-    if not sketches.ids:
-        return pa.nulls(0, pa.int64())
+    if not sketches.documents:
+        return pa.nulls(0, documents._id_type)
     chunks = pa.chunked_array(one_integer_type(sketches.ids))
     sketches.ids.clear()
     return one_array(chunks)
 
 
-def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Array, pa.Array]:
-    """Give the ids of the input and of the reference set one type; a reference set's row numbers may become strings.
+def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Give the ids of the input and of the reference set one type; integers become strings if others are strings.
 
     Raises
     ------
     InputError
-        If one has integers and the other strings.
+        If one has bytes, and the other does not.
     """
     families = (
         (pa.int64(), pa.types.is_integer),
@@ -476,22 +490,19 @@ def _one_type(ids: pa.Array, known: pa.Array, *, rows_only: bool) -> tuple[pa.Ar
             for kind in (common, pa.uint64()):
                 with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
                     return ids.cast(kind), known.cast(kind)
-    if rows_only and pa.types.is_integer(known.type) and families[1][1](ids.type):
-        return ids, known.cast(ids.type)
+    for kind, other in ((ids.type, known.type), (known.type, ids.type)):
+        if families[1][1](kind) and pa.types.is_integer(other):
+            return ids.cast(kind), known.cast(kind)
     raise InputError(f"ids of the input are {ids.type}, ids of the reference set {known.type}; make them one type")
 
 
-def num_skipped(skipped: pa.Table) -> int:
-    """Least number of rows that were skipped: a damaged part of unknown length counts as one."""
-    return int(pc.sum(pc.fill_null(skipped["rows"], 1)).as_py() or 0)
-
-
-def no_documents(skipped: pa.Table | None) -> InputError:
-    """Make the error for an input without documents; `skipped` are its rows that could not be read."""
+def check_skipped(skipped: pa.Table | None) -> None:
+    """Raise InputError for an input of which no row could be read; `skipped` lists its rows that could not be."""
     if skipped is None or len(skipped) == 0:
-        return InputError("the input holds no documents; nothing was written")
+        return
     first = skipped.slice(0, 1).to_pylist()[0]
-    return InputError(
-        f"the input holds no documents that can be read: {count(num_skipped(skipped), 'row')} left out, the first in "
+    number = skipped_in_words(summary_of(skipped))
+    raise InputError(
+        f"the input holds no documents that can be read: {number} left out, the first in "
         f"{first['file']} ({first['reason']})"
     )

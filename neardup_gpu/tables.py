@@ -13,9 +13,10 @@ from .data import arrow, taken
 from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
+from .documents.skipped import summary_of
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
-from .sketching import Sketches, num_skipped
+from .sketching import Sketches
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
@@ -162,7 +163,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
     }
     skipped = all_skipped(job.documents, reference)
     if skipped is not None:
-        counts["skipped"] = num_skipped(skipped)
+        counts["skipped"] = summary_of(skipped)["rows"]
     return {
         "version": __version__,
         "recipe": job.recipe.describe(),
@@ -173,6 +174,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "device": job.runtime.describe(),
         "threads": numba.get_num_threads(),
         "counts": counts,
+        **({} if skipped is None else {"skipped": summary_of(skipped)}),
         **({"left_out_records": left_out} if (left_out := job.sketches.left_out_records) else {}),
         **sizes,
         "candidates": list(job.recipe.method.in_words(job.recipe.threshold)),

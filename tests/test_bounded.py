@@ -258,14 +258,15 @@ def test_what_cannot_be_bounded_is_one_line(few, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["d.jsonl", "d.csv", "d.jsonl.gz", "d.parquet"])
-def test_no_documents_at_all_are_said_to_be_none(few, tmp_path, name):
+def test_no_documents_at_all_fit_into_any_memory(few, tmp_path, name):
     path = tmp_path / name
     if name.endswith(".parquet"):
         pq.write_table(pq.read_table(few).slice(0, 0), path)
     else:
         text = b"id,text\n" if name.endswith(".csv") else b""
         path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    assert refused(path, memory="1GB") == refused(path) == "the input holds no documents; nothing was written"
+    (warning,) = nd.dedup(path, id_column="id", engine="cpu", memory="1GB").warnings
+    assert warning.startswith("the input holds no documents")
 
 
 def test_flags(few, tmp_path, capsys):

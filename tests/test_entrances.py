@@ -101,7 +101,7 @@ def kinds(words):
 
 READ = (
     "text_columns:names? id_column:name? html:flag encoding:choice? glob:name? on_error:choice "
-    "max_document_bytes:count null_values:columns? delimiter:choice? header:flag"
+    "max_document_bytes:count null_values:columns? input_format:choice? delimiter:choice? header:flag"
 )
 WRITE = "output_format:choice? shard_bytes:bytes? ids_only:flag"
 RUN = "engine:choice progress:progress?"

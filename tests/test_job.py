@@ -12,7 +12,7 @@ import pytest
 from versions import WORDS, corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
-from neardup_gpu import Engine, MinHash, Recipe, Result, dedup, sketch, theory
+from neardup_gpu import Engine, MinHash, Recipe, Result, dedup, pairs, sketch, theory
 from neardup_gpu.decisions import KINDS
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import (
@@ -381,13 +381,14 @@ class TestAgainst:
             run.documents.drop(["in_reference", "near_reference", "reference_resemblance"]).to_pylist()
             == result.documents.to_pylist()
         )
-        with pytest.raises(InputError, match="the input holds no documents"):
-            dedup(empty, against=table, id_column="id")
+        run = dedup(empty, against=table, id_column="id")
+        assert run.documents.schema.names == dedup(table, against=table, id_column="id").documents.schema.names
+        assert len(run.documents) == 0 and run.report["counts"]["reference_documents"] == len(table)
 
     def test_ids_of_different_types(self, table):
-        other = table.set_column(0, "id", pa.array(range(len(table))))
-        with pytest.raises(InputError, match="ids of the input are string, ids of the reference set int64"):
-            dedup(table, against=other, id_column="id")
+        other = table.set_column(0, "id", table["id"].cast(pa.binary()))
+        with pytest.raises(InputError, match="ids of the input are int64, ids of the reference set binary"):
+            dedup(table.set_column(0, "id", pa.array(range(len(table)))), against=other, id_column="id")
 
 
 class TestInput:
@@ -417,10 +418,15 @@ class TestInput:
 
     def test_no_documents(self, tmp_path):
         empty = pa.table({"text": pa.array([], pa.string())})
-        for run in (dedup, sketch):
-            with pytest.raises(InputError, match="the input holds no documents; nothing was written"):
-                run(empty, output=tmp_path / "out")
-        assert list(tmp_path.iterdir()) == []
+        result = dedup(empty, output=tmp_path / "out")
+        assert result.warnings == ("the input holds no documents: check the path or the filter that it comes from",)
+        assert result.report["counts"] == dict.fromkeys(result.report["counts"], 0)
+        assert pq.read_table(tmp_path / "out/kept").equals(empty)
+        for method in ("minhash", "simhash", "bottomk", "modm"):
+            file = tmp_path / f"{method}.parquet"
+            assert sketch(empty, output=file, method=method)["documents"] == len(pairs(file)) == 0
+            sketch(texts=["to be"], output=tmp_path / "one.parquet", method=method, overwrite=True)
+            assert pq.read_schema(file).equals(pq.read_schema(tmp_path / "one.parquet"))
 
     def test_only_empty_documents(self):
         run = dedup(pa.table({"text": ["", None, "..."]}))

@@ -121,7 +121,15 @@ def _kind(hint: Any) -> tuple[Any, Any]:
 
 def text(_: type, tokens: list[Token]) -> str:
     """A word as it is; cyclopts would read "none" as no word."""
-    return tokens[-1].value
+    return _word(tokens[-1])
+
+
+_HYPHEN = "\0-"
+"""Stands for a word that is a hyphen alone, which cyclopts would take for a flag."""
+
+
+def _word(token: Token) -> str:
+    return "-" if token.value == _HYPHEN else token.value
 
 
 _ALONE = "true"
@@ -132,7 +140,9 @@ MAY_HAVE = {"--html": "tree"}
 
 
 def with_values(words: list[str]) -> list[str]:
-    """The words of a command, in which each flag of `MAY_HAVE` has a value, so that no other word is taken for one.
+    """Return the words of a command as cyclopts takes them.
+
+    Each flag of `MAY_HAVE` has a value, so that no other word is taken for one, and a hyphen alone is no flag.
 
     >>> with_values(["--html", "page.html", "--html", "tree"])
     ['--html=true', 'page.html', '--html=tree']
@@ -143,6 +153,8 @@ def with_values(words: list[str]) -> list[str]:
         if word is not None:
             follows = given[i + 1 : i + 2] == [word]
             given[i : i + 1 + follows] = [f"{given[i]}={word if follows else _ALONE}"]
+        elif given[i] == "-":
+            given[i] = _HYPHEN
         i += 1
     return given
 
@@ -155,7 +167,7 @@ def _true_or_word(_: type, tokens: list[Token]) -> bool | str:
 
 
 def _texts(_: type, tokens: list[Token]) -> list[str]:
-    return [token.value for token in tokens]
+    return [_word(token) for token in tokens]
 
 
 def _whole(_: type, tokens: list[Token]) -> int:

@@ -21,7 +21,7 @@ class Work:
 
     documents: float | None = setting(None, "How many there are, such as 1e10.", metavar="N")
     text: str | None = setting(None, "How much text they have, such as 50TB.", metavar="SIZE")
-    copies: float = setting(0.2, "Share of the documents that are exact copies of others.", metavar="X")
+    copies: float = setting(0.2, "Share of the documents that have the same words as others.", metavar="X")
     pairs: float | None = setting(
         None, "Pairs of near-duplicates beside copies.", metavar="N", shown="a tenth of the documents"
     )

@@ -59,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
             status = 130 if signals.came else _status_of(error)
         if status == 130:
             _complain(interrupted)
+        if spooling := sys.modules.get("neardup_gpu.documents.standard_input"):
+            spooling.remove()
         return status
 
 

@@ -129,6 +129,7 @@ _OWN_STRINGS = {
     "group",
     "file",
     "reason",
+    "kind",
 }
 
 

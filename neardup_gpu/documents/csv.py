@@ -1,11 +1,14 @@
 """CSV and TSV: blocks of whole rows.
 
 A row ends at a line ending outside of quotes, and quotes count where they open a field, as in RFC 4180; lines without
-anything are no rows. The first row names the columns. Blocks of whole rows are found by one regular expression and
-parsed by pyarrow.csv, which opens a field where the expression does. An empty field is null, and ``""`` an empty
-string. Text is UTF-8, with or without a byte order mark; bytes of it that are not UTF-8 are given as they are. A file
-in another encoding, which the user names, is read as UTF-8. Kept rows are written as the bytes they were, or as UTF-8
-where an encoding was named, below the mark and the header of the file.
+anything are no rows. After a closing quote only a delimiter or a line ending may follow. Where something else follows,
+the line on which the row begins is a row that cannot be read, and the next row begins on the next line. A quote that
+nothing closes may be that of a file that was cut off, so nothing after it is read. The first row names the columns.
+Blocks of whole rows are found by one regular expression and parsed by pyarrow.csv, which opens a field where the
+expression does. An empty field is null, and ``""`` an empty string. Text is UTF-8, with or without a byte order mark;
+bytes of it that are not UTF-8 are given as they are. A file in another encoding, which the user names, is read as
+UTF-8. Kept rows are written as the bytes they were, or as UTF-8 where an encoding was named, below the mark and the
+header of the file.
 
 Fields say nothing about types: a column is of integers if every value of it is written as integers are, without
 leading zeros, of numbers if every value is a number, and else of strings. Only the columns of ids and those that decide
@@ -60,13 +63,15 @@ class _Block:
     data: bytes
     starts: np.ndarray  # of each row
     ends: np.ndarray  # with the line ending
+    broken: np.ndarray  # bool: whether a row has something after a closing quote
     row: int  # number of the first one, from 0
     line: int  # on which the block begins, from 1
     next_line: int
 
-    def line_of(self, place: int) -> int:
-        """The line on which a row of the block begins."""
-        return self.line + self.data.count(b"\n", 0, int(self.starts[place]))
+    def lines_of(self, places: list[int]) -> list[int]:
+        """Return the lines on which some rows of the block begin."""
+        feeds = np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10)
+        return (self.line + np.searchsorted(feeds, self.starts[places])).tolist()
 
 
 class Csv:
@@ -86,7 +91,8 @@ class Csv:
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self.compression = compression_of(file.path)
         suffixes = PurePosixPath(file.path.lower()).suffixes
-        usual = "\t" if ".tsv" in suffixes[-2:] else ","
+        is_tsv = ".tsv" in suffixes[-2:] if policy.input_format is None else policy.input_format == "tsv"
+        usual = "\t" if is_tsv else ","
         self.delimiter = policy.delimiter or usual
         self._kinds: dict[str, Values] = {}
         self.mark = self.header = b""
@@ -132,7 +138,7 @@ class Csv:
             self.seen.unchanged(self.file),
             reading(self.name),
             self.file.system.open_input_file(self.file.path) as packed,
-            unpacked(packed, self.compression, self.policy.encoding) as stream,
+            unpacked(packed, self.compression, self.name, self.policy.encoding) as stream,
         ):
             self.num_bytes = packed.size()
             step = size if self.compression is None else PACKED_BYTES
@@ -146,21 +152,27 @@ class Csv:
                 data += chunk
                 if begins:
                     begins, data = False, self._begun(data)
-                ends = self._ends(data, last=not more and broken is None)
+                ends, broken_rows = self._ends(data, more, broken)
                 cut = int(ends[-1]) if len(ends) else 0
-                for block in _cut(data[:cut], ends, row, line, size):
-                    row, line = block.row + len(block.starts), block.next_line
+                problem: str | None = None
+                for block in _cut(data[:cut], ends, broken_rows, row, line, size):
                     if block.row < 0 and len(block.starts):
+                        if block.broken[0]:
+                            problem = f"the header: {_BROKEN}"
+                            break
                         self.header, block = block.data[block.starts[0] : block.ends[0]], _without_first(block)
+                    row, line = block.row + len(block.starts), block.next_line
                     yield block
-                data = data[cut:]
-                problem = self._unfinished(data, more, broken)
+                else:
+                    data = data[cut:]
+                    problem = self._unfinished(data, more, broken)
                 if problem is not None:
-                    error = InputError(f"{self.name}: row {row + 1} (line {line}): {problem}")
+                    left = len(data) + packed.size() - packed.tell()
+                    error = InputError(f"{self.name}: row {max(1, row + 1)} (line {line}): {problem}")
                     if noted is None and not self.policy.skips:
                         raise error
                     if noted is not None:
-                        noted.add(error, self.name, max(0, row), rows=None)
+                        noted.add(error, self.name, max(0, row), rows=None, num_bytes=left)
                     return
 
     def _begun(self, data: bytes) -> bytes:
@@ -174,14 +186,19 @@ class Csv:
         self.mark = MARK if data.startswith(MARK) else b""
         return data.removeprefix(MARK)
 
-    def _ends(self, data: bytes, last: bool) -> np.ndarray:
-        """Where rows end, with their line endings; `last`: the bytes are those up to the end of the file."""
-        ends = np.array([found.end() for found in _open_row(self.delimiter).finditer(data)], np.int64)
-        ends = ends[np.flatnonzero(np.diff(ends, prepend=-1))]  # without the empty row behind the last one
-        if last:
-            start = int(ends[-2]) if len(ends) > 1 else 0
-            last = _closed_row(self.delimiter).fullmatch(data, start) is not None
-        return ends[ends > 0] if last else ends[:-1]  # of the last row more may come
+    def _ends(self, data: bytes, more: bool, broken: OSError | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return where rows end, with their line endings, and whether something follows a closing quote in each.
+
+        The last row is left out if it may go on in bytes that follow, or is within quotes.
+        """
+        found = [(match.end() << 2) | (match.lastindex or 0) for match in _rows(self.delimiter).finditer(data)]
+        ends, kinds = np.array(found, np.int64) >> 2, np.array(found, np.int64) & 3
+        whole = np.diff(ends, prepend=0) > 0  # at the end of the bytes there is one more match, of nothing
+        ends, kinds = ends[whole], kinds[whole]
+        is_cut = (more or broken is not None) and not data.endswith(b"\n")
+        if len(ends) and (is_cut or kinds[-1] == _OPEN):
+            ends, kinds = ends[:-1], kinds[:-1]
+        return ends, kinds == _LINE
 
     def _unfinished(self, data: bytes, more: bool, broken: OSError | None) -> str | None:
         """What is wrong with bytes that are no whole row; None while more are to come."""
@@ -227,7 +244,7 @@ class Csv:
         with (
             reading(self.name),
             self.file.system.open_input_file(self.file.path) as packed,
-            unpacked(packed, self.compression, self.policy.encoding) as stream,
+            unpacked(packed, self.compression, self.name, self.policy.encoding) as stream,
         ):
             data = stream.read(SAMPLE_BYTES).removeprefix(MARK)
         lines = data.lstrip(b"\r\n").splitlines()
@@ -294,9 +311,10 @@ class Csv:
         noted, problems = Noted(skips), self._problems(block)
         good = _without(np.arange(len(block.starts)), problems)
         table = self._parsed(block, good, schema, problems)
-        for place in sorted(problems):
-            where = f"{self.name}: row {block.row + place + 1} (line {block.line_of(place)})"
-            noted.add(InputError(f"{where}: {problems[place]}"), self.name, block.row + place)
+        places = sorted(problems)
+        for place, line in zip(places, block.lines_of(places), strict=True):
+            where = f"{self.name}: row {block.row + place + 1} (line {line})"
+            noted.add(f"{where}: {problems[place]}", self.name, block.row + place)
         yield from noted.drain()
         rows = block.row + _without(good, problems)
         start = 0
@@ -307,10 +325,9 @@ class Csv:
     def _problems(self, block: _Block) -> dict[int, str]:
         """What is wrong with the bytes of some rows."""
         most = self.policy.max_document_bytes
-        found = {
-            int(place): f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
-            for place in np.flatnonzero(block.ends - block.starts > most)
-        }
+        found = dict.fromkeys(np.flatnonzero(block.broken).tolist(), _BROKEN)
+        for place in np.flatnonzero(block.ends - block.starts > most).tolist():
+            found[place] = f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
         return found
 
     def _parsed(self, block: _Block, good: np.ndarray, schema: pa.Schema, problems: dict[int, str]) -> pa.Table:
@@ -319,7 +336,7 @@ class Csv:
             return schema.empty_table()
         data = block.data[block.starts[0] : block.ends[-1]]
         if len(good) < len(block.starts):
-            data = b"".join(block.data[block.starts[place] : block.ends[place]] for place in good.tolist())
+            (data,) = _joined(block.data, block.starts[good], block.ends[good])
 
         def refuse(row: Any) -> str:
             fields = f"{row.actual_columns} field{'' if row.actual_columns == 1 else 's'}"
@@ -401,26 +418,22 @@ class Csv:
         return self._parsed(block, good, schema, {}).to_batches()
 
 
-def _field(delimiter: str, end: str) -> str:
-    """A field that may begin with quotes; `end` is what ends the quotes."""
-    return rf'(?:"[^"]*+(?:""[^"]*+)*+{end})?+[^{delimiter}\r\n]*+'
-
-
-def _row(delimiter: str, end: str) -> re.Pattern[bytes]:
-    field = _field(delimiter, end)
-    return re.compile(rf"{field}(?:{delimiter}{field})*+(?:\r\n?|\n|\Z)".encode())
-
-
 @lru_cache(maxsize=8)
-def _open_row(delimiter: str) -> re.Pattern[bytes]:
-    """Return the pattern of a row, the last of some bytes also where it ends within quotes."""
-    return _row(re.escape(delimiter), r'(?:"|\Z)')
+def _rows(delimiter: str) -> re.Pattern[bytes]:
+    """Return a pattern that matches one row after another.
+
+    Group 1 is a row whose last field is within quotes at the end of the bytes, and group 2 the line on which a row
+    begins that has something after a closing quote.
+    """
+    delimiter = re.escape(delimiter)
+    quoted, ending = r'"[^"]*+(?:""[^"]*+)*+', r"(?:\r\n?|\n|\Z)"
+    field = rf'(?:{quoted}"|[^{delimiter}\r\n"][^{delimiter}\r\n]*+)?+'
+    row = rf"{field}(?:{delimiter}{field})*+{ending}"
+    return re.compile(rf"{row}|((?:{field}{delimiter})*+{quoted}\Z)|([^\r\n]*+{ending})".encode())
 
 
-@lru_cache(maxsize=8)
-def _closed_row(delimiter: str) -> re.Pattern[bytes]:
-    """Return the pattern of a row that does not end within quotes."""
-    return _row(re.escape(delimiter), '"')
+_OPEN, _LINE = 1, 2
+_BROKEN = "text follows the quote that closes a field; double the quotes within fields."
 
 
 def _commonest_delimiter(line: bytes) -> str | None:
@@ -438,18 +451,20 @@ def _looks_like_data(name: str) -> bool:
 _DATA = re.compile(r"[-+]?\d[\d.,eE+-]*|\d{4}-\d\d-\d\d.*|\w+://.*|\S+\s.*[.!?]", re.DOTALL)
 
 
-def _cut(data: bytes, ends: np.ndarray, row: int, line: int, size: int) -> Iterator[_Block]:
-    """The rows in blocks of about `size` bytes, at least one row each, without blank lines."""
-    start = 0
+def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int, size: int) -> Iterator[_Block]:
+    """Yield the rows in blocks of about `size` bytes, at least one row each, without blank lines."""
+    start = first = 0
     while start < len(data):
-        stop = int(ends[min(int(np.searchsorted(ends, start + size)), len(ends) - 1)])
+        stop_row = min(int(np.searchsorted(ends, start + size)), len(ends) - 1) + 1
+        stop = int(ends[stop_row - 1])
         part = data[start:stop]
-        inner = ends[(ends > start) & (ends <= stop)] - start
+        inner = ends[first:stop_row] - start
         starts = np.append(0, inner[:-1])
         values = np.frombuffer(part, np.uint8)
         full = ~(np.isin(values[starts], (10, 13)))
-        yield (block := _Block(part, starts[full], inner[full], row, line, line + part.count(b"\n")))
-        row, line, start = row + len(block.starts), block.next_line, stop
+        is_broken = broken[first:stop_row][full]
+        yield (block := _Block(part, starts[full], inner[full], is_broken, row, line, line + part.count(b"\n")))
+        row, line, start, first = row + len(block.starts), block.next_line, stop, stop_row
 
 
 def _joined(data: bytes, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
@@ -457,7 +472,8 @@ def _joined(data: bytes, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
 
 
 def _without_first(block: _Block) -> _Block:
-    return _Block(block.data, block.starts[1:], block.ends[1:], block.row + 1, block.line, block.next_line)
+    rest = block.starts[1:], block.ends[1:], block.broken[1:]
+    return _Block(block.data, *rest, block.row + 1, block.line, block.next_line)
 
 
 def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:

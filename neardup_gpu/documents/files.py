@@ -27,8 +27,9 @@ class File:
     root: str  # the folder that the user named, or that holds the file
     real: str = ""  # the same for all paths that lead to one file
     by_link: bool = False
-    how: str = "name"  # it was found by its "name", by a "pattern" or in a "folder"
+    how: str = "name"  # it was found by its "name", by a "pattern", in a "folder", or is that of a "stream"
     uri: str = field(default="", repr=False)  # one that names the file system, with its secrets; none if it is local
+    kind: str = ""  # the format, as find.py found it
 
 
 def check_relative(inside: str, name: str) -> None:

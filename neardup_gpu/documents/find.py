@@ -24,13 +24,14 @@ from ..errors import InputError, NeardupError
 from ..log import log
 from ..report import some
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
-from .charsets import BOM_UTF16
 from .files import File, check_relative
-from .formats import format_of, supported
+from .first_bytes import are_text, first_bytes, formats_of, has_extension
+from .formats import FORMATS, format_named, format_of, supported
 from .local_names import escaped, is_local, local_system, unescaped
-from .packed import COMPRESSIONS
+from .packed import COMPRESSIONS, without_compression
 from .patterns import Pattern, States, is_hidden
 from .reading import brief
+from .standard_input import NAME as STDIN, spooled
 from .uris import file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found
 
 ABOUT = (  # text files of these names are about the data that they lie beside
@@ -77,24 +78,30 @@ class _Entry(NamedTuple):
     real: str
 
 
-def find_files(sources: list[str], glob: str | None) -> Found:
+def find_files(sources: list[str], glob: str | None, input_format: str | None = None) -> Found:
     """All files that some paths, URIs, folders or patterns name, each once, sorted by path.
+
+    `input_format` says as which format all of them are read, whatever their names; see `open_documents`.
 
     Where several paths lead to one file, links count less than the file's own path, a path found in a higher folder
     counts more, and the smallest path decides: the order of `sources` changes nothing.
     """
     split = [_split_at_wildcard(source) for source in sources]
     for source, (base, pattern) in zip(sources, split, strict=True):
-        if not is_uri(source) and not os.path.exists(base):
+        if source != STDIN and not is_uri(source) and not os.path.exists(base):
             hint = _texts_hint(source, len(sources) > 1)
             raise InputError(f"{_shortened(source)}: no such file or folder{hint}.", path=_shortened(source))
-        if pattern == "" and not is_uri(source):
+        if pattern == "" and source != STDIN and not is_uri(source):
             _check_file(source)
     whole = Found()
     best: dict[tuple[int, str], File] = {}
     systems: list[Any] = []
     for source, (base, pattern) in zip(sources, split, strict=True):
-        found = _find(source, base, pattern, glob, len(sources) > 1)
+        found = (
+            Found([spooled(input_format)])
+            if source == STDIN
+            else _find(source, base, pattern, glob, input_format, len(sources) > 1)
+        )
         for reason, names in found.left_out.items():
             whole.left_out.setdefault(reason, []).extend(names)
         whole.suggested = whole.suggested or found.suggested
@@ -128,7 +135,7 @@ def _split_at_wildcard(source: str) -> tuple[str, str]:
     return path[:head] + base + query, "/".join(parts[first:])
 
 
-def _find(source: str, base: str, pattern: str, glob: str | None, several: bool) -> Found:
+def _find(source: str, base: str, pattern: str, glob: str | None, input_format: str | None, several: bool) -> Found:
     """The files of one source, and the names of those beside them that are not read."""
     uri = base if is_uri(source) else ""
     if uri:
@@ -139,7 +146,8 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
     shown = masked(base)
     with _naming_source(source):
         kind = system.get_file_info(path).type
-        if kind == fs.FileType.File and uri and format_of(path) is None and is_folder(system, path):
+        unknown = format_of(path) is None and input_format is None
+        if kind == fs.FileType.File and uri and unknown and is_folder(system, path):
             kind = fs.FileType.Directory
     if kind == fs.FileType.NotFound:
         if uri and (why := why_not_found(system, path, uri)) is not None:
@@ -152,7 +160,8 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
             real = os.path.realpath(place)
             real, by_link = _identity(os.stat(place), real), real != place
         name, folder = escaped(masked(source)), path.rpartition("/")[0]
-        return Found([File(system, path, name, folder, real, by_link, uri=uri)])
+        known = {} if input_format is not None else formats_of(system, [path])
+        return Found([File(system, path, name, folder, real, by_link, uri=uri, kind=known.get(path, ""))])
     found, root = Found(), path.rstrip("/")
     with _naming_source(source):
         is_result = _is_result(system, root)
@@ -183,8 +192,11 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
     is_link = is_local(system) and os.path.realpath(unescaped(root)) != unescaped(root)
     how = "pattern" if pattern else "folder"
     others: dict[str, list[str]] = {}  # names of files of other kinds, by their extension
+    above = f"{root}/" if root or path.startswith("/") else ""
+    kinds = _kinds([above + escaped(entry.inside) for entry in entries], system, input_format, asked is None)
     for entry in entries:
-        if asked is None and format_of(entry.inside) is None:
+        path = above + escaped(entry.inside)
+        if asked is None and path not in kinds:
             found.leave_out("other_kinds", name_of(entry.inside))
             others.setdefault(suffix_of(entry.inside), []).append(entry.inside)
             continue
@@ -193,10 +205,9 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         if uri and inside != entry.inside:
             raise InputError(f"{name}: the object's name is not UTF-8; rename it.")
         check_relative(inside, name)
-        path = f"{root}/{inside}" if root or path.startswith("/") else inside
-        own = system if uri else local_system(path)
-        found.files.append(File(own, path, name, root, entry.real, is_link or entry.by_link, how, uri))
-    if asked is None:
+        own, kind = system if uri else local_system(path), kinds.get(path, "")
+        found.files.append(File(own, path, name, root, entry.real, is_link or entry.by_link, how, uri, kind))
+    if asked is None and input_format is None:
         found = _without_about(found)
         if len(found.left_out.get("other_kinds", ())) > len(found.files):
             found.suggested = _suggested(system, root, others)
@@ -204,6 +215,18 @@ def _find(source: str, base: str, pattern: str, glob: str | None, several: bool)
         why = _why_nothing(source, pattern, glob, is_result, found, several)
         raise InputError(f"{_shortened(source)}: {why}", path=_shortened(source))
     return found
+
+
+def _kinds(paths: list[str], system: fs.FileSystem, input_format: str | None, of_folder: bool) -> dict[str, str]:
+    """Return the formats of files that are read; of a folder, of those that are read without a pattern."""
+    if input_format is not None:
+        wanted = format_named(input_format)
+        return {path: wanted for path in paths if format_of(path) == wanted or not has_extension(path)}
+    kinds = formats_of(system, paths)
+    named = set(map(format_of, paths)) - {None}
+    if of_folder and named:  # a file without an extension among others is only read if it is like them
+        kinds = {path: kind for path, kind in kinds.items() if kind in named}
+    return kinds
 
 
 def _suggested(system: fs.FileSystem, root: str, others: dict[str, list[str]]) -> str | None:
@@ -217,20 +240,10 @@ def _suggested(system: fs.FileSystem, root: str, others: dict[str, list[str]]) -
     return None
 
 
-_CONTROL = bytes({*range(32), 127} - {*b"\a\b\t\n\v\f\r\x1b"})
-"""Bytes that no text has, as the command `file` judges."""
-
-
 def _begins_as_text(system: fs.FileSystem, path: str) -> bool | None:
     """Return whether the first bytes of a file are text; None if the file cannot be read."""
-    try:
-        with system.open_input_stream(path, compression=None) as stream:
-            begins = stream.read(4096)
-    except MemoryError:
-        raise
-    except Exception:  # a file system of fsspec may raise any exception
-        return None
-    return begins.startswith(BOM_UTF16) or begins.translate(None, _CONTROL) == begins
+    begins = first_bytes(system, path)
+    return None if begins is None else are_text(begins)
 
 
 def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, found: Found, several: bool) -> str:
@@ -260,7 +273,7 @@ def _without_about(found: Found) -> Found:
     beside datasets that Hugging Face's library saved."""
     paths = {file.path for file in found.files}
     about = {file.path for file in found.files if _is_about(file.path, paths)}
-    if all(format_of(path) == "text" for path in paths) or about == paths:
+    if all(file.kind == "text" for file in found.files) or about == paths:
         return found
     files, found.files = found.files, []
     for file in files:
@@ -500,13 +513,19 @@ def _texts_hint(source: str, several: bool) -> str:
     return "; to pass texts instead of paths in Python, write texts=[...]"
 
 
-def one_kind(files: list[File], sources: list[str]) -> str:
-    """The format that all files share. Files of unknown extension that the user named or picked by a pattern are text.
-    A named file of other contents is refused."""
+def one_kind(files: list[File], sources: list[str], input_format: str | None = None) -> str:
+    """The format that all files share, or are read as. Files of unknown format that the user named or picked by a
+    pattern are text. A named file of other contents is refused."""
+    if input_format is not None:
+        return format_named(input_format)
     kinds: dict[str, list[File]] = {}
     unknown: list[str] = []
     for file in files:
-        kind = format_of(file.path)
+        kind = file.kind or format_of(file.path)
+        if kind is None and (own := format_of(without_compression(file.path))) is not None:
+            suffix, taken = PurePosixPath(file.path).suffix, " or ".join(FORMATS[own].compressions)
+            way = f"compress it as {taken}, or unpack it" if taken else "unpack it"
+            raise InputError(f"{file.name}: files of this format are not read compressed as {suffix}; {way}.")
         if kind is None and file.how == "name":
             if _begins_as_text(file.system, file.path) is False:  # what cannot be read is said when it is read
                 why = f"unknown kind of file, not text; supported are {supported()}."

@@ -13,6 +13,7 @@ from .jsonlines import JsonLines
 from .packed import COMPRESSIONS
 from .parquet import Parquet
 from .parts import Part
+from .reading_options import INPUT_FORMATS
 from .skipped import Policy
 from .warc import Warc
 
@@ -56,6 +57,11 @@ def format_of(path: str) -> str | None:
         stem, dot, extension = stem.rpartition(".")
     name = _NAMES.get(f"{dot}{extension}") if stem else None
     return None if name is None or (compression and compression not in FORMATS[name].compressions) else name
+
+
+def format_named(input_format: str) -> str:
+    """Return the name of the format of a name of `INPUT_FORMATS`."""
+    return _NAMES[INPUT_FORMATS[input_format]]
 
 
 _NAMES = {extension: name for name, each in FORMATS.items() for extension in each.extensions}

@@ -116,7 +116,8 @@ class Ipc:
                 except InputError as error:
                     if batch is not None and batch.num_rows >= 0:
                         num_rows = batch.num_rows
-                    noted.add(error, self.name, row, rows=num_rows)
+                    left = None if num_rows is not None else handle.size() - last
+                    noted.add(error, self.name, row, rows=num_rows, num_bytes=left)
                     yield num_rows or 0, None
                     if batch is None and not self.is_file:  # where the next batch begins is unknown
                         return
@@ -130,11 +131,11 @@ class Ipc:
         end, size = handle.tell(), handle.size()
         if end == last:
             problem = "ends without the mark that ends an Arrow stream, so it was cut off; write it again"
-            noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
+            noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None, num_bytes=0)
         elif end < size:
             more = count(size - end, "byte")
             problem = f"has {more} after the end of the Arrow stream; put each stream into a file of its own"
-            noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None)
+            noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None, num_bytes=size - end)
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
         """One step: record batches are not decoded but mapped, or decoded by threads of Arrow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,11 +55,25 @@ class Block:
     def num_rows(self) -> int:
         return len(self.starts)
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """Bytes of each row, without line feed."""
         values = np.frombuffer(self.data, np.uint8)
         return self.nexts - self.starts - (values[self.nexts - 1] == 10)
+
+    @cached_property
+    def longest(self) -> int:
+        """Bytes of the longest row."""
+        return int(self.lengths.max(initial=0))
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        return list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
+
+    def row(self, number: int) -> bytes:
+        """Return a row, without line ending."""
+        start, end = self._spans[number]
+        return self.data[start:end]
 
     @property
     def is_plain(self) -> bool:
@@ -69,6 +84,15 @@ class Block:
     def runs(self, keep: np.ndarray) -> Iterator[tuple[int, int]]:
         """Byte ranges of the kept lines, neighbours joined."""
         return joined_runs(self.starts[keep], self.nexts[keep])
+
+    def divided(self, num_rows: int) -> Iterator[Block]:
+        """Yield the rows in blocks of at most `num_rows`."""
+        for start in range(0, self.num_rows, num_rows):
+            rows = slice(start, start + num_rows)
+            first, last = int(self.starts[rows][0]), int(self.nexts[rows][-1])
+            places = (self.starts[rows] - first, self.ends[rows] - first, self.nexts[rows] - first)
+            lines = self.lines[rows]
+            yield Block(self.data[first:last], *places, lines, int(lines[0]), int(lines[-1]) + 1, self.problems)
 
     def moved(self, by: int) -> Block:
         """The block as it is so many lines further down."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -24,17 +25,46 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= 4000 else float(digits)
 
 
-_DECODER = json.JSONDecoder(strict=False, parse_int=_integer)
+class Repeating(dict[str, Any]):
+    """An object in which names stand several times: the last value of each."""
+
+    names: frozenset[str] = frozenset()
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        found = Repeating(found)
+        found.names = frozenset(name for name, number in Counter(name for name, _ in pairs).items() if number > 1)
+    return found
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_integer, object_pairs_hook=_members)
+_SCAN: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+
+
+def _decoded(text: str) -> Any:
+    with contextlib.suppress(StopIteration):
+        value, end = _SCAN(text, 0)  # without blanks on either side, as most lines are
+        if end == len(text):
+            return value
+    return _DECODER.decode(text)
 
 
 def parsed(text: str) -> Any:
-    """A line as JSON, with all that pyarrow.json takes for it as well: -NaN, Inf and -Inf."""
+    """Return a line as JSON, with all that pyarrow.json accepts as well: -NaN, Inf and -Inf.
+
+    Raises
+    ------
+    json.JSONDecodeError
+        If the line is not JSON.
+    """
     try:
-        return _DECODER.decode(text)
+        return _decoded(text)
     except json.JSONDecodeError:
-        usual = _ODD_NUMBERS.sub(lambda found: _USUAL.get(found[0], found[0]), text)
-        if usual == text:
+        if "Inf" not in text and "NaN" not in text:
             raise
+        usual = _ODD_NUMBERS.sub(lambda found: _USUAL.get(found[0], found[0]), text)
         with contextlib.suppress(json.JSONDecodeError):
             return _DECODER.decode(usual)
         raise
@@ -72,6 +102,18 @@ def types_of_members(value: dict[str, Any]) -> Iterator[tuple[str, pa.DataType]]
         except UnicodeEncodeError:
             continue
         yield name, json_type(member)
+
+
+def repeated_name(members: dict[str, Any], name: str) -> str | None:
+    """Return the name that stands several times in an object, of those that a path leads through; None if none does."""
+    if isinstance(members, Repeating) and name in members.names:
+        return name
+    inner: Any = members
+    for part in name.split("."):
+        if isinstance(inner, Repeating) and part in inner.names:
+            return part
+        inner = inner.get(part) if isinstance(inner, dict) else None
+    return None
 
 
 def json_type(value: Any, markers: Collection[str] = ()) -> pa.DataType:
@@ -115,8 +157,8 @@ COMPARED = b"compared"
 """The key in the metadata of a field whose column is compared (see `compared.py`), or holds integers among strings."""
 
 
-def arrow_value(value: Any, asked: pa.Field, where: str, markers: Collection[str] = ()) -> Any:
-    """Return a value as Arrow takes it: strings as UTF-8.
+def arrow_value(value: Any, asked: pa.Field, where: str, path: str, markers: Collection[str] = ()) -> Any:
+    """Return a value as Arrow takes it: strings as UTF-8. `path` is the file, for errors.
 
     In a column that is compared, numbers may stand among strings, and markers of missing values among numbers; where
     some files have strings as ids, integers may stand among them.
@@ -130,15 +172,15 @@ def arrow_value(value: Any, asked: pa.Field, where: str, markers: Collection[str
         return None
     if value is None:
         if not asked.nullable:
-            raise InputError(f"{where} is null; every document needs an id.")
+            raise InputError(f"{where} is null; every document needs an id.", path=path)
         return None
     if pa.types.is_list(kind) and isinstance(value, list):
-        return [arrow_value(each, pa.field(asked.name, kind.value_type), where) for each in value]
+        return [arrow_value(each, pa.field(asked.name, kind.value_type), where, path) for each in value]
     if pa.types.is_string(kind) and isinstance(value, str):
         try:
             return _utf8(value) if asked.nullable else value.encode()
         except UnicodeEncodeError:
-            raise InputError(f"{where} is not valid UTF-8; correct the id.") from None
+            raise InputError(f"{where} is not valid UTF-8; correct the id.", path=path) from None
     if isinstance(value, bool) == pa.types.is_boolean(kind):
         if pa.types.is_boolean(kind):
             return value
@@ -153,7 +195,8 @@ def arrow_value(value: Any, asked: pa.Field, where: str, markers: Collection[str
     found = words.get(type(value), "a number")
     if found == "a number" and pa.types.is_integer(kind):
         found = f"the number {value}" if isinstance(value, float) or abs(value) < 10**30 else "a larger number"
-    raise InputError(f"{where} holds {found}, not {wanted}; correct the line or name another column.")
+    problem = f"{where} holds {found}, not {wanted}; correct the line or name another column."
+    raise InputError(problem, path=path)
 
 
 def _is_number(value: Any) -> bool:

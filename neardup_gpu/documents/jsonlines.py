@@ -1,12 +1,13 @@
 """JSON lines: blocks of whole lines.
 
-A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on
-bills_116_small, one core; json.loads with its copies gives 110 MB/s), and again by json, line by line, only where that
-fails: to name the broken line, or to read what pyarrow.json refuses (lone surrogates, U+FFFD in a text; a key twice, of
-which the last counts; control characters). Which of the two reads a line depends on its neighbours, so json accepts
-whatever pyarrow.json does, and a line is accepted or refused wherever it stands: nesting has one bound for both, and
-no type is settled by the lines that come first. Kept lines are written as the bytes they were, with their own line
-endings; blank lines and byte order marks are left out.
+A row is a line that is not blank. Blocks of whole lines are parsed by pyarrow.json (570 MB/s on bills_116_small, one
+core; json.loads with its copies gives 110 MB/s). Where that fails, parts of a few hundred lines are parsed by it, and
+only parts in which it fails again by json, line by line: to name the broken line, or to read what pyarrow.json refuses
+(lone surrogates, U+FFFD in a text; control characters). Which of the two reads a line depends on its neighbours, so
+json accepts whatever pyarrow.json does, and a line is accepted or refused wherever it stands: nesting has one bound for
+both, both refuse a line in which a column that is read, or an object on the path to it, stands twice, and no type is
+settled by the lines that come first. Kept lines are written as the bytes they were, with their own line endings; blank
+lines and byte order marks are left out.
 
 The columns are those of the first hundred lines; one that is asked for and not among them is looked for further down.
 Integer ids are int64, and uint64 from the first one above 2**63 - 1 on. An extra column of integers becomes float64
@@ -32,14 +33,16 @@ import pyarrow.json
 from ..engine.processors import own_threads
 from ..errors import InputError
 from . import nested
-from .ahead import Step, check_stopped, in_order
+from .ahead import Step, check_stopped, closing, in_order
 from .batches import Found
 from .columns import mixed_integers
 from .files import File
 from .json_blocks import MARK, Block, LineRange
+from .json_spread import Lines, as_array
 from .json_values import (
     MAX_DEPTH,
     WIDER,
+    Repeating,
     arrow_value,
     is_deep,
     json_type,
@@ -47,6 +50,7 @@ from .json_values import (
     may_be_deep,
     number_kind,
     parsed,
+    repeated_name,
     types_of_members,
 )
 from .kept import Rows, united, writing
@@ -58,6 +62,7 @@ from .skipped import Noted, Policy, Problem
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
 SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
+PART_ROWS = 256  # parsed at once where a block has lines that pyarrow.json refuses
 
 
 class JsonLines:
@@ -83,6 +88,7 @@ class JsonLines:
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
         with reading(self.name):
             self.seen = Seen(file)
+        self.spread: Lines | None = None  # the last stream that was read from the beginning of the file
         self.gaps = np.array([[0, 1]])  # (row from which on, by how much its line number is greater)
         self.lines_before = 0  # of those before the part, as many as are counted
         self.num_lines = 0  # of the last reading
@@ -94,10 +100,12 @@ class JsonLines:
     def parts(self, most_bytes: int) -> list[Part]:
         """Return ranges of bytes, each of the lines after the first line feed from its first byte on.
 
-        Packed files are one part, and so are those of which an encoding was named: their first bytes may be a mark.
+        Packed files are one part, and so are those of which an encoding was named: their first bytes may be a mark. So
+        are files whose objects run over several lines.
         """
         size = self.seen.size
-        if self.compression is not None or self.policy.encoding is not None:
+        is_spread = self.spread is not None and self.spread.is_spread
+        if self.compression is not None or self.policy.encoding is not None or is_spread:
             return [Part(0, None, None, size * (1 if self.compression is None else PACKING), 0)]
         number = max(1, -(-size // most_bytes))
         bounds = [size * i // number for i in range(number + 1)]
@@ -134,8 +142,9 @@ class JsonLines:
                 self.num_bytes = lines.num_bytes
                 yield lines, lines
             else:
-                with unpacked(packed, self.compression, self.policy.encoding) as stream:
-                    yield packed, stream
+                with unpacked(packed, self.compression, self.name, self.policy.encoding) as stream:
+                    self.spread = Lines(stream)
+                    yield packed, self.spread
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
         """Blocks of whole lines, at least `size` bytes but for the last; `noted` is told where the file broke off."""
@@ -160,7 +169,8 @@ class JsonLines:
                 pending, problem = ([chunk[cut:]] if cut < len(chunk) else []), None
                 if broken is not None and noted is not None:
                     reason = f"{self.name} line {line}: cannot be read from here on ({brief(broken)})."
-                    noted.add(InputError(reason), self.name, row, line=line, rows=None)
+                    left = sum(map(len, pending)) + self.num_bytes - packed.tell()
+                    noted.add(reason, self.name, row, line=line, rows=None, num_bytes=left)
             self.num_lines = line - 1 - self.lines_before
 
     def _unfinished(
@@ -320,23 +330,39 @@ class JsonLines:
         """
         found: set[str] = set()
         for block in self._blocks():
-            for kind in (pa.int64(), pa.uint64(), pa.float64()):
-                table = self._fast(block, pa.schema([(name, kind)]))
-                if table is not None and pa.types.is_floating(kind):
-                    found.add("float")
-                    break
-                if table is not None:
-                    span = pc.min_max(table[name]).as_py()
-                    found |= {"negative"} if (span["min"] or 0) < 0 else set()
-                    found |= {"wide"} if (span["max"] or 0) >= 2**63 else set()
-                    break
-            else:
-                for row in range(block.num_rows):
+            for part, kinds in self._kinds_in_parts(block, name):
+                if kinds is not None:
+                    found |= kinds
+                    continue
+                for row in range(part.num_rows):
                     with contextlib.suppress(InputError):  # reading says what is wrong with a line
-                        found |= number_kind(nested.value(self._object(block, row), name), self.policy.markers)
+                        found |= number_kind(nested.value(self._object(part, row), name), self.policy.markers)
             if "text" in found:
                 break
         return found
+
+    def _kinds_in_parts(self, block: Block, name: str) -> Iterator[tuple[Block, set[str] | None]]:
+        """Yield a block with what `numbers` finds in it or, where pyarrow.json does not read it, the same of its parts;
+        None where a part has to be read line by line."""
+        kinds = self._kinds_in(block, name)
+        if kinds is not None:
+            yield block, kinds
+            return
+        for part in block.divided(PART_ROWS):
+            check_stopped()
+            yield part, self._kinds_in(part, name)
+
+    def _kinds_in(self, block: Block, name: str) -> set[str] | None:
+        for kind in (pa.int64(), pa.uint64(), pa.float64()):
+            table = self._fast(block, pa.schema([(name, kind)]))
+            if table is not None and pa.types.is_floating(kind):
+                return {"float"}
+            if table is not None:
+                span = pc.min_max(table[name]).as_py()
+                return ({"negative"} if (span["min"] or 0) < 0 else set()) | (
+                    {"wide"} if (span["max"] or 0) >= 2**63 else set()
+                )
+        return None
 
     def members(self, name: str) -> list[str]:
         """Names within the objects of a column, in the sample."""
@@ -368,35 +394,34 @@ class JsonLines:
     # -------------------------------------------------------------------------------------------------- rows
 
     def _object(self, block: Block, row: int) -> dict[str, Any]:
-        try:
-            return self._parsed_object(block, row)
-        except InputError as error:
-            error.path, error.row = self.name, int(block.lines[row])
-            raise
+        """Return the object of a row, or raise InputError."""
+        found = self._object_or_problem(block, row)
+        if isinstance(found, str):
+            raise InputError(found, path=self.name, row=int(block.lines[row]))
+        return found
 
-    def _parsed_object(self, block: Block, row: int) -> dict[str, Any]:
-        where = f"{self.name} line {block.lines[row]}"
-        problem = block.problems.get(int(block.lines[row]))
-        if problem is None and block.lengths[row] > self.policy.max_document_bytes:
+    def _object_or_problem(self, block: Block, row: int) -> dict[str, Any] | str:
+        """Return the object of a row, or a message about what is wrong with it."""
+        problem = block.problems.get(int(block.lines[row])) if block.problems else None
+        if problem is None and block.longest > self.policy.max_document_bytes < block.lengths[row]:
             problem = self._too_long()
-        if problem is not None:
-            raise InputError(f"{where}: {problem}")
-        line = block.data[block.starts[row] : block.ends[row]]
-        if may_be_deep(line) and is_deep(line):
-            raise InputError(f"{where}: more than {MAX_DEPTH} arrays and objects in one another; flatten or remove it.")
-        try:
-            value = parsed(line.decode("utf-8", "surrogateescape"))
-        except json.JSONDecodeError as error:
-            if line.strip() == b"{":
-                raise InputError(f"{where}: {_SPREAD}") from None
-            raise InputError(
-                f"{where}: not valid JSON ({error.msg} at column {error.colno}); correct or remove it."
-            ) from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: not valid JSON ({brief(error)}); correct or remove it.") from None
-        if not isinstance(value, dict):
-            raise InputError(f'{where}: not a JSON object; each line must be one, such as {{"text": ...}}.')
-        return value
+        if problem is None:
+            line = block.row(row)
+            if may_be_deep(line) and is_deep(line):
+                problem = f"more than {MAX_DEPTH} arrays and objects in one another; flatten or remove it."
+        if problem is None:
+            try:
+                value = parsed(line.decode("utf-8", "surrogateescape"))
+                if isinstance(value, dict):
+                    return value
+                problem = 'not a JSON object; each line must be one, such as {"text": ...}.'
+            except json.JSONDecodeError as error:
+                problem = f"not valid JSON ({error.msg} at column {error.colno}); correct or remove it."
+                if line.strip() == b"{":
+                    problem = _SPREAD
+            except (ValueError, RecursionError) as error:
+                problem = f"not valid JSON ({brief(error)}); correct or remove it."
+        return f"{self.name} line {block.lines[row]}: {problem}"
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
         """Blocks of lines, which are cut one after another.
@@ -440,20 +465,36 @@ class JsonLines:
             raise
 
     def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
-        table = None
+        for part, table in self._parsed_parts(block, schema):
+            if table is None:
+                noted = Noted(self.policy.skips)
+                batch, rows = self._by_line(part, schema, row, noted)
+                yield from noted.drain()
+                yield Found(batch, rows, share)
+                row += part.num_rows
+                continue
+            for batch in table.to_batches():
+                yield Found(batch, np.arange(row, row + batch.num_rows), share)
+                row += batch.num_rows
+
+    def _parsed_parts(self, block: Block, schema: pa.Schema) -> Iterator[tuple[Block, pa.Table | None]]:
+        """Yield the block with its columns or, where one of its lines has to be read by itself, parts of it: with their
+        columns or, where that is so again, None."""
+        table = self._parsed(block, schema)
+        if table is not None:
+            yield block, table
+            return
+        for part in block.divided(PART_ROWS):
+            check_stopped()
+            yield part, self._parsed(part, schema)
+
+    def _parsed(self, block: Block, schema: pa.Schema) -> pa.Table | None:
+        """Return the columns of a block; None where it has to be read line by line."""
         for kinds in _guesses(schema):
             table = self._fast(block, kinds)
             if table is not None:
-                break
-        if table is None or not all(_complete(table[each.name]) for each in schema if not each.nullable):
-            noted = Noted(self.policy.skips)
-            batch, rows = self._by_line(block, schema, row, noted)
-            yield from noted.drain()
-            yield Found(batch, rows, share)
-            return
-        for batch in table.to_batches():
-            yield Found(batch, np.arange(row, row + batch.num_rows), share)
-            row += batch.num_rows
+                return table if all(_complete(table[each.name]) for each in schema if not each.nullable) else None
+        return None
 
     def _fast(self, block: Block, schema: pa.Schema) -> pa.Table | None:
         """The block by pyarrow.json; None where it has to be read line by line."""
@@ -461,7 +502,7 @@ class JsonLines:
             return schema.empty_table()
         if not block.is_plain or len(block.data) >= 1 << 30 or self._nests_too_deep(block):
             return None
-        if block.lengths.max() > self.policy.max_document_bytes:
+        if block.longest > self.policy.max_document_bytes:
             return None
         whole = _with_objects(schema)
         if whole is None:
@@ -491,22 +532,31 @@ class JsonLines:
         self, block: Block, schema: pa.Schema, first_row: int, noted: Noted
     ) -> tuple[pa.RecordBatch, np.ndarray]:
         columns: list[list[Any]] = [[] for _ in schema]
-        rows, markers = [], self.policy.markers
-        for row in range(block.num_rows):
-            line = int(block.lines[row])
+        asked_for = [(each, each.name, f"column {each.name!r}") for each in schema]
+        has_paths = any("." in name for name in schema.names)
+        rows = []
+        for row, line in enumerate(block.lines.tolist()):
+            value = self._object_or_problem(block, row)
+            if isinstance(value, str):
+                noted.add(value, self.name, first_row + row, line=line)
+                continue
+            where = f"{self.name} line {line}: "
+            if has_paths or isinstance(value, Repeating):
+                names = (repeated_name(value, name) for name in schema.names)
+                if (again := next(filter(None, names), None)) is not None:
+                    problem = f"several members are called {again!r}; remove all but one."
+                    noted.add(where + problem, self.name, first_row + row, line=line)
+                    continue
+            values = []
             try:
-                value = self._object(block, row)
-                where = f"{self.name} line {line}: column"
-                try:
-                    members = [nested.value(value, each.name) for each in schema]
-                except nested.UnfitError as error:
-                    raise InputError(
-                        f"{self.name} line {line}: {error}; correct the line or name another column."
-                    ) from None
-                values = [
-                    arrow_value(None if member is nested.NOTHING else member, each, f"{where} {each.name!r}", markers)
-                    for member, each in zip(members, schema, strict=True)
-                ]
+                for each, name, what in asked_for:
+                    member = nested.value(value, name)
+                    found = None if member is nested.NOTHING else member
+                    values.append(arrow_value(found, each, where + what, self.name, self.policy.markers))
+            except nested.UnfitError as error:
+                problem = f"{error}; correct the line or name another column."
+                noted.add(where + problem, self.name, first_row + row, line=line)
+                continue
             except InputError as error:
                 noted.add(error, self.name, first_row + row, line=line)
                 continue
@@ -596,7 +646,15 @@ class JsonLines:
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
         with writing(path, folder):
-            write_packed(path, self.compression, in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2)))
+            pieces = in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2))
+            write_packed(path, self.compression, self._as_in_file(pieces))
+
+    def _as_in_file(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield pieces of kept lines, in an array if the file is one."""
+        with closing(pieces):
+            first = next(pieces, b"")  # what the file is, is known when it has been begun
+            pieces = itertools.chain([first], pieces)
+            yield from as_array(pieces) if self.spread is not None and self.spread.is_array else pieces
 
     def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
         for block in self._blocks():
@@ -604,7 +662,7 @@ class JsonLines:
             yield Step(partial(_joined, block, keep), 2 * len(block.data))
 
 
-_ARRAY = "a JSON array; write one object on each line (jq -c '.[]')."
+_ARRAY = "an array, not an object; an array of a whole file has to hold objects."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
 _UTF16 = "is UTF-16; read it with encoding='utf-16'."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}

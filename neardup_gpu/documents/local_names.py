@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 _ESCAPED = re.compile(r"\\x[0-9a-f]{2}")
-_SIGNS = re.compile(r"\\(?:x([0-9a-f]{2})|\\)")
+_SIGNS = re.compile(rb"\\(?:x([0-9a-f]{2})|\\)")
 
 
 def escaped(path: str) -> str:
@@ -34,14 +34,21 @@ def escaped(path: str) -> str:
 
 
 def _escaped_part(name: str) -> str:
+    data = _bytes(name)
     try:
-        name.encode()
-    except UnicodeEncodeError:
-        pass
-    else:
-        if _ESCAPED.search(name) is None or os.name == "nt":
-            return name
-    return name.replace("\\", r"\\").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if text and (_ESCAPED.search(text) is None or os.name == "nt"):
+        return text
+    return data.replace(b"\\", rb"\\").decode("utf-8", "backslashreplace")
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        return os.fsencode(name)
+    except UnicodeEncodeError:  # no name that the system gave
+        return name.encode("utf-8", "surrogatepass")
 
 
 def unescaped(path: str) -> str:
@@ -52,11 +59,15 @@ def unescaped(path: str) -> str:
     >>> unescaped(r"old/caf\xe9.txt"), unescaped(r"a\b"), unescaped(r"a\\x41")
     ('old/caf\udce9.txt', 'a\\b', 'a\\x41')
     """
-    return "/".join(_SIGNS.sub(_sign, part) if is_escaped(part) else part for part in path.split("/"))
+    return os.fsdecode(b"/".join(map(_unescaped_part, path.split("/"))))
 
 
-def _sign(found: re.Match[str]) -> str:
-    return "\\" if found[1] is None else bytes([int(found[1], 16)]).decode("utf-8", "surrogateescape")
+def _unescaped_part(name: str) -> bytes:
+    return _SIGNS.sub(_sign, name.encode()) if is_escaped(name) else name.encode()
+
+
+def _sign(found: re.Match[bytes]) -> bytes:
+    return b"\\" if found[1] is None else bytes([int(found[1], 16)])
 
 
 def is_escaped(path: str) -> bool:

@@ -50,7 +50,7 @@ class Memory:
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
         self.spent = False
         # Not every length is known at once: a DuckDB relation runs a query for it.
-        known = isinstance(source, pa.Table) or hasattr(source, "__dataframe__") or is_dataset(source)
+        known = isinstance(source, (pa.Table, Partly)) or hasattr(source, "__dataframe__") or is_dataset(source)
         self.num_rows = len(self.source) if known else part.num_rows
         self.stream: pa.RecordBatchReader | None = self._open()
         given = with_readable_names(self.stream.schema, self.name)
@@ -68,11 +68,16 @@ class Memory:
             return stream_of_dataset(self.source)
         if isinstance(self.source, RayDataset):
             return self.source.stream()
+        if isinstance(self.source, Partly):
+            return self.source.table.to_reader()
         with reading(self.name, f"{type(self.source).__name__} cannot be read as an Arrow table"):
             try:
                 return pa.RecordBatchReader.from_stream(self.source)
-            except ValueError as error:  # pandas raises its own, of two columns of one name
-                raise error if isinstance(error, pa.ArrowException) else pa.ArrowInvalid(str(error)) from None
+            except (ValueError, TypeError) as error:  # pandas raises its own, of two columns of one name
+                if not hasattr(self.source, "iloc"):
+                    raise error if isinstance(error, pa.ArrowException) else pa.ArrowInvalid(str(error)) from None
+        self.source = Partly.of_pandas(self.source)
+        return self._open()
 
     def parts(self, most_bytes: int) -> list[Part]:
         """Never: other processes cannot open what is in memory; `stored.stored` writes it to files first."""
@@ -116,11 +121,27 @@ class Memory:
         """Rows of the table, from 1."""
         return rows + 1 + self.rows_before()
 
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """The columns that cannot be read, and why."""
+        return self.source.unreadable if isinstance(self.source, Partly) else {}
+
+    def check_kept(self) -> None:
+        """Raise InputError if rows cannot be written with all their columns."""
+        if not isinstance(self.source, Partly):
+            return
+        for name, why in self.source.unreadable.items():
+            raise unfit_column(name, why)
+        raise InputError(
+            f"{self.name}: several columns have one name, so that no rows can be written; rename them, or use ids_only."
+        )
+
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         check_parquet(self.schema, self.name)
         write_parquet(folder, name, self.schema, self.kept_steps(rows, self.schema))
 
     def kept_schema(self) -> pa.Schema:
+        self.check_kept()
         return self.schema
 
     def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
@@ -137,6 +158,44 @@ def bounded(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
     step = max(1, min(65_536, most_bytes * batch.num_rows // max(1, batch.nbytes)))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
+
+
+class Partly:
+    """A table of those columns that can become Arrow columns; nobody may ask for the others.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    unreadable : dict of str to str
+        The other columns, and why they cannot become Arrow columns.
+    """
+
+    def __init__(self, table: pa.Table, unreadable: dict[str, str]) -> None:
+        self.table, self.unreadable = table, unreadable
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @classmethod
+    def of_pandas(cls, frame: Any) -> Partly:
+        """Take a frame of pandas that cannot become a table as a whole."""
+        columns, names, unreadable = [], [], {}
+        for place, name in enumerate(map(str, frame.columns)):
+            try:
+                columns.append(pa.chunked_array(pa.array(frame.iloc[:, place], from_pandas=True)))
+                names.append(name)
+            except _UNFIT as error:
+                unreadable[name] = brief(error)
+        return cls(pa.table(columns, names), unreadable)
+
+
+_UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What Arrow raises for values that cannot become a column."""
+
+
+def unfit_column(name: str, why: str) -> InputError:
+    """Make the error for a column of objects that Arrow has no type for."""
+    return InputError(f"input: column {name!r} cannot become an Arrow column ({why}); convert it.")
 
 
 class StoredTable:
@@ -241,9 +300,9 @@ def _strings(texts: Iterable[Any]) -> list[Any]:
     return values
 
 
-def _table_of_columns(columns: dict[Any, Any]) -> pa.Table:
-    """A table of with_readable_names lists, arrays or Series."""
-    arrays = {}
+def _table_of_columns(columns: dict[Any, Any]) -> pa.Table | Partly:
+    """Return a table of named lists, arrays or Series."""
+    arrays, unreadable = {}, {}
     for name, values in columns.items():
         if not isinstance(name, str):
             raise InputError(f"input: a column is named {name!r}; names of columns are strings.")
@@ -259,12 +318,13 @@ def _table_of_columns(columns: dict[Any, Any]) -> pa.Table:
             arrays[name] = _array(values)
         except MemoryError:
             raise
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InputError(
-                f"input: column {name!r} cannot become an Arrow column ({brief(error)}); convert it."
-            ) from error
+        except _UNFIT as error:
+            unreadable[name] = brief(error)
     with reading("input", "cannot become a table"):
-        return pa.table(arrays)
+        table = pa.table(arrays)
+    if unreadable and not arrays:
+        raise unfit_column(*next(iter(unreadable.items())))
+    return Partly(table, unreadable) if unreadable else table
 
 
 def _array(values: Any) -> pa.Array | pa.ChunkedArray:

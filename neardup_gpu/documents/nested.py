@@ -129,26 +129,24 @@ def value(members: dict[str, Any], name: str) -> Any:
     return found if inner is NOTHING else inner
 
 
-def _values(inner: Any, steps: list[str], path: str) -> Any:
+def _values(found: Any, steps: list[str], path: str) -> Any:
     """What JSON holds where the steps lead: a list of values as soon as one step is `EACH`."""
     for number, step in enumerate(steps):
-        if inner is NOTHING or inner is None:
-            return inner
-        wanted, word = (list, "an array") if step == EACH else (dict, "an object")
-        if not isinstance(inner, wanted):
-            raise UnfitError(f"{path!r} is not {word}")
-        path = f"{path}{EACH}" if step == EACH else f"{path}.{step}".removeprefix(".")
+        if found is NOTHING or found is None:
+            return found
+        is_fit = isinstance(found, list if step == EACH else dict)
+        if not is_fit:
+            raise UnfitError(f"{path!r} is not {'an array' if step == EACH else 'an object'}")
         if step == EACH:
-            others = steps[number + 1 :]
-            found: list[Any] = []
-            for each in inner:
+            path, others = f"{path}{EACH}", steps[number + 1 :]
+            several: list[Any] = []
+            for each in found:
                 below = _values(each, others, path)
                 if below is not NOTHING:
-                    found += below if EACH in others and below is not None else [below]
-            return found
-        assert isinstance(inner, dict)
-        inner = inner.get(step, NOTHING)
-    return inner
+                    several += below if EACH in others and below is not None else [below]
+            return several
+        path, found = f"{path}.{step}".removeprefix("."), found.get(step, NOTHING)
+    return found
 
 
 def nearest(schema: pa.Schema, name: str) -> tuple[str, list[str]]:

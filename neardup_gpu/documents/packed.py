@@ -34,11 +34,14 @@ def without_compression(path: str) -> str:
 
 
 @contextlib.contextmanager
-def unpacked(file: Any, compression: str | None, encoding: str | None = None) -> Iterator[Any]:
-    """Yield the decompressed bytes of a file, as a stream; as UTF-8 if they are in another encoding."""
+def unpacked(file: Any, compression: str | None, name: str, encoding: str | None = None) -> Iterator[Any]:
+    """Yield the decompressed bytes of a file, as a stream; as UTF-8 if they are in another encoding.
+
+    `name` is the file, as messages name it.
+    """
     with contextlib.ExitStack() as opened:
         if compression in DECOMPRESSORS:
-            file = Unpacked(file, compression)
+            file = Unpacked(file, compression, name)
         elif compression is not None:
             file = opened.enter_context(pa.CompressedInputStream(file, compression))
         yield file if encoding in (None, "utf-8") else StreamAsUtf8(file, encoding)

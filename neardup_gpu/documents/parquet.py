@@ -23,7 +23,7 @@ from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
 from .parts import WHOLE, Part, runs
 from .reading import reading
 from .seen import Seen, State, changed
-from .skipped import Policy, Problem
+from .skipped import Loss, Policy, Problem
 from .valid import with_readable_names
 
 BATCH_ROWS = 16384
@@ -132,7 +132,7 @@ class Parquet:
             for group in groups:
                 num_rows = parquet.metadata.row_group(group).num_rows
                 if self.policy.skips and (error := self._damage(parquet, group, max_bytes)) is not None:
-                    yield Problem(error, self.name, row, None, num_rows)
+                    yield Problem([Loss(self.name, row, None, num_rows, None, str(error))])
                     row += num_rows
                     continue
                 for batch in _row_group(parquet, group, names, max_bytes, opened.columns_at_once):

@@ -7,6 +7,19 @@ from dataclasses import dataclass
 
 from ..settings import setting
 
+INPUT_FORMATS = {
+    "parquet": ".parquet",
+    "jsonl": ".jsonl",
+    "json": ".json",
+    "csv": ".csv",
+    "tsv": ".tsv",
+    "arrow": ".arrow",
+    "warc": ".warc",
+    "text": ".txt",
+    "html": ".html",
+}
+"""Formats as which files can be read whatever their names, and extensions of such files."""
+
 MAX_DOCUMENT_BYTES = 1 << 30
 """Bytes of one line of JSON lines, text or HTML file, or record of a WARC file, unless told otherwise."""
 
@@ -56,6 +69,13 @@ class Reading:
         "What marks a missing value in the columns of CSV and JSON lines that are compared, as by --keep.",
         metavar="WORD",
         shown="those of pandas: NA, n/a, NULL, nan and others",
+    )
+    input_format: str | None = setting(
+        None,
+        f"Read files as FORMAT, whatever their names: {', '.join(INPUT_FORMATS)}.",
+        metavar="FORMAT",
+        flag="--format",
+        shown="by their names, else their first bytes",
     )
     delimiter: str | None = setting(
         None,

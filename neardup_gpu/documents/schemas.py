@@ -14,6 +14,7 @@ from .columns import artefact_kind, default_text_column, is_key, is_string, is_t
 from .compared import type_of_values
 from .contract import Reader, infers_types
 from .files import folder_columns
+from .memory import Memory, unfit_column
 from .nested import EACH, is_list, is_listed, steps_of
 
 
@@ -92,6 +93,10 @@ class Columns:
             kind = artefact_kind(reader.schema)
             if kind is not None:
                 refuse_artefact(reader.name, kind)
+            unreadable = reader.unreadable if isinstance(reader, Memory) else {}
+            if "text" in unreadable or (unreadable and "text" not in reader.schema.names):
+                name = "text" if "text" in unreadable else next(iter(unreadable))  # which may be the text
+                raise unfit_column(name, unreadable[name])
         if not schemas or ("text" not in others and any("text" in schema.names for schema in schemas)):
             return "text"
         first = self._readers[0]
@@ -323,6 +328,9 @@ def columns_of_folders(reader: Reader) -> dict[str, str | None]:
 
 
 def _no_column(reader: Reader, name: str, count: int, advice: str) -> InputError:
+    """Make the error for a column that a reader does not have, or has several times."""
+    if isinstance(reader, Memory) and name in reader.unreadable:
+        return unfit_column(name, reader.unreadable[name])
     problem = "no column" if count == 0 else f"{count} columns named"
     return InputError(f"{reader.name}: {problem} {name!r}; {_what_is_there(reader, name)}. {advice}")
 

@@ -10,6 +10,7 @@ from pyarrow import fs
 
 from ..errors import InputError
 from .files import File
+from .local_names import unescaped
 from .reading import reading
 
 State = tuple[int | None, int | None, str | None]
@@ -75,7 +76,7 @@ def changed(name: str) -> InputError:
 def _state(file: File) -> tuple[int | None, int | None, int | None, str | None]:
     """Size, time of change, inode, version."""
     if isinstance(file.system, fs.LocalFileSystem):
-        found = os.stat(file.path)
+        found = os.stat(unescaped(file.path))
         return found.st_size, found.st_mtime_ns, found.st_ino, None
     info = file.system.get_file_info(file.path)
     if info.type == fs.FileType.NotFound:

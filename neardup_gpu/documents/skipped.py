@@ -4,19 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import checks
 from ..errors import InputError, ParameterError
+from ..printable import printable
 from .encodings import check_encoding
-from .reading_options import MAX_DOCUMENT_BYTES, NULL_VALUES
+from .reading_options import INPUT_FORMATS, MAX_DOCUMENT_BYTES, NULL_VALUES
 
-SCHEMA = pa.schema([("file", pa.string()), ("row", pa.int64()), ("rows", pa.int64()), ("reason", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("file", pa.string()),
+        ("row", pa.int64()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
 """Columns of skipped.parquet. `row` counts from 1 and is null for a whole file; in JSON lines it is the line's number.
-`rows` is the number of rows from there on that cannot be read, null where that is unknown."""
+`rows` is the number of rows from there on that cannot be read, null where that is unknown. There `bytes` is the number
+of bytes of the file that were passed over, null where that is unknown, too."""
+
+
+Entry: TypeAlias = tuple[str, int | None, int | None, int | None, str]
+"""A row of a table of `SCHEMA`."""
+
+
+def table_of(entries: Sequence[Entry]) -> pa.Table:
+    """Return the table of `SCHEMA` with these rows. Reasons do not repeat the file and the line."""
+    files, places, rows, num_bytes, messages = zip(*entries, strict=True) if entries else ([],) * 5
+    reasons = map(_reason, files, places, messages)
+    return pa.table([list(files), list(places), list(rows), list(num_bytes), list(reasons)], schema=SCHEMA)
+
+
+def _reason(file: str, place: int | None, message: str) -> str:
+    shown = message if message.isprintable() else printable(message)
+    return shown.removeprefix(f"{file} line {place}: ").removeprefix(f"{file}: ")
+
+
+def summary_of(skipped: pa.Table) -> dict[str, Any]:
+    """Return what a table of `SCHEMA` lists in total, ready for JSON.
+
+    `rows` is the number of rows. Where it is unknown how many follow damage, that counts as one row, `at_least` is
+    true, `bytes` is the number of bytes that were passed over, and `files` names the first ten files in which they are.
+    """
+    unknown = skipped.filter(pc.is_null(skipped["rows"]))
+    return {
+        "rows": (pc.sum(skipped["rows"]).as_py() or 0) + len(unknown),
+        "at_least": len(unknown) > 0,
+        "bytes": pc.sum(unknown["bytes"]).as_py() or 0,
+        "files": unknown["file"].unique().to_pylist()[:10],
+    }
 
 
 @dataclass(frozen=True)
@@ -37,6 +79,8 @@ class Policy:
     max_document_bytes : int
     null_values : tuple of str, optional
         What marks a missing value in a column of CSV or JSON lines that is compared.
+    input_format : str or None
+        A name of `INPUT_FORMATS`.
     delimiter : str or None
         A character, or "auto".
     header : bool
@@ -49,6 +93,7 @@ class Policy:
     on_error: str = "stop"
     max_document_bytes: int = MAX_DOCUMENT_BYTES
     null_values: Sequence[str] | None = None
+    input_format: str | None = None
     delimiter: str | None = None
     header: bool = True
     tree: bool = False
@@ -59,6 +104,8 @@ class Policy:
         object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
         object.__setattr__(self, "max_document_bytes", most)
         object.__setattr__(self, "null_values", checks.optional(checks.strings, "null_values", self.null_values))
+        given = checks.optional(checks.one_of, "input_format", self.input_format, tuple(INPUT_FORMATS))
+        object.__setattr__(self, "input_format", given)
         label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
         object.__setattr__(self, "encoding", check_encoding(label))
         object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))
@@ -90,19 +137,42 @@ def _delimiter(name: str, value: Any) -> str:
     return found
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Rows that cannot be read, as `Skipped.add` is told of them."""
+class Loss(NamedTuple):
+    """Rows that cannot be read.
 
-    error: InputError
+    Parameters
+    ----------
+    file : str
+        As messages name it.
+    row : int
+        The first of the rows, from 0.
+    line : int or None
+        Its line, from 1, in JSON lines; its record, in WARC.
+    rows : int or None
+        Their number; None for all rows that follow, if nobody knows their number.
+    num_bytes : int or None
+        Bytes of the file that were passed over, if the number of rows is unknown.
+    message : str
+        Why they cannot be read.
+    """
+
     file: str
     row: int
     line: int | None
     rows: int | None
+    num_bytes: int | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Losses that follow one another; a reader gives them together, as there may be as many as there are rows."""
+
+    losses: list[Loss]
 
 
 class Noted:
-    """Takes what `Skipped.add` takes where rows are read ahead of their turn; `drain` gives it when that has come.
+    """Take losses where rows are read ahead of their turn; `drain` gives them when that has come.
 
     Parameters
     ----------
@@ -112,20 +182,28 @@ class Noted:
 
     def __init__(self, skips: bool) -> None:
         self.skips = skips
-        self._found: list[Problem] = []
+        self._losses: list[Loss] = []
 
-    def add(self, error: InputError, file: str, row: int, *, line: int | None = None, rows: int | None = 1) -> None:
-        """See `Skipped.add`."""
+    def add(
+        self,
+        error: InputError | str,
+        file: str,
+        row: int,
+        *,
+        line: int | None = None,
+        rows: int | None = 1,
+        num_bytes: int | None = None,
+    ) -> None:
+        """Note rows that cannot be read; the parameters are those of `Loss`, and `error` is or has the message."""
         if not self.skips:
-            error.path = error.path or file
-            error.row = error.row or (None if (rows, line) == (None, None) else line or row + 1)
-            raise error
-        self._found.append(Problem(error, file, row, line, rows))
+            raise _placed(error, file, row, line, rows)
+        self._losses.append(Loss(file, row, line, rows, num_bytes, str(error)))
 
     def drain(self) -> Iterator[Problem]:
-        """What was added since the last call, in order."""
-        found, self._found = self._found, []
-        yield from found
+        """Yield what was added since the last call, if anything was."""
+        losses, self._losses = self._losses, []
+        if losses:
+            yield Problem(losses)
 
 
 @dataclass
@@ -133,39 +211,30 @@ class Skipped:
     """What one reading of a file (or of all text files together) left out."""
 
     skips: bool
-    entries: list[dict[str, object]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     ranges: list[tuple[int, int]] = field(default_factory=list)  # (first row from 0, rows)
     first_row: int = 0  # rows of the file before those that are read
 
-    def add(self, error: InputError, file: str, row: int, *, line: int | None = None, rows: int | None = 1) -> None:
-        """Note a row, or several, that cannot be read.
-
-        Parameters
-        ----------
-        error : InputError
-            Raised at once if nothing is to be skipped.
-        file : str
-            As messages name it.
-        row : int
-            The first of the rows, from 0.
-        line : int, optional
-            Its line, from 1, in JSON lines.
-        rows : int, optional
-            Their number; None for all rows that follow, if nobody knows their number.
-        """
-        place = self.first_row + row + 1 if line is None else line
-        error.path, error.row = error.path or file, error.row or (None if (rows, line) == (None, None) else place)
+    def add(
+        self, error: InputError, file: str, row: int, *, rows: int | None = 1, num_bytes: int | None = None
+    ) -> None:
+        """Note rows that cannot be read, or raise the error if nothing is to be skipped; see `Noted.add`."""
         if not self.skips:
-            raise error
-        where = file if line is None else f"{file} line {line}"
-        reason = str(error).removeprefix(f"{where}: ").removeprefix(f"{file}: ")
-        self.entries.append({"file": file, "row": place, "rows": rows, "reason": reason})
-        if rows:
-            self.ranges.append((row, rows))
+            raise _placed(error, file, self.first_row + row, None, rows)
+        self.note(Problem([Loss(file, row, None, rows, num_bytes, str(error))]))
 
     def note(self, problem: Problem) -> None:
-        """Do as `add` does with a problem that was found ahead."""
-        self.add(problem.error, problem.file, problem.row, line=problem.line, rows=problem.rows)
+        """Note losses that were found ahead."""
+        for file, row, line, rows, num_bytes, message in problem.losses:
+            place = self.first_row + row + 1 if line is None else line
+            self.entries.append((file, place, rows, num_bytes, message))
+            if not rows:
+                continue
+            first, before = self.ranges[-1] if self.ranges else (0, 0)
+            if before and first + before == row:
+                self.ranges[-1] = (first, before + rows)
+            else:
+                self.ranges.append((row, rows))
 
     @property
     def num_rows(self) -> int:
@@ -178,3 +247,12 @@ class Skipped:
         for first, rows in self.ranges:
             mask[first : first + rows] = False
         return mask
+
+
+def _placed(error: InputError | str, file: str, row: int, line: int | None, rows: int | None) -> InputError:
+    """Return the error with the file and the row, which is unknown if both `line` and `rows` are."""
+    if isinstance(error, str):
+        error = InputError(error, path=file)
+    error.path = error.path or file
+    error.row = error.row or (None if (rows, line) == (None, None) else line or row + 1)
+    return error

@@ -36,7 +36,7 @@ from .passes import Pass
 from .reading import reading
 from .schemas import DecidedColumns
 from .seen import Seen, State
-from .skipped import Policy, Skipped
+from .skipped import Entry, Policy, Skipped
 from .stream import Documents, PartOfWhole
 from .textfiles import TextFiles
 from .uris import file_system, is_masked, masked
@@ -146,7 +146,7 @@ class Slice:
         Under which name the kept rows of each part are written.
     first_row : int or None
         Rows of the input before the slice; None where nobody has counted them.
-    unreadable : tuple of dict
+    unreadable : tuple of Entry
         Entries of `Documents.skipped` about whole files that cannot be read; those of the input are the first slice's.
     """
 
@@ -156,7 +156,7 @@ class Slice:
     parts: tuple[Part, ...]
     kept_names: tuple[str, ...]
     first_row: int | None
-    unreadable: tuple[dict[str, object], ...] = ()
+    unreadable: tuple[Entry, ...] = ()
 
     @property
     def ids_are_rows(self) -> bool:
@@ -308,7 +308,7 @@ class Slice:
             tuple(Part(**part) for part in values["parts"]),
             tuple(values["kept_names"]),
             values["first_row"],
-            tuple(values["unreadable"]),
+            tuple(tuple(entry) for entry in values["unreadable"]),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -24,7 +25,9 @@ from .local_names import escaped, unescaped
 from .memory import Memory, as_tables, as_texts
 from .parts import WHOLE, Part
 from .reading_options import MAX_DOCUMENT_BYTES, Reading
-from .skipped import Policy, Skipped
+from .seen import Seen
+from .skipped import Entry, Policy, Skipped
+from .standard_input import NAME as STDIN
 from .stream import Batch, Documents
 from .textfiles import TextFiles
 from .uris import is_masked, is_uri, masked
@@ -45,6 +48,7 @@ def open_documents(
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
 ) -> Documents:
@@ -95,6 +99,10 @@ def open_documents(
         What marks a missing value in a column of CSV or JSON lines that is compared, one of `other_columns`.
         Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
         numbers, they are compared as numbers.
+    input_format : str, default None
+        Read files as this format, whatever their names: "parquet", "jsonl", "json" (the same), "csv", "tsv", "arrow",
+        "warc", "text" or "html". Of a folder, those are read whose names end so or have no extension. Unless given,
+        names decide, and of files without an extension the first bytes, which never say CSV.
     delimiter : str, default None
         What divides the fields of CSV. Unless given, a comma, or a tab in files whose names end in .tsv.
 
@@ -157,8 +165,10 @@ def open_documents(
         splits = [name for name in tables if name]
         return Documents(memory, "memory", sources=[], glob=None, splits=splits, **options)
     names = _names(source)
-    found = find_files(names, glob)
-    kind = one_kind(found.files, names)
+    found = find_files(names, glob, policy.input_format)
+    kind = one_kind(found.files, names, policy.input_format)
+    if policy.input_format == "html":
+        options["html"] = read_as = read_as or True
     open_file = FORMATS[kind].reader
     readers: list[Reader]
     if open_file is None:
@@ -168,7 +178,9 @@ def open_documents(
     else:
         readers, options["unreadable"] = _readers(open_file, found.files, options["policy"])
         readers = _without_our_files(readers, found)
-    sources = [masked(name) if is_uri(name) else escaped(os.path.abspath(name)) for name in names]
+    sources = [
+        masked(name) if is_uri(name) else name if name == STDIN else escaped(os.path.abspath(name)) for name in names
+    ]
     left_out = found.describe_left_out()
     documents = Documents(readers, kind, sources=sources, glob=glob, left_out=left_out, **options)
     if lines := unread(documents.describe()):
@@ -218,22 +230,25 @@ def _without_our_files(readers: list[Reader], found: Found) -> list[Reader]:
 
 def _readers(
     open_file: Callable[[File, Policy, Part], Reader], files: list[File], policy: Policy
-) -> tuple[list[Reader], list[dict[str, object]]]:
+) -> tuple[list[Reader], list[Entry]]:
     """A reader for each file, and the files that have none because they cannot be read at all."""
     readers: list[Reader] = []
     skipped, errors = Skipped(policy.skips), []
     for file in files:
+        num_bytes = None
         try:
             readers.append(open_file(file, policy, WHOLE))
         except InputError as problem:
             error = problem
             if _is_pointer(file):
                 error = InputError(f"{file.name}: is a pointer of Git LFS, not the data; get them with git lfs pull.")
-            skipped.add(error, file.name, 0, rows=None)
+            with contextlib.suppress(OSError):
+                num_bytes = Seen(file).size
+            skipped.add(error, file.name, 0, rows=None, num_bytes=num_bytes)
             errors.append(error)
     if not readers:
         raise errors[0]
-    return readers, [{**entry, "row": None} for entry in skipped.entries]
+    return readers, [(file, None, rows, num_bytes, why) for file, _, rows, num_bytes, why in skipped.entries]
 
 
 def _is_pointer(file: File) -> bool:
@@ -257,6 +272,11 @@ def open_described(description: dict[str, Any]) -> Documents:
     """
     if description["format"] == "memory":
         raise InputError("the documents were given in memory, so they cannot be opened again from their description.")
+    if STDIN in description["paths"]:
+        raise InputError(
+            "the documents came from standard input, which gives them only once, so they cannot be opened again; write "
+            "them to a file, and run dedup again."
+        )
     for path in description["paths"]:
         if is_masked(path):
             raise InputError(

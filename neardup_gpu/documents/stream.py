@@ -36,12 +36,13 @@ from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
 from .json_values import COMPARED
 from .kept import Rows, each_in_order, writing
+from .memory import Memory
 from .nested import is_list, is_listed
 from .passes import Pass, located, over_all_rows, over_readers, place
 from .reading import reading
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
 from .schemas import Columns, DecidedColumns, columns_of_folders
-from .skipped import SCHEMA, Policy, Problem, Skipped
+from .skipped import Entry, Policy, Problem, Skipped, table_of
 from .valid import validated_column
 
 
@@ -124,7 +125,7 @@ class Documents:
         policy: Policy,
         other_columns: Iterable[str] = (),
         left_out: dict[str, dict[str, Any]] | None = None,
-        unreadable: Sequence[dict[str, object]] = (),
+        unreadable: Sequence[Entry] = (),
         splits: Sequence[str] = (),
         part: PartOfWhole | None = None,
     ) -> None:
@@ -136,6 +137,7 @@ class Documents:
         self._left_out = left_out or {}
         self._passes: list[Pass] = []  # of the last reading, one for each reader
         self._integers = IntegerRange(None)  # of the last reading
+        self._skipped: tuple[list[Pass], pa.Table] | None = None  # of a reading, once it has been asked for
         self._unique = False
         self._looks: dict[str, Looks] = {}  # of columns that are compared, in the last reading
         self._orders: dict[str, set[tuple[str, ...]]] = {}  # of ordered categories
@@ -175,6 +177,11 @@ class Documents:
     def reads_html(self) -> bool:
         """Whether the format itself says which documents are pages, as that of a crawl does."""
         return self._readers[0].reads_html
+
+    @property
+    def _id_type(self) -> pa.DataType:
+        """The type of ids."""
+        return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
 
     @property
     def num_files(self) -> int:
@@ -231,8 +238,8 @@ class Documents:
 
     @property
     def local_files(self) -> list[str]:
-        """Paths of the input files that are on this machine."""
-        files = [file for reader in self._readers for file in reader.files]
+        """Paths of the input files that are on this machine, without that of standard input."""
+        files = [file for reader in self._readers for file in reader.files if file.how != "stream"]
         return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
@@ -258,15 +265,20 @@ class Documents:
 
     @property
     def skipped(self) -> pa.Table | None:
-        """Rows that the last reading left out, in input order: file, row, rows, reason. None unless rows are skipped.
+        """Rows that the last reading left out, in input order: file, row, rows, bytes, reason. None unless rows are
+        skipped.
 
         `row` counts from 1, in JSON lines the lines of the file; it is null where the whole file cannot be read. `rows`
-        is the number of rows from there on: null where it is unknown, as behind damage in a compressed file.
+        is the number of rows from there on: null where it is unknown, as after damage in a compressed file. Where it is
+        null, `bytes` is the number of bytes of the file that were passed over, null where that is unknown, too.
         """
         if not self._policy.skips:
             return None
-        entries = [*self._unreadable, *(entry for each in self._passes for entry in each.skipped.entries)]
-        return pa.Table.from_pylist(entries, SCHEMA)
+        found = [self._unreadable, *(each.skipped.entries for each in self._passes)]
+        number = sum(map(len, found))
+        if self._skipped is None or self._skipped[0] is not self._passes or len(self._skipped[1]) != number:
+            self._skipped = self._passes, table_of([entry for entries in found for entry in entries])
+        return self._skipped[1]
 
     def batches(self, columns: Iterable[str] = (), max_bytes: int = 16 << 20) -> Iterator[Batch]:
         """Stream all documents, in input order.
@@ -617,6 +629,12 @@ class Documents:
         each_in_order(write, self._readers, self._kept_names, parts)
         rows.finish()
 
+    def _check_kept(self) -> None:
+        """Raise InputError, before all work, if rows cannot be written with all their columns."""
+        for reader in self._readers:
+            if isinstance(reader, Memory):
+                reader.check_kept()
+
     def _rows_to_keep(
         self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None
     ) -> tuple[Rows, list[Rows]]:
@@ -703,7 +721,8 @@ def _columns_there(reader: Reader, wanted: dict[str, pa.Field]) -> pa.Schema:
     are compared are read as the strings that they are.
     """
     if infers_types(reader) and not reader.as_strings:
-        return pa.schema(list(wanted.values()))
+        folders = columns_of_folders(reader)
+        return pa.schema([each.with_nullable(each.nullable or name in folders) for name, each in wanted.items()])
     fields = [each for name, each in wanted.items() if nested.count(reader.schema, name)]
     if infers_types(reader):
         fields = [each.with_type(pa.string()) if each.metadata else each for each in fields]

@@ -125,7 +125,7 @@ class TextFiles:
             compression = compression_of(file.path)
             with (
                 file.system.open_input_stream(file.path, compression=None) as packed,
-                unpacked(packed, compression) as stream,
+                unpacked(packed, compression, file.name) as stream,
             ):
                 expected = seen.size if compression is None else PACKING * seen.size
                 data = stream.read(min(expected + 1, most + 1))

@@ -148,8 +148,13 @@ class Warc:
                     found = self._document(framed, records.packed, texts)
                 except DamagedRecordError as error:
                     self.num_records += framed is None
-                    self._skip(error, noted, row, None)
-                    if framed is None and not records.resume():
+                    if not noted.skips or framed is not None:
+                        self._skip(error, noted, row, None, None)
+                        continue
+                    resumed = records.resume()
+                    place = records.place if resumed else self.num_bytes
+                    self._skip(error, noted, row, None, place - error.place)
+                    if not resumed:
                         break
                     continue
                 self.share = file.tell() / max(1, self.num_bytes)
@@ -158,7 +163,7 @@ class Warc:
                     continue
                 if found is None:
                     most = f"{self.policy.max_document_bytes:,} bytes; allow more with max_document_bytes=..."
-                    self._skip(DamagedRecordError(framed.start, f"is longer than {most}"), noted, row, 1)
+                    self._skip(DamagedRecordError(framed.start, f"is longer than {most}"), noted, row, 1, None)
                 yield found
                 row += 1
                 numbers.append(self.num_records)
@@ -176,9 +181,9 @@ class Warc:
         ):
             yield file, Records(file)
 
-    def _skip(self, error: DamagedRecordError, noted: Noted, row: int, rows: int | None) -> None:
+    def _skip(self, error: DamagedRecordError, noted: Noted, row: int, rows: int | None, num_bytes: int | None) -> None:
         message = f"{self.name}: the record at byte {error.place:,} {error.problem}"
-        noted.add(InputError(message), self.name, row, line=self.num_records, rows=rows)
+        noted.add(message, self.name, row, line=self.num_records, rows=rows, num_bytes=num_bytes)
 
     def _wanted(self, header: bytes, length: int) -> bool:
         """Whether the content of a record has to be held; of what is too long nothing is."""

@@ -27,7 +27,8 @@ MAX_HEADER = 1 << 20
 """Bytes of the longest header of a record."""
 
 BEGIN, END = b"WARC/", b"\r\n\r\n"
-_LENGTH = re.compile(rb"^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r$", re.IGNORECASE | re.MULTILINE)
+_LENGTH = re.compile(rb"^content-length[ \t]*:[ \t]*([^\r\n]*?)[ \t]*\r$", re.IGNORECASE | re.MULTILINE)
+_NUMBER = re.compile(rb"\d{1,18}")
 _RECORD = re.compile(rb"WARC/\d\.\d+\r\n(?=[A-Za-z-]+:)")
 _MAGIC = re.compile(rb"\x1f\x8b\x08")
 _OVERLAP = 64
@@ -113,13 +114,15 @@ class Records:
             if self._buffer[self._at] not in b"\r\n":  # blank lines between records
                 break
             self._at += 1
-        self._start, alone = self._place, self._first and self._at == 0
+        self._start, alone = self.place, self._first and self._at == 0
         self._inside = True
         header = self._header()
-        found = _LENGTH.search(header)
-        if found is None:
-            raise DamagedRecordError(self._start, "has no Content-Length")
-        length = int(found[1])
+        found = _LENGTH.findall(header)
+        if len(found) != 1 or not _NUMBER.fullmatch(found[0]):  # as where two headers were joined
+            problem = "has several Content-Lengths" if len(found) > 1 else "has no Content-Length that is a number"
+            raise DamagedRecordError(self._start, problem if found else "has no Content-Length")
+        length = int(found[0])
+        self._check_extent(length)
         content = b"".join(self._parts(length)) if wanted(header, length) else None
         held = len(content) if content is not None else sum(map(len, self._parts(length)))
         if held < length:
@@ -129,7 +132,7 @@ class Records:
             cut = END.startswith(end)
             raise DamagedRecordError(self._start, "is cut off" if cut else "is longer or shorter than it says")
         if not self.packed:
-            return Framed(self._start, self._place, header, length, content)
+            return Framed(self._start, self.place, header, length, content)
         while self._at == len(self._buffer) and self._inflate is not None:
             self._unpack()  # the end of the member, with its checksum
         alone = alone and self._at == len(self._buffer)
@@ -139,7 +142,7 @@ class Records:
         """Go on where a record begins behind the damaged one; False if none does."""
         place = self._restart
         if place is None and self.packed:
-            place = self._find(self._place + 1, _MAGIC, self._begins_record)
+            place = self._find(self.place + 1, _MAGIC, self._begins_record)
         elif place is None:
             place = self._find(self._start + 1, _RECORD, lambda _: True)
         if place is not None:
@@ -169,6 +172,26 @@ class Records:
                 raise DamagedRecordError(self._start, f"has a header of more than {MAX_HEADER:,} bytes")
         return header
 
+    def _check_extent(self, length: int) -> None:
+        """Raise DamagedRecordError if a plain file has no end of a record where its length says.
+
+        So a wrong length costs no more than a look at one place, however many records the file has. `next` compares
+        the end again, after the content.
+        """
+        if self.packed or self._at + length + len(END) <= len(self._buffer):
+            return
+        place = self.place
+        self._file.seek(0, 2)
+        size = self._file.tell()
+        if place + length > size:
+            raise DamagedRecordError(self._start, f"is cut off {count(place + length - size, 'byte')} before its end")
+        self._file.seek(place + length)
+        end = self._file.read(len(END))
+        if end != END:
+            cut = END.startswith(end)
+            raise DamagedRecordError(self._start, "is cut off" if cut else "is longer or shorter than it says")
+        self._file.seek(place + len(self._buffer) - self._at)
+
     def _parts(self, size: int) -> Any:
         """The next bytes of a record, in parts; fewer where the file ends."""
         while size and (self._at < len(self._buffer) or self._more()):
@@ -188,7 +211,7 @@ class Records:
         self._first, self._inflate, self._restart = False, None, None
 
     @property
-    def _place(self) -> int:
+    def place(self) -> int:
         """The next byte of the file or, if it is compressed, where the member begins that holds the next byte."""
         return self._member if self.packed else self._member + self._at
 

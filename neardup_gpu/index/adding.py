@@ -14,14 +14,16 @@ import pyarrow as pa
 
 from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
-from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS
+from ..documents.compared import one_order
+from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, summary_of
 from ..engine.pieces import OfBatch, Span
 from ..engine.threads import runs_kernels_side_by_side
 from ..errors import InputError
 from ..log import log
-from ..report import count
+from ..nothing_removed import NO_DOCUMENTS
+from ..report import count, skipped_in_words
 from ..sketch_jobs import skipped_path
-from ..sketching import num_skipped
+from ..sketching import check_skipped
 from ..store.artefacts import BY_ITSELF
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ..documents import Documents
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
+    from .manifest import Manifest
     from .segments import Segment
 
 COMMIT_SHINGLES = 6 << 20
@@ -146,13 +149,23 @@ class Adding:
                 documents.check_ids_early("input")
                 anything |= self._add(documents, files, done)
             if not anything:
-                raise InputError("the input holds no documents; nothing was added")
+                check_skipped(pa.concat_tables(self._skipped) if self._skipped else None)
+                log.warning(NO_DOCUMENTS)
             with clock.stage("merge"):
                 self._merges.finish()
         self._say_outgrown()
 
     def _take_merged(self) -> None:
         self._opened.committed(self._writer)
+
+    def _categories(self, manifest: Manifest) -> dict[str, list[str]]:
+        """Return the order of the categories of each column that has ordered ones, in the index and in the input."""
+        found = {}
+        for name, orders in self._orders.items():
+            several = [*orders, *([manifest.categories[name]] if name in manifest.categories else [])]
+            if several:
+                found[name] = one_order(several, name)
+        return {**manifest.categories, **found}
 
     def _look(self, documents: Any) -> None:
         """Find out the types of the columns that the index keeps, before anything is added."""
@@ -172,6 +185,7 @@ class Adding:
         self.counts = self.counts._replace(already=self.counts.already + done)
         self._input_begins = self._next_sequence = self._writer.manifest.next_sequence
         self._segments = self._writer.segments
+        self._orders = documents._orders
         self._marks.expected = self._writer.manifest.entries + max(0, (documents.num_rows or 0) - done)
         numbered = documents.id_column is None and documents.format != "text"
         waiting: list[_Part] = []
@@ -192,6 +206,8 @@ class Adding:
             self._commit(waiting, numbered, files, rows, True)
         self._end_commit()
         self._note_skipped(documents.skipped)
+        for remark in documents._remarks():
+            log.warning(remark)
         return rows > 0
 
     def _sketches(self, documents: Documents, done: int) -> Iterator[_Part]:
@@ -244,11 +260,11 @@ class Adding:
         if skipped is None or not len(skipped):
             return
         self._skipped.append(skipped)
-        number, first = num_skipped(skipped), skipped.slice(0, 1).to_pylist()[0]
-        self.counts = self.counts._replace(skipped=self.counts.skipped + number)
+        summary, first = summary_of(skipped), skipped.slice(0, 1).to_pylist()[0]
+        self.counts = self.counts._replace(skipped=self.counts.skipped + summary["rows"])
         where = first["file"] if first["row"] is None else f"{first['file']}, row {first['row']}"
         listed = "" if self._output is None else f" ({skipped_path(self._output)} lists them)"
-        log.warning("%s left out%s, the first in %s: %s", count(number, "row"), listed, where, first["reason"])
+        log.warning("%s left out%s, the first in %s: %s", skipped_in_words(summary), listed, where, first["reason"])
 
     def _commit(
         self, waiting: list[_Part], numbered: bool, files: list[list[Any]] | None, rows: int, whole: bool
@@ -288,6 +304,7 @@ class Adding:
             "id_kind": kind,
             "id_as": str(id_type_of(ids, None if manifest.id_kind is None else str(manifest.id_type))),
             "columns": {name: str(kind) for name, kind in self._types.items()},
+            "categories": self._categories(manifest),
             "inputs": with_progress(manifest, files, rows, whole),
         }
         self._next_sequence = first + len(names)

@@ -170,7 +170,7 @@ def decided(
     with clock.stage("collide"):
         name, _ = keep_column(recipe.keep)
         column = None if name is None else of_live(snapshot, name, manifest.column_types[name])
-        rows = rows_by_priority(recipe.keep, live.tokens, column)
+        rows = rows_by_priority(recipe.keep, live.tokens, column, manifest.categories.get(name or ""))
         ranked = Ranked(0, rows, live.tokens[rows])
         representative, keys = _best_members(live.entry[rows]), None
         if recipe.method.tells_pairs:

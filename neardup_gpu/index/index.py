@@ -305,6 +305,7 @@ class Index:
         on_error: str = "stop",
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         null_values: str | Sequence[str] | None = None,
+        input_format: str | None = None,
         delimiter: str | None = None,
         header: bool = True,
         output: str | Path | None = None,
@@ -339,6 +340,8 @@ class Index:
             What marks a missing value in a column of CSV or JSON lines that is compared, as an index keeps it.
             Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
             numbers, they are compared as numbers.
+        input_format : str, default None
+            Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
         delimiter : str, default None
             What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
         header : bool, default True
@@ -466,6 +469,7 @@ class Index:
         html: bool = False,
         encoding: str | None = None,
         glob: str | None = None,
+        input_format: str | None = None,
         delimiter: str | None = None,
         header: bool = True,
         threshold: float | None = None,
@@ -494,6 +498,8 @@ class Index:
             The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
         glob : str, default None
             Which files of a folder to read, such as "*.py".
+        input_format : str, default None
+            Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
         delimiter : str, default None
             What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
         header : bool, default True
@@ -625,7 +631,8 @@ class Index:
 
         Notes
         -----
-        The index does not change. The pairs that it stores suffice as long as nothing was removed and what came first
+        The index does not change. It keeps no fingerprints of texts: `kind` is "same_words" where `dedup` says
+        "identical". The pairs that it stores suffice as long as nothing was removed and what came first
         is kept; else those of documents with more than `max_partners` near-duplicates are found anew among stored sets.
 
         Examples

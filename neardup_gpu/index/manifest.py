@@ -108,6 +108,8 @@ class Manifest:
         The Arrow type in which they were given.
     columns : dict of str to str
         The columns that are kept of documents, and their Arrow types; "null" as long as that is unknown.
+    categories : dict of str to list of str
+        For each of these columns that has ordered categories, their order.
     next_sequence, next_file : int
         Neither was used yet.
     disturbed : bool
@@ -124,6 +126,7 @@ class Manifest:
     id_kind: str | None = None
     id_as: str | None = None
     columns: dict[str, str] = field(default_factory=dict)
+    categories: dict[str, list[str]] = field(default_factory=dict)
     next_sequence: int = 0
     next_file: int = 0
     disturbed: bool = False

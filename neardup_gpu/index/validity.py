@@ -66,10 +66,13 @@ def _problems(manifest: Manifest) -> Iterator[str]:
 
 
 def _problems_of_types(manifest: Manifest) -> Iterator[str]:
-    columns = manifest.columns
+    columns, orders = manifest.columns, manifest.categories
     if not isinstance(columns, dict) or not all(isinstance(kind, str) for kind in columns.values()):
         yield f"columns is {columns!r:.60}"
         return
+    lists = list(orders.values()) if isinstance(orders, dict) else [None]
+    if not all(isinstance(each, list) and all(isinstance(category, str) for category in each) for each in lists):
+        yield f"categories is {orders!r:.60}"
     try:
         if manifest.id_as is not None and Ids.of(pa.array([], type_named(manifest.id_as))).kind != manifest.id_kind:
             yield f"id_as is {manifest.id_as!r:.40}"

@@ -47,7 +47,7 @@ class Containment:
     >>> from neardup_gpu import dedup
     >>> texts = ["is the question", "to be or not to be that is the question", "whether it is nobler"]
     >>> dedup(texts=texts, method="containment", shingle_size=2).removed.to_pylist()
-    [{'id': 0, 'kept': False, 'duplicate_of': 1, 'containment': 1.0, 'group': 1}]
+    [{'id': 0, 'kept': False, 'duplicate_of': 1, 'kind': 'near', 'containment': 1.0, 'group': 1}]
     """
 
     direction: str = setting(

@@ -19,7 +19,7 @@ from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..priority import keep_column
 from ..recipe import Recipe
-from ..sketching import no_documents
+from ..sketching import check_skipped
 from . import (
     candidates,
     checking,
@@ -166,9 +166,9 @@ def _counter_bits(job: Job) -> int:
 
 
 def _check(job: Job, sketched: Stage) -> None:
-    """Refuse an input without documents, and ids that are not right, before anything else is computed."""
+    """Refuse an input of which no row can be read, and ids that are not right, before anything else is computed."""
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
-        raise no_documents(skipped_rows(job, sketched, of_known=False))
+        check_skipped(skipped_rows(job, sketched, of_known=False))
     extents = [_extent(facts) for facts in sketched.facts]
     unique.check(job, sketched, extents, _offsets(job, extents))
     _type_of_ids(job, sketched)
@@ -403,11 +403,13 @@ def _type_of_ids(job: Job, sketched: Stage) -> str:
         [type_named(facts["id_type"]) for facts in part if "id_type" in facts]
         for part in (sketched.facts[:cut], sketched.facts[cut:])
     )
+    if not mine:
+        source = job.slices[-1].source
+        mine = [pa.int64() if source.key is None else source.types.field(source.key).type]
     kinds = [one_type_of(part) for part in (known, mine) if part]
     if len(kinds) == 2:
-        rows_only = job.slices[0].ids_are_rows
         spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
-        return name_of(common_type(kinds[1], kinds[0], spans, rows_only=rows_only))
+        return name_of(common_type(kinds[1], kinds[0], spans))
     return name_of(kinds[0])
 
 
@@ -416,8 +418,8 @@ def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:
     return pa.uint64() if set(kinds) == {pa.int64(), pa.uint64()} else kinds[0]
 
 
-def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows_only: bool) -> pa.DataType:
-    """The type of ids of both the input and a reference set, whose row numbers may become strings.
+def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int]) -> pa.DataType:
+    """Return the type of ids of both the input and a reference set; integers become strings if others are strings.
 
     `spans` holds the least and the greatest of all integers, and perhaps others.
     """
@@ -430,8 +432,9 @@ def common_type(kind: pa.DataType, known: pa.DataType, spans: list[int], *, rows
     for is_of, large in _FAMILIES:
         if is_of(kind) and is_of(known):
             return large
-    if rows_only and pa.types.is_integer(known) and _FAMILIES[0][0](kind):
-        return kind
+    for one, other in ((kind, known), (known, kind)):
+        if _FAMILIES[0][0](one) and pa.types.is_integer(other):
+            return one
     raise InputError(f"ids of the input are {kind}, ids of the reference set {known}; make them one type")
 
 

@@ -34,6 +34,7 @@ def dedup_in_tasks(
     on_error: str = "stop",
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
     null_values: str | Sequence[str] | None = None,
+    input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
     against: Any = None,
@@ -64,7 +65,7 @@ def dedup_in_tasks(
         Where the work folder is, and who runs tasks.
     texts, text_columns, id_column, html, encoding, glob, on_error, max_document_bytes, null_values
         As for `dedup`.
-    delimiter, header, against
+    input_format, delimiter, header, against
         As for `dedup`.
     recipe : Recipe, default None
         What counts as a near-duplicate, and who is kept; by the exact method at 0.8 unless given.

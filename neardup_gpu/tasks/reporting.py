@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..documents.skipped import summary_of
 from ..log import log
 from ..nothing_removed import merged, reasons
-from ..sketching import num_skipped
 from ..tables import REMOVED_COUNTS
 from .driver import remarks
 from .results import LARGEST
@@ -52,7 +52,7 @@ def report_of(
     }
     sampled = None if made.checked is None else made.checked.facts[0]["sampled"]
     if skipped is not None:
-        counts["skipped"] = num_skipped(skipped)
+        counts["skipped"] = summary_of(skipped)["rows"]
     of_input, of_reference = (
         merged(facts["sizes"] for facts in part) for part in (mine, made.sketched.facts[: job.num_known])
     )
@@ -70,6 +70,7 @@ def report_of(
         "device": None,
         "threads": max(facts["threads"] for facts in made.sketched.facts),
         "counts": counts,
+        **({} if skipped is None else {"skipped": summary_of(skipped)}),
         **({"left_out_records": dict(sorted(left_out.items()))} if left_out else {}),
         **_groups(made),
         "candidates": list(recipe.method.in_words(recipe.threshold)),

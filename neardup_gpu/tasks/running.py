@@ -87,6 +87,8 @@ def run_job(
     if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
         reference = open_reference(against, {**reading, "text_columns": reference.text_columns})
     check_writing(documents, writing)
+    if not writing.ids_only:
+        documents._check_kept()
     reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
     place = Place.of(str(scale_out.work_dir))
     _check_apart(place, output, [documents, *([] if reference is None else [reference])])

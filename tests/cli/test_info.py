@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("out/documents.parquet", "documents", "rows           239"),
         ("parts/documents/part-00000.parquet", "documents", "rows           239"),
         ("out/pairs.parquet", "pairs", "rows"),
-        ("out/skipped.parquet", "skipped", "columns        file, row, rows, reason"),
+        ("out/skipped.parquet", "skipped", "columns        file, row, rows, bytes, reason"),
         ("sketches.parquet", "sketches", "rows           239"),
         ("weighed.parquet", "sketches", "tfidf"),
         ("weighed.frequencies.parquet", "frequencies", "rows"),

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from packing import PACK, UNPACK
 
 import neardup_gpu as nd
 from neardup_gpu.documents.packed import COMPRESSIONS, write_packed
 from neardup_gpu.documents.unpacking import Unpacked
-
-
-def zstd(data):
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(data)
-    return sink.getvalue().to_pybytes()
-
-
-def unzstd(data):
-    return pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
-
-
-PACK = {".gz": gzip.compress, ".zst": zstd, ".bz2": bz2.compress, ".xz": lzma.compress}
-UNPACK = {".gz": gzip.decompress, ".zst": unzstd, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 
 TEXTS = ["to be or not to be", "whether it is nobler in the mind", "to be or not to be"]
 LINES = {
@@ -105,13 +87,13 @@ def test_a_damaged_text_is_refused_or_skipped(compression, tmp_path):
     assert documents.skipped.num_rows == 1
 
 
-@pytest.mark.parametrize("compression", [".bz2", ".xz"])
+@pytest.mark.parametrize("compression", [".gz", ".bz2", ".xz"])
 @pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
 class TestUnpacked:
     DATA = np.random.default_rng(2).integers(97, 110, 300_000, np.uint8).tobytes()
 
     def read(self, packed, compression, size):
-        stream, parts = Unpacked(io.BytesIO(packed), COMPRESSIONS[compression]), []
+        stream, parts = Unpacked(io.BytesIO(packed), COMPRESSIONS[compression], "x"), []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("neardup_gpu.documents.unpacking.INPUT_BYTES", 1 + size // 2)
             try:

@@ -269,9 +269,12 @@ def test_a_pattern_of_the_user_is_obeyed_and_what_is_skipped_is_named(tmp_path, 
 
 
 def test_a_named_file_is_read_whatever_its_name(tmp_path, caplog):
-    for name in ("__init__.py", ".hidden.txt", "Makefile", "_a.jsonl"):
+    for name in ("__init__.py", ".hidden.txt", "_a.jsonl", "part-0"):
         (tmp_path / name).write_text('{"text": "words"}\n')
-        assert read(tmp_path / name) == ["words" if name == "_a.jsonl" else '{"text": "words"}\n'], name
+        # Without an extension, the first bytes decide.
+        assert read(tmp_path / name) == ["words" if name in ("_a.jsonl", "part-0") else '{"text": "words"}\n'], name
+    (tmp_path / "Makefile").write_text("all: words")
+    assert read(tmp_path / "Makefile") == ["all: words"]
     warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert [line.partition(":")[0] for line in warned] == [f"{tmp_path}/__init__.py", f"{tmp_path}/Makefile"]
     (tmp_path / "x.pdf").write_bytes(b"%PDF-1.4\n\x00\x01")

@@ -146,6 +146,8 @@ HOSTILE = {
     "attributes of body": "<body a#=1>",
     "self-closing elements after a drawing": "<svg><p></svg><g/>",
     "drawings": "<svg><g>",
+    "drawings with styles": "<svg><style>",
+    "lists of data": "<datalist><option>",
     "formulas": "<math><mi>",
     "frames": "<frameset><xmp><frameset>",
     "templates": "<template><div>",

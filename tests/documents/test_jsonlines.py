@@ -191,3 +191,27 @@ def test_skipped_lines_leave_the_others_as_they_were(tmp_path, monkeypatch, bloc
         found = [i for batch in numbered.batches(max_bytes=max_bytes) for i in batch.ids.to_pylist()]
         # There, a null id is no mistake.
         assert found == [i for i in range(400) if i % 7 != 3 or i % 4 == 3]
+
+
+TWICE = {
+    "text": ['{"text": "a", "text": "b"}', '{"text": "a", "te\\u0078t": "b"}', '{"text": null, "text": null}'],
+    "m.text": [
+        '{"m": {"text": "a", "text": "b"}}',
+        '{"m": {"text": "a"}, "m": {"x": 1}}',
+        '{"m.text": "a", "m.text": "b"}',
+    ],
+}
+
+
+@pytest.mark.parametrize("column, line", [(column, line) for column in TWICE for line in TWICE[column]])
+@pytest.mark.parametrize("neighbours", [1, 600])
+def test_a_column_that_stands_twice_in_a_line_is_refused(column, line, neighbours, tmp_path):
+    good = '{"text": "good", "m": {"text": "good"}, "more": 1, "more": 2}\n'
+    path = tmp_path / "d.jsonl"
+    path.write_text(good * neighbours + line + "\n" + good)
+    said = rf"line {neighbours + 1}: several members are called '(m|text|m\.text)'"
+    with pytest.raises(InputError, match=said):
+        list(open_documents(path, text_columns=column).batches())
+    documents = open_documents(path, text_columns=column, on_error="skip")
+    assert sum(batch.num_rows for batch in documents.batches()) == neighbours + 1
+    assert documents.skipped["row"].to_pylist() == [neighbours + 1]

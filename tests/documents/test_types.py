@@ -2,13 +2,15 @@
 for is not in the way."""
 
 import json
+import uuid
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
-from neardup_gpu import Recipe, ScaleOut, dedup, dedup_in_tasks
+from neardup_gpu import Index, Recipe, ScaleOut, dedup, dedup_in_tasks
 from neardup_gpu.errors import InputError
 from neardup_gpu.printable import readable_id
 
@@ -242,3 +244,212 @@ def test_categories_of_polars_are_written(tmp_path):
         table = pq.read_table(tmp_path / name / "kept")
         assert table.to_pylist() == [{"text": "one", "a": "mid", "b": "x"}]
         assert table["a"].type.ordered
+
+
+# ------------------------------------------------------------------------------------------- refused without need, once
+
+WRITERS = {
+    "parquet": lambda path, rows: pq.write_table(pa.Table.from_pylist(rows), path),
+    "arrow": lambda path, rows: feather.write_feather(pa.Table.from_pylist(rows), path),
+    "jsonl": lambda path, rows: path.write_text("".join(json.dumps(row) + "\n" for row in rows)),
+    "csv": lambda path, rows: path.write_text(
+        ",".join(rows[0]) + "\n" + "".join(",".join(str(value) for value in row.values()) + "\n" for row in rows)
+    ),
+}
+TEXTS = ["one two three four five six", "seven eight nine ten eleven twelve", "one two three four five six"]
+formats = pytest.mark.parametrize("form", list(WRITERS))
+
+
+def write_shards(folder, form, *shards):
+    """Files of some formats, each of some rows, whose names say their order; a path may lead through folders."""
+    for i, rows in enumerate(shards):
+        name, rows = rows if isinstance(rows, tuple) else (f"{i}", rows)
+        path = folder / f"{name}.{form}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        WRITERS[form](path, rows)
+    return folder
+
+
+def decided(source, tmp_path, by_tasks=False, keep="first", **how):
+    """(id, kept, duplicate_of) of each document."""
+    if by_tasks:
+        folder = tmp_path / f"job{len(list(tmp_path.iterdir()))}"
+        scale_out = ScaleOut(work_dir=folder / "work", workers=1, slice_bytes=20, partitions=2)
+        recipe = Recipe(keep=keep)
+        dedup_in_tasks(source, output=folder / "out", scale_out=scale_out, recipe=recipe, engine="cpu", **how)
+        table = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "out/documents").iterdir()))
+    else:
+        table = dedup(source, keep=keep, **how).documents
+    return list(zip(*(table[name].to_pylist() for name in ("id", "kept", "duplicate_of")), strict=True))
+
+
+@formats
+@tasks_too
+def test_ids_that_are_integers_in_one_shard_and_strings_in_another(tmp_path, form, by_tasks):
+    shards = [{"id": 7, "text": TEXTS[0]}, {"id": 8, "text": TEXTS[1]}], [{"id": "x", "text": TEXTS[2]}]
+    source = write_shards(tmp_path / "in", form, *shards)
+    expected = [("7", True, None), ("8", True, None), ("x", False, "7")]
+    assert decided(source, tmp_path, by_tasks, id_column="id") == expected
+    source = write_shards(tmp_path / "in2", form, *reversed(shards))
+    expected = [("x", True, None), ("7", False, "x"), ("8", True, None)]
+    assert decided(source, tmp_path, by_tasks, id_column="id") == expected
+    write_shards(tmp_path / "in2", form, [{"id": 7, "text": TEXTS[0]}], [{"id": "7", "text": TEXTS[2]}])
+    with pytest.raises(InputError, match=r"id '?7'? stands for 2 documents"):
+        decided(source, tmp_path, by_tasks, id_column="id")
+
+
+@tasks_too
+def test_ids_of_a_reference_set_may_be_of_another_type(tmp_path, by_tasks):
+    known = pa.table({"id": ["x"], "text": TEXTS[:1]})
+    mine = pa.table({"id": [7, 8], "text": TEXTS[1:]})
+    expected = [("7", True, None), ("8", False, "x")]
+    assert decided(mine, tmp_path, by_tasks, id_column="id", against=known) == expected
+    known, mine = pa.table({"id": [7], "text": TEXTS[:1]}), pa.table({"id": ["x"], "text": TEXTS[2:]})
+    assert decided(mine, tmp_path, by_tasks, id_column="id", against=known) == [("x", False, "7")]
+
+
+@pytest.mark.parametrize("form", ["memory", "parquet"])
+@tasks_too
+def test_uuids_are_ids(tmp_path, form, by_tasks):
+    ids = [uuid.UUID(int=3 << 64), uuid.UUID(int=2), uuid.UUID(int=2**128 - 1)]
+    table = pa.table({"id": pa.array([id.bytes for id in ids], pa.uuid()), "text": TEXTS})
+    if form == "parquet":
+        pq.write_table(table, tmp_path / "a.parquet")
+        table = tmp_path / "a.parquet"
+    first, second, third = map(str, ids)
+    expected = [(first, True, None), (second, True, None), (third, False, first)]
+    assert decided(table, tmp_path, by_tasks, id_column="id") == expected
+
+
+def test_uuids_keep_their_type_in_kept_rows(tmp_path):
+    table = pa.table({"id": pa.array([uuid.UUID(int=i).bytes for i in range(3)], pa.uuid()), "text": TEXTS})
+    dedup(table, id_column="id", output=tmp_path / "out")
+    assert pq.read_table(tmp_path / "out/kept").equals(table.slice(0, 2))
+
+
+@tasks_too
+@pytest.mark.parametrize("kind", [pa.float64(), pa.null(), pa.float32()], ids=str)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_shard_whose_text_is_all_null(tmp_path, kind, place, by_tasks):
+    if by_tasks and (kind != pa.float64() or place):
+        return
+    nulls = pa.nulls(2, kind) if pa.types.is_null(kind) else pa.array([None, float("nan")], kind)
+    shards = [pa.table({"body": nulls, "n": [1, 2]}), pa.table({"body": TEXTS, "n": [1, 2, 3]})]
+    (tmp_path / "in").mkdir()
+    for i, shard in enumerate(shards if place == 0 else shards[::-1]):
+        pq.write_table(shard, tmp_path / f"in/{i}.parquet")
+    kept = [kept for _, kept, _ in decided(tmp_path / "in", tmp_path, by_tasks)]
+    assert kept == ([True] * 4 + [False] if place == 0 else [True, True, False, True, True])
+    shards[0] = shards[0].set_column(0, "body", pa.array([0.5, None]))
+    pq.write_table(shards[0], tmp_path / f"in/{place}.parquet")
+    with pytest.raises(InputError, match=f"{place}.parquet: column 'body' holds double, not text"):
+        decided(tmp_path / "in", tmp_path, by_tasks)
+
+
+@formats
+@tasks_too
+def test_a_shard_that_lacks_the_column_that_decides(tmp_path, form, by_tasks):
+    shards = [{"text": TEXTS[0]}], [{"v": 1, "text": TEXTS[0]}], [{"v": 3, "text": TEXTS[0]}]
+    source = write_shards(tmp_path / "in", form, *shards)
+    for keep, best in (("v:desc", 2), ("v:asc", 1)):
+        kept, (warning,) = kept_values(source, tmp_path, by_tasks=by_tasks, keep=keep)
+        assert kept == [best]
+        assert warning == f"{source}/0.{form} has no column 'v', so that its rows come last"
+    with pytest.raises(InputError, match=r"0\.\w+: no column 'w'; it has text"):
+        dedup(source, keep="w")
+
+
+@formats
+@tasks_too
+def test_folders_stand_for_columns(tmp_path, form, by_tasks):
+    names = ["year=2024/lang=de/a", "year=2025/lang=fr%20CA/a", "year=999/lang=__HIVE_DEFAULT_PARTITION__/a"]
+    source = write_shards(tmp_path / "in", form, *((name, [{"text": TEXTS[0]}]) for name in names))
+    for keep, best in (("year:desc", 1), ("year:asc", 2), ("lang:asc", 0), ("lang:desc", 1)):
+        assert kept_values(source, tmp_path, by_tasks=by_tasks and keep == "year:desc", keep=keep) == ([best], [])
+    expected = [("2024", True, None), ("2025", False, "2024"), ("999", False, "2024")]
+    found = decided(source, tmp_path, by_tasks, id_column="year")
+    assert [tuple(map(str, row)) for row in found] == [tuple(map(str, row)) for row in expected]
+    with pytest.raises(InputError, match=r"id 2024 stands for 2 documents|column 'lang' is null"):
+        write_shards(tmp_path / "in", form, ("year=2024/b", [{"text": TEXTS[0]}]))
+        decided(source, tmp_path, by_tasks, id_column="year")
+
+
+@formats
+def test_a_column_of_the_file_comes_before_its_folder(tmp_path, form):
+    source = write_shards(
+        tmp_path / "in", form, ("v=1/a", [{"v": 5, "text": TEXTS[0]}]), ("v=2/a", [{"v": 4, "text": TEXTS[0]}])
+    )
+    assert kept_values(source, tmp_path, keep="v:desc") == ([0], [])
+    dedup(source, keep="v:desc", output=tmp_path / "out")
+    assert [str(path.relative_to(tmp_path / "out/kept")) for path in sorted((tmp_path / "out/kept").rglob("*.*"))] == [
+        f"v=1/a.{form}",
+        f"v=2/a.{form}",
+    ]
+
+
+def test_an_index_takes_shards_that_differ(tmp_path):
+    with Index.create(tmp_path / "index", columns=["v", "year"]) as index:
+        rows = [{"id": 7, "v": 1, "text": TEXTS[0]}], [{"id": "x", "text": TEXTS[1]}]
+        source = write_shards(tmp_path / "in", "parquet", ("year=2024/a", rows[0]), ("year=2025/a", rows[1]))
+        assert index.add(source, id_column="id").documents == 2
+        assert index.add(source, id_column="id").already == 2
+        found = index.query(texts=[TEXTS[0], TEXTS[1]], columns=["v", "year"])
+        assert found.select(["id", "v", "year"]).to_pylist() == [
+            {"id": "7", "v": 1, "year": 2024},
+            {"id": "x", "v": None, "year": 2025},
+        ]
+
+
+class Odd:
+    """An object that Arrow has no type for."""
+
+
+@pytest.mark.parametrize("form", ["pandas", "dict", "dicts"])
+def test_columns_that_nobody_asked_for_are_not_in_the_way(tmp_path, form):
+    columns = {"id": ["a", "b", "c"], "text": TEXTS, "odd": [1, "x", [2]], "odder": [Odd(), 1, None]}
+    source = columns
+    if form == "pandas":
+        source = pytest.importorskip("pandas").DataFrame(columns)
+    elif form == "dicts":
+        source = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    assert decided(source, tmp_path, id_column="id") == [("a", True, None), ("b", True, None), ("c", False, "a")]
+    assert dedup(source, output=tmp_path / "ids", ids_only=True).report["counts"]["kept"] == 2
+    for asked in ({"output": tmp_path / "out"}, {"keep": "odd"}, {"id_column": "odd"}, {"text_columns": "odd"}):
+        with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
+            dedup(source, **asked)
+    for name in ("text", "body"):  # no other column is taken for the text
+        with pytest.raises(InputError, match=f"input: column '{name}' cannot become an Arrow column"):
+            dedup({name: ["a", 1, [2]], "title": TEXTS})
+    scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1)
+    with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
+        dedup_in_tasks(source, output=tmp_path / "out", scale_out=scale_out)
+    assert not (tmp_path / "out").exists()
+
+
+def test_columns_of_one_name_that_nobody_asked_for(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(zip("abc", TEXTS, [1, 2, 3], [4, 5, 6], strict=True), columns=["id", "text", "n", "n"])
+    assert decided(frame, tmp_path, id_column="id") == [("a", True, None), ("b", True, None), ("c", False, "a")]
+    with pytest.raises(InputError, match="2 columns named 'n'"):
+        dedup(frame, keep="n")
+    with pytest.raises(InputError, match="several columns have one name"):
+        dedup(frame, output=tmp_path / "out")
+
+
+def test_an_index_compares_ordered_categories_in_their_order(tmp_path):
+    with Index.create(tmp_path / "index", columns=["v"]) as index:
+        for values in (["mid", "high"], ["low", None]):
+            index.add(pa.table({"text": [SAME] * 2, "v": ordered(values)}))
+        for keep, best in (("v:desc", 1), ("v:asc", 2)):
+            assert np.flatnonzero(index.decide(keep=keep).documents["kept"].to_pylist()).tolist() == [best]
+        with pytest.raises(InputError, match="column 'v' has its categories in different orders"):
+            index.add(pa.table({"text": [SAME], "v": ordered(["mid"], ["mid", "low"])}))
+        assert len(index) == 4
+    with Index.open(tmp_path / "index") as index:
+        assert index.decide(keep="v:desc").documents["kept"].to_pylist() == [False, True, False, False]
+
+
+def test_an_index_says_what_it_compares_as_text(tmp_path, caplog):
+    with Index.create(tmp_path / "index", columns=["v"]) as index:
+        index.add(write_csv(tmp_path / "in/a.csv", ["9", "unknown"]))
+        assert "column 'v' is compared as text, since 'unknown' in" in caplog.text

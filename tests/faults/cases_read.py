@@ -286,9 +286,9 @@ def a_string_without_end(box):
     return ["dedup", "d.jsonl.gz", "-o", "out", "--max-document-bytes", "30000000"]
 
 
-@case(says=("d.json", "a JSON array", "jq"), max_mb=400)
-def an_array_of_one_endless_line(box):
-    box.write("d.json", b'[{"text": "a"}' + b', {"text": "a"}' * 4_000_000)
+@case(says=("d.json", "the end of the array is missing"), max_mb=400)
+def an_array_that_is_cut_off(box):
+    box.write("d.json", b'[{"text": "a"}' + b', {"text": "a"}' * 200_000)
     return ["dedup", "d.json", "-o", "out"]
 
 

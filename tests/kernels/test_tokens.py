@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from witnesses import decoded, invisible, kind, rabin_hasher, token_strings
 
 from neardup_gpu.kernel_inputs import CHARACTERS
-from neardup_gpu.kernels import _gf2 as scalar, _unicode_table as unicode_table, tokens
+from neardup_gpu.kernels import _folding, _gf2 as scalar, _unicode_table as unicode_table, tokens
 
 Q = np.uint64(0x9A3D1C2B4E5F6071 | 1 << 63)
 hashed = rabin_hasher(Q)
@@ -263,8 +263,29 @@ def test_texts_in_a_one_byte_encoding_differ_where_their_letters_differ(encoding
     assert invalid == 5 * len(letters)
 
 
-def test_documents_of_invalid_bytes_alone_have_room():
+ODD_BYTES = st.lists(
+    st.sampled_from(
+        [*(bytes([b]) for b in b"a \x80\xbf\xc0\xc3\xe0\xe4\xed\xf0\xf4\xff"), *map(str.encode, "éกㄱﷺ𝒜🈂漢")]
+    ),
+    max_size=80,
+).map(b"".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ODD_BYTES, min_size=1, max_size=3), st.sampled_from([b"", b"a" * 62, b"\xe4" * 63]))
+def test_folded_text_has_room(documents, ahead):
     """Each invalid byte becomes three bytes, with a separator on either side in a script without spaces."""
+    text, offsets = ragged([ahead + document for document in documents])
+    widest, *table = unicode_table.load()
+    bounds = np.array([0, len(documents)], np.int64)
+    begins, ends = _folding.place_folded(text, offsets, bounds, widest)
+    for d in np.flatnonzero(ends >= 0):
+        folded = np.zeros(10 * (offsets[d + 1] - offsets[d]) + 200, np.uint8)
+        end, *_ = _folding._fold(text, offsets[d], offsets[d + 1], folded, 0, *table)
+        assert end <= begins[d + 1] - begins[d]
+
+
+def test_long_runs_of_invalid_bytes():
     for text in (b"\x80" * 5000, b"\xe0\xb8\x81\x80" * 3000, b"\xed\xb0\x80" * 3000 + b"\x80", b"\xc3" * 4097):
         for ahead in (b"", b"a" * 63, b"a" * 62 + b"\xf0\x9f"):
             assert_bytes([ahead + text, text])

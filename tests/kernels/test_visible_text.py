@@ -191,6 +191,11 @@ HOSTILE += [
     "<style></",
     "<table>",
     "\0",
+    "<svg><style>",
+    "<svg><style><![CDATA[",
+    "<math><mi>",
+    "<datalist><option>",
+    "<template><svg>",
 ]
 
 

@@ -58,7 +58,10 @@ def value_of(id: str) -> int | None:
 
 
 def same_as_dedup(index: nd.Index, live: dict, documents: Callable[..., dict] = table, **how: str) -> None:
-    """`decide` gives the very rows that `dedup` gives of the live documents."""
+    """Check that `decide` gives the very rows that `dedup` gives of the live documents.
+
+    An index keeps no fingerprints of texts, so that what `dedup` calls identical has the same words there.
+    """
     found = index.decide(**how)
     if not live:
         assert len(found.documents) == 0
@@ -69,4 +72,6 @@ def same_as_dedup(index: nd.Index, live: dict, documents: Callable[..., dict] = 
     )
     for name in ("documents", "pairs"):
         mine, theirs = getattr(found, name).to_pylist(), getattr(expected, name).to_pylist()
+        for row in theirs:
+            row["kind"] = "same_words" if row["kind"] == "identical" else row["kind"]
         assert mine == theirs, (name, [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]][:3])
