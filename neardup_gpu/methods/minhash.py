@@ -111,10 +111,14 @@ class MinHash:
         the packed bits, so that a sketch file has no other keys; more unrelated pairs share them. The bits that made a
         pair a candidate count in its estimate too: pairs that share segments by accident read higher than they are.
     weighting : "none", "tf", "log" or "tfidf", default "none"
-        What a shingle weighs in a document. "none": documents are sets. "tf": as often as the document has it. "log": 1
-        and the logarithm of that. "tfidf": "log" times the inverse document frequency. With weights the resemblance of
-        two documents is the sum of the smaller weights of each shingle over the sum of the larger ones; samples have
+        Weight of a shingle that a document has tf times, and that df of N documents have. With weights the resemblance
+        of two documents is the sum of the smaller weights of each shingle over the sum of the larger ones; samples have
         it, and pairs are verified by it.
+
+        - "none": documents are sets.
+        - "tf": tf.
+        - "log": 1 + log2 tf.
+        - "tfidf": (1 + log2 tf) (1 + log2((N + 1) / (df + 1))), rounded down to 256ths.
     frequencies : str, default None
         Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
     bucket_limit : int, default 64

@@ -37,9 +37,12 @@ class SimHash:
     elements : "tokens" or "shingles", default "tokens"
         What a document is a weighted set of.
     weighting : "tf", "log" or "tfidf", default "log"
-        What an element weighs. "tf": as often as the document has it. "log": 1 and the logarithm of that, which of the
-        three is right most often at radius 3 (docs/concepts/simhash.md). "tfidf", for tokens only: as often, times the
-        inverse document frequency.
+        Weight of an element that a document has tf times, and that df of N documents have.
+
+        - "tf": tf.
+        - "log": 1 + log2 tf, which is right most often at radius 3 (docs/concepts/simhash.md).
+        - "tfidf", for tokens only: tf (1 + log2((N + 1) / (df + 1))). By min-hash "tfidf" has 1 + log2 tf in place of
+          tf.
     frequencies : str, default None
         Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
     bucket_limit : int, default 512

@@ -49,10 +49,9 @@ def with_frequencies(method: M, given: Any, seed: int) -> tuple[M, Frequencies |
 
 
 def weights_of(weighting: str, distinct: Ragged, counts: Any, frequencies: Frequencies | None, backend: Any) -> Any:
-    """The weight of each element of documents, by its count: int64, in 256ths.
+    """Return the weight of each element of documents, by its count: int64, in 256ths. No weight is less than 1.
 
-    "tf": the count. "log": 1 + log2 of it. "tfidf": "log" times the inverse document frequency, rounded down. None is
-    less than 1.
+    The formulas are those of `MinHash`.
     """
     if weighting == "tf":
         return 256 * counts
