@@ -51,6 +51,24 @@ def _decoded(text: str) -> Any:
     return _DECODER.decode(text)
 
 
+_ESCAPES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # both halves of a character
+    rb"|(?P<lone>\\u[dD][cC][89a-fA-F][0-9a-fA-F])"
+    rb"|\\.",
+    re.DOTALL,
+)
+
+
+def to_line(data: bytes) -> str:
+    """Return a line of JSON as a string: U+DC80 to U+DCFF stand for bytes that are not UTF-8, and for nothing else.
+
+    An escape of one of these, such as ``\\udcc3``, becomes one of U+FFFD.
+    """
+    if b"\\ud" in data or b"\\uD" in data:
+        data = _ESCAPES.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], data)
+    return data.decode("utf-8", "surrogateescape")
+
+
 def parsed(text: str) -> Any:
     """Return a line as JSON, with all that pyarrow.json accepts as well: -NaN, Inf and -Inf.
 

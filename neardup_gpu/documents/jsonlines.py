@@ -51,6 +51,7 @@ from .json_values import (
     number_kind,
     parsed,
     repeated_name,
+    to_line,
     types_of_members,
 )
 from .kept import Rows, united, writing
@@ -411,7 +412,7 @@ class JsonLines:
                 problem = f"more than {MAX_DEPTH} arrays and objects in one another; flatten or remove it."
         if problem is None:
             try:
-                value = parsed(line.decode("utf-8", "surrogateescape"))
+                value = parsed(to_line(line))
                 if isinstance(value, dict):
                     return value
                 problem = 'not a JSON object; each line must be one, such as {"text": ...}.'

@@ -215,3 +215,18 @@ def test_a_column_that_stands_twice_in_a_line_is_refused(column, line, neighbour
     documents = open_documents(path, text_columns=column, on_error="skip")
     assert sum(batch.num_rows for batch in documents.batches()) == neighbours + 1
     assert documents.skipped["row"].to_pylist() == [neighbours + 1]
+
+
+def test_escaped_halves_of_characters_never_become_bytes(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(
+        b'{"text": "caf\\udcc3\\uDCA9"}\n'
+        b'{"text": "caf\xc3\xa9 \\ud83d\\udc80"}\n'  # a whole character, whose second half looks like such an escape
+        b'{"text": "caf\xc3 \\\\udcc3"}\n'  # a backslash, and letters
+    )
+    (batch,) = open_documents(path).batches()
+    assert [batch.text[row].tobytes() for row in range(3)] == [
+        "caf\ufffd\ufffd".encode(),
+        "café \U0001f480".encode(),
+        b"caf\xc3 \\udcc3",
+    ]
