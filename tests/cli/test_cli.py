@@ -134,7 +134,7 @@ def test_dedup_prints_a_summary_and_writes_a_result(run: Run, corpus: Path, tmp_
     assert (status, err) == (0, "")
     assert re.search(r"^documents +17, ", said, re.M)
     assert re.search(r"^kept +12 \(70\.6%\)$", said, re.M)
-    assert re.search(r"^removed +5 \(29\.4%\): 2 exact, 3 near$", said, re.M)
+    assert re.search(r"^removed +5 \(29\.4%\): 1 identical, 1 same words, 3 near$", said, re.M)
     assert re.search(r"^ +2 +3 +█", said, re.M)
     assert re.search(r"^ +3 +1 +█", said, re.M)
     assert "\nrecall     100% (exact): every pair at resemblance 0.8 or above counts\n" in said
@@ -647,7 +647,7 @@ def test_spots(run: Run, tmp_path: Path) -> None:
     (folder / "own.list").write_text("the\na\nfor\n")
     spots = "--shingling", "spots", "--shingle-size", 2
     status, said, _ = run("dedup", folder, "--glob", "*.txt", *spots, "-o", tmp_path / "out")
-    assert status == 0 and "removed    1 (33.3%): 0 exact, 1 near" in said
+    assert status == 0 and "removed    1 (33.3%): 0 identical, 0 same words, 1 near" in said
     assert "spots      none in 1 document of too few stop words, compared by shingles instead" in said
     status, said, _ = run("explain", tmp_path / "out", "b.txt")
     assert "resemblance  1.0000" in said and "{+Photo Gallery Reuters.+}" in said
