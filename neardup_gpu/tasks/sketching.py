@@ -206,10 +206,11 @@ def has_names(slice: Slice) -> bool:
 
 
 def _save_hashes(files: Files, what: str, words: np.ndarray, rows: np.ndarray) -> None:
-    """Write both words of each row, in the partition that the upper bits of the mixed first word name."""
+    """Write one or two words of each row, in the partition that the upper bits of the mixed first word name."""
+    low = words[:, 1] if words.shape[1] > 1 else np.zeros(len(words), np.uint64)
     with files.exchange(what, HASHES, files.shared.partitions) as writer:
         partition = partition_of(mixed(words[:, 0]), files.shared.partitions)
-        writer.add(partition, {"high": words[:, 0], "low": words[:, 1], "row": rows})
+        writer.add(partition, {"high": words[:, 0], "low": low, "row": rows})
 
 
 def shingles_of(
