@@ -22,7 +22,7 @@ def counted(num):
     def then(box, ended):
         counts = json.loads((box / "out" / "report.json").read_text())["counts"]
         assert counts["stripped_pages"] == num
-        assert counts["removed_identical"] == 1
+        assert counts["removed_identical"] + counts["removed_same_words"] == 1  # texts may differ in line breaks
         assert ("too tangled to parse" in ended.output) == (num > 0)
 
     return then
