@@ -1,6 +1,7 @@
 """Small indexes that earlier versions made open, or are refused by the name of their version."""
 
 import datetime as dt
+import json
 import tarfile
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import neardup_gpu as nd
+from neardup_gpu import definitions
 from neardup_gpu.index import manifest as manifests
 from neardup_gpu.store.checksums import checksum
 
@@ -16,10 +18,21 @@ HERE = Path(__file__).parent
 
 
 def unpacked(format: int, folder: Path) -> Path:
-    """An index of five documents in two segments, one of them removed."""
+    """An index of five documents in two segments, one of them removed.
+
+    It was made under definitions 3. Its texts have the same tokens under those of today, which it is given.
+    """
     with tarfile.open(HERE / f"format_{format}.tar.xz") as archive:
         archive.extractall(folder, filter="data")
+    for path in (folder / "plays").glob("manifest.*"):
+        manifest = json.loads(path.read_bytes())["manifest"]
+        recipe = json.loads(manifest["recipe"]) | definitions.versions()
+        _write_manifest(path, json.dumps({**manifest, "recipe": json.dumps(recipe)}).encode())
     return folder / "plays"
+
+
+def _write_manifest(path: Path, text: bytes) -> None:
+    path.write_bytes(f'{{"checksum": "{checksum(text):016x}", "manifest": '.encode() + text + b"}\n")
 
 
 @pytest.fixture
@@ -62,7 +75,7 @@ def test_a_later_format_is_refused_by_its_number(plays: Path) -> None:
     (path,) = plays.glob("manifest.*")
     newer = path.read_bytes().replace(b'"format": 1', b'"format": 3')
     text = newer.partition(b'"manifest": ')[2].removesuffix(b"}\n")
-    path.write_bytes(f'{{"checksum": "{checksum(text):016x}", "manifest": '.encode() + text + b"}\n")
+    _write_manifest(path, text)
     with pytest.raises(nd.InputError, match="written by a later version, in format 3; this version reads format 2"):
         nd.Index.open(plays)
 

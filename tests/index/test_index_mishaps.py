@@ -198,9 +198,13 @@ def test_queries_are_answered_batch_by_batch(make, monkeypatch) -> None:
     """The shingles of a batch are let go before those of the next but one are made."""
     index = make({"a": "to be or not to be"})
     order = []
+
+    def noting(name, call):
+        return lambda *given, **named: (order.append(name), call(*given, **named))[1]
+
     for name in ("sketched", "matches_of"):
         call = getattr(queries, name)
-        monkeypatch.setattr(queries, name, lambda *given, name=name, call=call: (order.append(name), call(*given))[1])
+        monkeypatch.setattr(queries, name, noting(name, call))
     monkeypatch.setattr(queries, "AT_ONCE", 1 << 12)
     long = "to be or not to be " + "question " * 400  # a batch of its own
     found = index.query(table(list(range(4)), [long, "to be or not to be"] * 2), id_column="id")

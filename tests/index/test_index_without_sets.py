@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from growing import Texts, recipe_of, table
-from rule import Pair, stated, told
+from rule import Pair, stated, told, words_or_text
 
 import neardup_gpu as nd
 from neardup_gpu.cli import main
@@ -56,7 +56,7 @@ def expected(live: dict[str, str], recipe: nd.Recipe) -> tuple[dict, dict]:
             every |= {(ranks.index(i), row): value[0] for i, value in samples.near(rank, ranks[:row]).items()}
         return every
 
-    found = stated(ids, [tuple(text.replace(".", "").split()) for text in texts], 0, recipe, find)
+    found = stated(ids, [words_or_text(text.replace(".", "").split(), text) for text in texts], 0, recipe, find)
     return found.documents, found.pairs
 
 

@@ -57,11 +57,16 @@ def value_of(id: str) -> int | None:
     return number if number else None
 
 
-def same_as_dedup(index: nd.Index, live: dict, documents: Callable[..., dict] = table, **how: str) -> None:
-    """Check that `decide` gives the very rows that `dedup` gives of the live documents.
+def as_in_an_index(table: pa.Table) -> list[dict]:
+    """Return the rows of a table of `dedup` as an index gives them.
 
     An index keeps no fingerprints of texts, so that what `dedup` calls identical has the same words there.
     """
+    return [{**row, "kind": "same_words" if row["kind"] == "identical" else row["kind"]} for row in table.to_pylist()]
+
+
+def same_as_dedup(index: nd.Index, live: dict, documents: Callable[..., dict] = table, **how: str) -> None:
+    """Check that `decide` gives the very rows that `dedup` gives of the live documents; see `as_in_an_index`."""
     found = index.decide(**how)
     if not live:
         assert len(found.documents) == 0
@@ -71,7 +76,5 @@ def same_as_dedup(index: nd.Index, live: dict, documents: Callable[..., dict] = 
         documents(list(live), list(live.values())), id_column="id", recipe=recipe, engine="cpu", check=0
     )
     for name in ("documents", "pairs"):
-        mine, theirs = getattr(found, name).to_pylist(), getattr(expected, name).to_pylist()
-        for row in theirs:
-            row["kind"] = "same_words" if row["kind"] == "identical" else row["kind"]
+        mine, theirs = getattr(found, name).to_pylist(), as_in_an_index(getattr(expected, name))
         assert mine == theirs, (name, [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]][:3])

@@ -115,7 +115,7 @@ def expected(documents: list[tuple], recipe, known: Iterable[tuple] = ()) -> Exp
     if directed:
         documents = sorted(documents, key=lambda each: -_size(each[1], recipe))
     ids = [id_ for id_, _ in (*known, *documents)]
-    tokens = [tuple(token_strings(text)) for _, text in (*known, *documents)]
+    tokens = [words_or_text(token_strings(text), text) for _, text in (*known, *documents)]
 
     def find(ranks: list[int]) -> dict[Pair, float]:
         sets = [shingles_of(list(tokens[rank]), recipe.shingles.size, recipe.shingles.kind) for rank in ranks]
@@ -126,6 +126,11 @@ def expected(documents: list[tuple], recipe, known: Iterable[tuple] = ()) -> Exp
     return stated(ids, tokens, len(known), recipe, find)
 
 
+def words_or_text(words: list[str], text: str) -> tuple[str, ...] | str:
+    """What makes a document equal to another one: its words; without words, its text; nothing, if that is blank."""
+    return tuple(words) or (text if text.strip() else "")
+
+
 def _size(text: str, recipe) -> int:
     tokens = token_strings(text)
     return len(shingles_of(tokens, recipe.shingles.size, recipe.shingles.kind)) if tokens else 0
@@ -134,14 +139,14 @@ def _size(text: str, recipe) -> int:
 def stated(ids: list, tokens: list, num_known: int, recipe, find: Callable[[list[int]], dict[Pair, float]]) -> Expected:
     """What `dedup` gives for documents by priority, those of a reference set first.
 
-    `tokens` holds something for each document that is equal where their tokens are, and empty where there are none;
-    `find` gives V, in row numbers, of the documents that are the first with their tokens.
+    `tokens` holds what `words_or_text` gives of each document; `find` gives V, in row numbers, of the documents that
+    are the first with their words.
     """
     first: dict = {}
     for rank, mine in enumerate(tokens):
         if mine:
             first.setdefault(mine, rank)
-    ranks = sorted(first.values())
+    ranks = sorted(rank for mine, rank in first.items() if not isinstance(mine, str))
     every = find(ranks)
     rule = decided(
         [rank < num_known for rank in ranks],
@@ -161,6 +166,10 @@ def stated(ids: list, tokens: list, num_known: int, recipe, find: Callable[[list
         representative = first[tokens[rank]]
         if representative != rank:
             pairs[ids[representative], id_] = 1.0
+        if isinstance(tokens[rank], str):
+            mine = ids[representative]
+            told[id_] = (True, None, None, id_) if representative == rank else (False, mine, 1.0, mine)
+            continue
         row = row_of[representative]
         keeper = ids[ranks[rule.keeper[row]]]
         if rule.kept[row]:
