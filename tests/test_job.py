@@ -292,9 +292,9 @@ def test_components():
     assert [row["kept"] for row in chain.documents.to_pylist()] == [True, False, True]
     whole = dedup(table, id_column="id", cluster="components", method=MinHash(recall=0.999))
     assert whole.documents.to_pylist() == [
-        {"id": "a", "kept": True, "duplicate_of": None, "resemblance": None, "group": "a"},
-        {"id": "b", "kept": False, "duplicate_of": "a", "resemblance": 88 / 104, "group": "a"},
-        {"id": "c", "kept": False, "duplicate_of": "a", "resemblance": None, "group": "a"},
+        {"id": "a", "kept": True, "duplicate_of": None, "kind": None, "resemblance": None, "group": "a"},
+        {"id": "b", "kept": False, "duplicate_of": "a", "kind": "near", "resemblance": 88 / 104, "group": "a"},
+        {"id": "c", "kept": False, "duplicate_of": "a", "kind": "near", "resemblance": None, "group": "a"},
     ]
     assert whole.report["counts"]["removed_unverified"] == 1
     assert chain.pairs.to_pylist() == whole.pairs.to_pylist()
@@ -348,6 +348,7 @@ class TestAgainst:
                 "id": "r1",
                 "kept": False,
                 "duplicate_of": "r3",
+                "kind": "identical",
                 "resemblance": 1.0,
                 "group": "r3",
                 "in_reference": True,
@@ -358,6 +359,7 @@ class TestAgainst:
                 "id": "x",
                 "kept": True,
                 "duplicate_of": None,
+                "kind": None,
                 "resemblance": None,
                 "group": "x",
                 "in_reference": False,
