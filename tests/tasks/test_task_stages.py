@@ -48,9 +48,9 @@ def test_ranks(tmp_path, recipe, partitions):
             add_table(out, 0, pa.table({"column": column.slice(first, stop - first)}))
     mine = range(1, len(SIZES))
     for task, number in enumerate(mine):
-        ranking.sample(shared.files("sample", task), number, layout)
+        ranking.sample(shared.files("sample", task), number, layout, None)
     ranking.choose(shared.files("choose", 0), len(mine), layout)
-    spread = [ranking.spread(shared.files("spread", task), number, layout) for task, number in enumerate(mine)]
+    spread = [ranking.spread(shared.files("spread", task), number, layout, None) for task, number in enumerate(mine)]
     counts = [sum(each) for each in zip(*(facts["rows"] for facts in spread), strict=True)]
     assert sum(counts) == sum(SIZES[1:])
     for part, first in enumerate(list(itertools.accumulate(counts, initial=layout.num_known))[:partitions]):
@@ -95,7 +95,6 @@ def test_copies(tmp_path, partitions, task_memory):
         if representative != row:
             expected[row] = representative
     assert sum(each["copies"] for each in facts) == len(expected)
-    assert sum(each["copies_of_input"] for each in facts) == sum(row >= layout.num_known for row in expected)
     place, found = shared.files("test", 0).place, {}
     for part in range(partitions):
         by_range = read_arrays(
