@@ -196,12 +196,17 @@ def _default(owners: list[tuple[type, dataclasses.Field[Any]]]) -> Any:
 
 
 def given(*values: Given | None) -> dict[str, Any]:
-    """Return the settings that were given by flags, by the names of their fields; a flag of `NEGATION` gives False."""
+    """Return the settings that were given by flags, by the names of their fields.
+
+    A flag of `NEGATION` gives False, as `--no-header` does for `header`, but True for a field that is called so itself,
+    as `no_text` is.
+    """
     fields: dict[str, Any] = {}
     for each in filter(None, values):
         for name, value in vars(each).items():
             if value is not None:
-                fields[name] = not value if each.FLAGS[name].startswith(NEGATION) else value
+                is_negated = each.FLAGS[name].startswith(NEGATION) and not name.startswith("no_")
+                fields[name] = not value if is_negated else value
     return fields
 
 
