@@ -289,7 +289,9 @@ def test_what_the_command_line_says(tmp_path, capsys):
         0.9,
         "containment",
     )
-    assert pq.read_table(out / "pairs.parquet").to_pylist() == [{"id_a": "d1", "id_b": "d0", "containment": 1.0}]
+    assert pq.read_table(out / "pairs.parquet").to_pylist() == [
+        {"id_a": "d1", "id_b": "d0", "kind": "near", "containment": 1.0}
+    ]
     assert f"neardup explain {out} d0" in said
     assert cli.main(["explain", str(out), "d0"]) == 0
     assert "words 21 to 40 of the kept one's 60" in capsys.readouterr().out
