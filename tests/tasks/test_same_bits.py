@@ -19,7 +19,7 @@ import pytest
 import troubled
 from grids import ALL, some
 
-from neardup_gpu import BottomK, InputError, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
+from neardup_gpu import BottomK, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.slices import slices_of
 from neardup_gpu.tasks import colliding, crowds, frequencies, naming, pairs
