@@ -116,11 +116,11 @@ def _lay_out(text, offsets, firsts, words):
 def gpu(text, offsets, poly):
     """As `reference`; the words of all rows are laid out in parallel, then fingerprinted by `sequences`."""
     xp = namespace()
-    sizes = np.diff(to_host(offsets))
-    firsts = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum((sizes + 15) // 8, out=firsts[1:])  # a word for the number of bytes, too
-    text, offsets, on_host = on_device(text), on_device(offsets), firsts
-    firsts, words = on_device(firsts), xp.empty(int(on_host[-1]), np.uint64)
+    on_host = np.zeros(len(offsets), np.int64)
+    np.cumsum((np.diff(to_host(offsets)) + 15) // 8, out=on_host[1:])  # a word for the number of bytes, too
+    text, offsets = on_device(text), on_device(offsets)
+    firsts, words = xp.zeros(len(offsets), np.int64), xp.empty(int(on_host[-1]), np.uint64)
+    xp.cumsum((offsets[1:] - offsets[:-1] + 15) // 8, out=firsts[1:])
     know(firsts, on_host)
     _lay_out.threads(len(words), text, offsets, firsts, words)
     return xp.ascontiguousarray(sequences.gpu(words, firsts, np.array([poly, poly], np.uint64))[:, 0])

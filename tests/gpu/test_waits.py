@@ -26,6 +26,7 @@ from neardup_gpu.kernels import _constants, _launch as launch, tokens
 from neardup_gpu.sketching import Sketcher
 
 TABLE = corpus(families(num=12, seed=4), seed=4)
+WORDLESS = sum(not any(map(str.isalnum, text or "")) for text in TABLE["text"].to_pylist())
 
 
 @pytest.fixture
@@ -81,8 +82,8 @@ METHODS = {
 def test_a_batch_waits_once_and_uploads_its_text_alone(gpu, method):
     for waits, uploads, launches in batches(**METHODS[method]):
         assert waits == {"get": 1}, "of where documents' tokens begin"
-        assert uploads == []
-        assert launches <= 12
+        assert sum(uploads) <= 8 * WORDLESS, "nothing but the rows of documents without words"
+        assert launches <= 13
 
 
 def test_what_is_known_dies_with_its_array(gpu):
