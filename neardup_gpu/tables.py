@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import __version__
-from .data import arrow, taken
+from .data import arrow, strings, taken
 from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
@@ -89,7 +89,7 @@ KIND = "kind"
 
 def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.DictionaryArray:
     """Return places in `KINDS` as a column of these words; null where `null`."""
-    return pa.DictionaryArray.from_arrays(arrow(kinds, null), pa.array(KINDS))
+    return pa.DictionaryArray.from_arrays(arrow(kinds, null), strings(list(KINDS)).cast(pa.string()))
 
 
 def near_column(recipe: Recipe) -> str:

@@ -290,7 +290,7 @@ class World:
             "resemblance",
             nd.resemblance,
             {"a": "one text", "b": "another"},
-            "a:name b:name shingle_size:count shingling:choice stop_words:path? full:flag",
+            "a:utf8 b:utf8 shingle_size:count shingling:choice stop_words:path? full:flag",
         )
         yield "Ragged", Ragged, {"values": [1, 2], "offsets": [0, 2]}, "values:values offsets:rows"
         yield "Ragged.from_rows", Ragged.from_rows, {"rows": [[1]], "dtype": np.uint64}, "rows:lists dtype:dtype"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,15 @@ from .columns import decoded, plain_type
 from .encodings import decode
 from .html import read_page, visible_pages
 
-_BORDER = pa.scalar(BORDER_BYTES + b"\n", pa.large_binary())
-"""Stands between two columns. The line break ends words and marks, so that both columns keep their own tokens."""
+
+@cache
+def _border() -> pa.Scalar:
+    """Return what stands between two columns, made when it is first needed, as `pa.scalar` imports pandas.
+
+    The line break ends words and marks, so that both columns keep their own tokens.
+    """
+    return pa.scalar(BORDER_BYTES + b"\n", pa.large_binary())
+
 
 _NO_BORDER = BORDER_BYTES[:1] + "\u00ad".encode() + BORDER_BYTES[1:]
 """Three invalid bytes and no border: a soft hyphen between them vanishes from the tokens."""
@@ -44,7 +52,7 @@ def joined(columns: list[pa.Array]) -> tuple[pa.Array, int]:
     columns = [column if _is_utf8(column) else _without_borders(column) for column in columns]
     # The join leaves out a row that is null in every column, so one column gets an empty string there.
     first = pc.if_else(arrow(empty), pa.scalar(b"", pa.large_binary()), columns[0])
-    text = pc.binary_join_element_wise(first, *columns[1:], _BORDER, null_handling="skip")
+    text = pc.binary_join_element_wise(first, *columns[1:], _border(), null_handling="skip")
     return text, int(empty.sum())
 
 

@@ -113,7 +113,9 @@ def type_named(name: str) -> pa.DataType:
 
 
 def storable(column: pa.Array) -> pa.Array:
-    """A column of integers, strings or bytes as files of tasks hold it."""
+    """Return a column of integers, strings or bytes as files of tasks hold it; one without a type has no rows."""
+    if pa.types.is_null(column.type):
+        return column.cast(pa.int64())
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column.cast(pa.large_string())
