@@ -99,4 +99,4 @@ def test_documents_of_one_simhash_are_not_sure_to_be_alike(tmp_path):
     sketch(**options, method=SimHash(weighting="tf", radius=0))
     (row,) = pairs(tmp_path / "s.parquet").to_pylist()
     assert row["distance"] == 0
-    assert row["low"] < row["estimate"] == row["high"] == 1
+    assert row["low"] < row["cosine"] == row["high"] == 1
