@@ -1,4 +1,4 @@
-"""What rows that cannot be read cost: n good and n bad rows beside 2n good ones, and 4n beside n.
+"""Measure the cost of rows that cannot be read: n good and n bad rows against 2n good ones, and 4n against n.
 
 `python -m benchmarks.bad_rows --rows 20000 --output FILE` runs the whole job of each input, with `on_error="skip"`, and
 takes the processor's time, least of several runs.

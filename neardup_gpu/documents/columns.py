@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +59,25 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 def copied(column: pa.Array) -> pa.Array:
     """The column in memory of its own: columns of Arrow data may all share one allocation."""
     return pa.concat_arrays([column])
+
+
+def with_inner_types(kind: pa.DataType, inner: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a type in which `inner` has replaced each type that is not a struct, map or list."""
+
+    def replaced(field: pa.Field) -> pa.Field:
+        return field.with_type(with_inner_types(field.type, inner))
+
+    if pa.types.is_struct(kind):
+        return pa.struct([replaced(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(replaced(kind.key_field), replaced(kind.item_field), kind.keys_sorted)
+    if pa.types.is_list(kind):
+        return pa.list_(replaced(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(replaced(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(replaced(kind.value_field), kind.list_size)
+    return inner(kind)
 
 
 def decoded(column: pa.Array, kind: pa.DataType | None) -> pa.Array:

@@ -92,9 +92,6 @@ _ENCODINGS |= dict.fromkeys(("iso-2022-cn", "iso-2022-cn-ext", "replacement"), "
 
 UTF16 = ("utf-16le", "utf-16be")
 
-STATEFUL = ("iso-2022-jp", "iso-2022-kr", "hz-gb-2312")
-"""Encodings in which a byte below 0x80 may be a part of another character."""
-
 _SPACE = " \t\n\f\r"
 
 

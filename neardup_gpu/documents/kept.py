@@ -18,7 +18,7 @@ from ..errors import InputError, NeardupError, OutputError, ResourceError, want
 from ..report import count
 from .ahead import Step, closing, in_order
 from .batches import num_bytes
-from .columns import is_view, plain_type
+from .columns import is_view, plain_type, with_inner_types
 from .parquet_types import parquet_columns, parquet_schema
 from .reading import brief
 from .row_groups import RowGroupWriter, encoded_in_order
@@ -87,29 +87,14 @@ def _filtered_column(column: pa.Array, keep: np.ndarray, mask: pa.Array) -> pa.A
     with contextlib.suppress(pa.ArrowNotImplementedError):
         return column.filter(mask)
     with contextlib.suppress(pa.ArrowNotImplementedError):  # views inside lists and structs
-        return column.cast(_without_views(column.type)).filter(mask).cast(column.type)
+        return column.cast(with_inner_types(column.type, _without_view)).filter(mask).cast(column.type)
     # Run-end encoded: the kept runs, one after another.
     edges = np.flatnonzero(np.diff(keep.astype(np.int8), prepend=0, append=0))
     runs = [column.slice(start, stop - start) for start, stop in edges.reshape(-1, 2).tolist()]
     return pa.concat_arrays(runs or [column.slice(0, 0)])
 
 
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """The type with strings and bytes in place of views, also inside lists, structs and maps."""
-
-    def without_views(field: pa.Field) -> pa.Field:
-        return field.with_type(_without_views(field.type))
-
-    if pa.types.is_struct(kind):
-        return pa.struct([without_views(field) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(without_views(kind.key_field), without_views(kind.item_field), kind.keys_sorted)
-    if pa.types.is_list(kind):
-        return pa.list_(without_views(kind.value_field))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(without_views(kind.value_field))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(without_views(kind.value_field), kind.list_size)
+def _without_view(kind: pa.DataType) -> pa.DataType:
     return plain_type(kind) if is_view(kind) else kind
 
 

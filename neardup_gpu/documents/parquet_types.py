@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from ..data import arrow
 from ..errors import InputError
-from .columns import is_view, plain_type
+from .columns import is_view, plain_type, with_inner_types
 
 
 def check_parquet(schema: pa.Schema, name: str) -> None:
@@ -61,7 +61,9 @@ def _parquet_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
             places.take(column.indices), values.filter(arrow(valid)), ordered=kind.ordered
         )
     if pa.types.is_nested(column.type) and _has_null_value(column):
-        return column.cast(_without_dictionaries(kind)).cast(kind)  # which makes dictionaries of the values that occur
+        return column.cast(with_inner_types(kind, _without_dictionary)).cast(
+            kind
+        )  # dictionaries of the values that occur
     return column
 
 
@@ -79,22 +81,5 @@ def _has_null_value(column: pa.Array) -> bool:
     return False
 
 
-def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
-    """Return the type with plain values in place of dictionaries, also inside lists, structs and maps."""
-
-    def plain(field: pa.Field) -> pa.Field:
-        return field.with_type(_without_dictionaries(field.type))
-
-    if pa.types.is_dictionary(kind):
-        return kind.value_type
-    if pa.types.is_struct(kind):
-        return pa.struct([plain(field) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
-    if pa.types.is_list(kind):
-        return pa.list_(plain(kind.value_field))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(plain(kind.value_field))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(plain(kind.value_field), kind.list_size)
-    return kind
+def _without_dictionary(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
