@@ -176,6 +176,7 @@ class FolderLease:
                 seen = _look(self.path)
                 if seen is None or seen.content != self._content:  # a file system that ignores O_EXCL
                     return "another process" if seen is None else seen.who
+                self._remove_left_aside()
                 given = self.path, self._content, self._ended
                 threading.Thread(target=_keep, args=given, name="neardup-lease", daemon=True).start()
                 self._finalizer = weakref.finalize(self, _give_back, *given, self._aside, self._process)
@@ -220,10 +221,16 @@ class FolderLease:
 
     def _remove_if_stale(self, seen: _Seen) -> bool:
         """Remove a lease that is stale, if nobody else did; False if it is not stale."""
+        if not self._is_stale(seen):
+            return False
+        _remove(self.path, seen, self._aside)
+        return True
+
+    def _is_stale(self, seen: _Seen) -> bool:
+        """Whether the process that wrote a lease has ended, or did not renew the lease in time."""
         fields = seen.fields
         process, started = fields.get("process"), fields.get("started")
         if fields.get("machine") == _machine() and _has_ended(process, started):
-            _remove(self.path, seen, self._aside)
             return True
         aside = self._aside
         folder = Folder(aside.parent)
@@ -233,10 +240,17 @@ class FolderLease:
         finally:
             os.close(file)
             folder.remove(aside.name)
-        if abs(now - seen.modified) <= LEASE * 1e9:
-            return False
-        _remove(self.path, seen, aside)
-        return True
+        return abs(now - seen.modified) > LEASE * 1e9
+
+    def _remove_left_aside(self) -> None:
+        """Remove stale leases that a process renamed and did not remove, because it was killed in between."""
+        folder = Folder(self.path.parent)
+        for name in folder.names():
+            if name.startswith(f"{self.path.name}.") and name != self._aside.name:
+                with contextlib.suppress(OSError):  # the process that renamed it may remove it at the same time
+                    seen = _look(folder.path_of(name))
+                    if seen is not None and self._is_stale(seen):
+                        folder.remove(name)
 
     @property
     def _aside(self) -> Path:
@@ -260,11 +274,13 @@ def _remove(path: Path, seen: _Seen, aside: Path) -> None:
         os.rename(path, aside)
     except FileNotFoundError:
         return
-    if _look(aside) != seen:
+    found = _look(aside)
+    if found is not None and found != seen:
         with contextlib.suppress(FileExistsError):  # a third process has the name: the owner learns it
             rename_new(aside, path)
             return
-    os.unlink(aside)
+    with contextlib.suppress(FileNotFoundError):  # another process found that it was left here, and removed it
+        os.unlink(aside)
 
 
 def _keep(path: Path, content: bytes, ended: threading.Event) -> None:

@@ -1,6 +1,7 @@
 """An index where files cannot be locked or linked, in forked processes, and whose files are cut short meanwhile."""
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -169,6 +170,21 @@ def test_one_of_two_that_find_a_stale_lease_gets_it(tmp_path, monkeypatch) -> No
     assert second.take() is None and not first.holds()
     second.give_back()
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_lease_that_a_killed_process_left_aside_is_removed(ended, tmp_path) -> None:
+    """It was killed after it had renamed a lease, and before it removed it. A living owner's lease is put back instead."""
+    path, owner, other = tmp_path / "lease", FolderLease(tmp_path / "lease"), FolderLease(tmp_path / "lease")
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    fields = json.loads(owner._content) | ({"process": child.pid} if ended else {})
+    aside = tmp_path / "lease.0123456789abcdef"
+    aside.write_text(json.dumps(fields))
+    assert other.take() is None
+    assert aside.exists() is not ended and path.exists()
+    other.give_back()
+    assert os.listdir(tmp_path) == ([] if ended else [aside.name])
 
 
 def test_a_lease_is_renewed(tmp_path, monkeypatch) -> None:
