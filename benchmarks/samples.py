@@ -20,7 +20,7 @@ import numpy as np
 
 from neardup_gpu import MinHash, Ragged
 from neardup_gpu.kernels import bbit, bbit_equal
-from neardup_gpu.kernels._launch import jit
+from neardup_gpu.kernels._cpu import jit
 
 from .measure import Bench, figure, ratio
 

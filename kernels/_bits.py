@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
-from ._launch import cuda, jit, kernel, on_device, to_host
+from ._cpu import jit, parallel
+from ._launch import cuda, kernel, on_device, to_host
 
 
 def as_integers(words):
@@ -103,17 +103,21 @@ def in_columns(fingerprints):
     return fingerprints.reshape(len(fingerprints), fingerprints.ndim)
 
 
-@jit(parallel=True)
-def permuted_words(fingerprints, parts):
-    """The first 64 bits of each fingerprint, of shape (rows, words), with the mask's bits leading."""
-    words = np.empty(len(fingerprints), np.uint64)
+@parallel(least=4096)
+def _permute_words(begin, end, fingerprints, parts, words):
     per_word = len(parts) // fingerprints.shape[1]
-    for i in prange(len(fingerprints)):
+    for i in range(begin, end):
         word = np.uint64(0)
         for column in range(fingerprints.shape[1]):
             for part in range(column * per_word, (column + 1) * per_word):
                 word |= move(fingerprints[i, column], parts[part, 0], parts[part, 1])
         words[i] = word
+
+
+def permuted_words(fingerprints, parts):
+    """Return the first 64 bits of each fingerprint, of shape (rows, words), with the mask's bits leading."""
+    words = np.empty(len(fingerprints), np.uint64)
+    _permute_words(len(words), fingerprints, parts, words)
     return words
 
 

@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from ._launch import array_module, jit
+from ._cpu import jit
+from ._launch import array_module
 
 
 @jit()

@@ -260,13 +260,10 @@ class KernelCache(FunctionCache):
         None to keep nothing.
     reason : str
         Why nothing is kept.
-    parallel : bool
-        Whether it is compiled for all threads, which Numba does not tell apart.
     """
 
-    def __init__(self, function: Callable, folder: Path | None, reason: str, parallel: bool = False) -> None:
+    def __init__(self, function: Callable, folder: Path | None, reason: str) -> None:
         self._py_func = function  # what `_index_key` reads
-        self._parallel = parallel
         self._folder, self._reason = folder, reason
 
     @property
@@ -309,7 +306,7 @@ class KernelCache(FunctionCache):
 
     def _path(self, sig: Any, codegen: Any) -> Path:
         assert self._folder is not None
-        key = hashlib.sha256(repr((self._parallel, self._index_key(sig, codegen))).encode()).hexdigest()[:20]
+        key = hashlib.sha256(repr(self._index_key(sig, codegen)).encode()).hexdigest()[:20]
         return self._folder / f"{self._name}-{key}"
 
 

@@ -12,7 +12,6 @@ by numba-cuda when it is first launched.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import logging
@@ -22,6 +21,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from ._ahead import sources
+
 if TYPE_CHECKING:
     from ._launch import Kernel
 
@@ -29,22 +30,8 @@ log = logging.getLogger("neardup_gpu")
 
 FILE = "_compiled.zip"
 INDEX = "index.json"
-UNRELATED = {"_cache.py", "_compiled.py"}
-"""Files on which no compiled code depends."""
-
 PTX = "compute_80"
 """The folder of PTX: of the oldest chip that is supported, so that every later one takes it."""
-
-
-@cache
-def sources() -> str:
-    """Hash of all files in `kernels/` that compiled code can depend on."""
-    digest = hashlib.sha256()
-    for source in sorted(files(__package__).iterdir(), key=lambda f: f.name):
-        if source.name.endswith((".py", ".npz")) and source.name not in UNRELATED:
-            content = source.read_bytes()
-            digest.update(f"{source.name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
 
 
 def key(kernel: Kernel) -> str:

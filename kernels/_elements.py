@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._cpu import jit
 from ._gf2 import mix64
-from ._launch import jit
 
 
 def images(values, salt):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import jit
+from ._cpu import jit
 
 
 @jit()

@@ -6,9 +6,8 @@ What becomes of a code point, and in which order marks come, `tokens` defines; `
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import jit
+from ._cpu import jit, parallel
 from ._unicode_table import BORDER, DIVIDE, MARK, SINGLE, VANISH, WORD
 from ._utf8 import beyond_mask, copy_block, count_words, decode, is_ascii, is_word, sequence_bits
 from ._vectors import population, trailing_zeros
@@ -160,35 +159,36 @@ def _folded_bytes(text, start, stop, widest):
     return room + 3 * _INVALID_ROOM * population(continued)
 
 
-@jit(parallel=True)
-def place_folded(text, offsets, bounds, widest):
-    """Where each document that is not ASCII may be folded to, in one array for all.
-
-    Returns where each begins, and at last the size of that array; and -1 for those that are ASCII, another number else.
-    """
-    num = len(offsets) - 1
-    begins = np.zeros(num + 1, np.int64)
-    ends = np.full(num, -1, np.int64)
-    for part in prange(len(bounds) - 1):
+@parallel()
+def _measure_folded(begin, end, text, offsets, bounds, widest, ends):
+    for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
             if not is_ascii(text, offsets[d], offsets[d + 1]):
                 ends[d] = _folded_bytes(text, offsets[d], offsets[d + 1], widest)
-    for d in range(num):
-        begins[d + 1] = begins[d] + max(ends[d], 0)
+
+
+def place_folded(text, offsets, bounds, widest):
+    """Return where each document that is not ASCII may be folded to, in one array for all.
+
+    Returns
+    -------
+    begins : array of int64, shape (documents + 1,)
+        Where each document begins; and the size of the array.
+    ends : array of int64, shape (documents,)
+        -1 for documents that are ASCII.
+    """
+    begins, ends = np.zeros(len(offsets), np.int64), np.full(len(offsets) - 1, -1, np.int64)
+    _measure_folded(len(bounds) - 1, text, offsets, bounds, widest, ends)
+    np.cumsum(np.maximum(ends, 0), out=begins[1:])
     return begins, ends
 
 
-@jit(parallel=True)
-def fold_documents(
-    text, offsets, bounds, begins, ends, folded, page, sequence, starts, combining, kinds, spelled, spelling
-):
-    """Count tokens; documents that are not ASCII are folded first, from `begins` on, and `ends` says then to where.
-
-    Returns the number of tokens of each document, 0 if it is of borders alone, and the number of invalid bytes.
-    """
-    counts = np.zeros(len(offsets) - 1, np.int64)
-    invalid = np.zeros(len(bounds) - 1, np.int64)
-    for part in prange(len(bounds) - 1):
+@parallel()
+def _fold_documents(
+    begin, end, text, offsets, bounds, begins, ends, folded,
+    page, sequence, starts, combining, kinds, spelled, spelling, counts, invalid,
+):  # fmt: skip
+    for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
             if ends[d] < 0:
                 counts[d] = count_words(text, offsets[d], offsets[d + 1])
@@ -201,4 +201,13 @@ def fold_documents(
                 counts[d] = count_words(folded, begins[d], ends[d])
                 if counts[d] == num_borders:  # no token but borders
                     counts[d], ends[d] = 0, begins[d]
+
+
+def fold_documents(text, offsets, bounds, begins, ends, folded, *table):
+    """Count tokens; documents that are not ASCII are folded first, from `begins` on, and `ends` says then to where.
+
+    Returns the number of tokens of each document, 0 if it is of borders alone, and the number of invalid bytes.
+    """
+    counts, invalid = np.zeros(len(offsets) - 1, np.int64), np.zeros(len(bounds) - 1, np.int64)
+    _fold_documents(len(bounds) - 1, text, offsets, bounds, begins, ends, folded, *table, counts, invalid)
     return counts, invalid.sum()

@@ -9,11 +9,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from ._launch import CARRYLESS_WIDTH, jit
+from ._cpu import intrinsic, ir, jit, types
+from ._processor import has_carryless_product
 from ._vectors import Vectors
 
 
@@ -156,7 +154,7 @@ def append_byte(f, byte, tables):
     return (f >> np.uint64(8)) ^ tables[(f ^ np.uint64(byte)) & np.uint64(0xFF)]
 
 
-LANES = max(1, CARRYLESS_WIDTH // 64)
+LANES = 2 if has_carryless_product() else 1
 """Words that `advance_block`, `windows` and `columns` handle at once."""
 
 
@@ -165,9 +163,8 @@ class _CarrylessVectors(Vectors):
 
     def __init__(self, context, builder):
         super().__init__(context, builder, 64, LANES)
-        suffix = {2: "", 4: ".256", 8: ".512"}[LANES]
         kind = ir.FunctionType(self.type, [self.type, self.type, ir.IntType(8)])
-        self.multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq" + suffix, (), kind)
+        self.multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq", (), kind)
 
     def products(self, a, b):
         """The products of even lanes, and those of odd lanes, two words each."""
@@ -254,7 +251,7 @@ def _column_lanes(typingctx, words, index, width, count, weights, q, inverse, ou
     return types.void(words, types.int64, types.int64, types.int64, weights, types.uint64, types.uint64, out), codegen
 
 
-if CARRYLESS_WIDTH:
+if has_carryless_product():
 
     @jit()
     def prepare(q):

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from ._launch import jit
+from ._cpu import jit
 
 HIDDEN = ("script", "style", "noscript", "iframe", "noframes", "datalist")
 """What a reader does not see, beside the content of <template>."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from ._cpu import intrinsic, ir, types
 from ._vectors import Vectors
 
 

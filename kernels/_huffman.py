@@ -31,7 +31,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ._bits import count_bits
-from ._launch import jit, to_host
+from ._cpu import jit
+from ._launch import to_host
 
 BLOCK_BITS = 8 * 1024
 

@@ -1,163 +1,29 @@
-"""How kernels are compiled, cached, divided among threads and launched on a GPU.
-
-Compiled code is cached in a folder whose name is a hash of all kernel sources. Numba's own check looks at one file at a
-time, so it would go on using a kernel whose callee in another file has changed.
-"""
+"""How kernels are compiled for a GPU, and launched there; and how text gets there."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import os
-import platform
 import struct
-import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property, partial
-from importlib.resources import files
 from importlib.util import find_spec
 from itertools import pairwise
 from operator import attrgetter
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, TypeVar
 
-# OpenMP threads that wait for work by spinning take the processor from those that have work whenever the machine is
-# shared: two threads were then seen three times slower than one. The choice has to be made before OpenMP is loaded.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-import llvmlite.binding
-import numba
 import numpy as np
-from numba import types
-from numba.core import sigutils
 
 from neardup_gpu.checks import MOST_ROWS
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
-from ._cache import FORMAT, KernelCache, private_folder
-
-
-def _carryless_width() -> int:
-    """Bits of the x86 vectors whose 64-bit lanes can be multiplied without carries: 512, 256, 128, or 0 for none.
-
-    The environment variable NEARDUP_CLMUL sets an upper bound, so that tests can take every path.
-    """
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return 0
-    has = llvmlite.binding.get_host_cpu_features().get
-    widths = {
-        512: has("vpclmulqdq", False) and has("avx512f", False),
-        256: has("vpclmulqdq", False) and has("avx2", False),
-        128: has("pclmul", False),
-    }
-    asked = os.environ.get("NEARDUP_CLMUL", "")
-    bound = int(asked) if asked.isdecimal() else 512
-    return max((width for width, usable in widths.items() if usable and width <= bound), default=0)
-
-
-CARRYLESS_WIDTH = _carryless_width()
-
-
-def _source_key() -> str:
-    digest = hashlib.sha256()
-    here = files(__package__)
-    sources = (f for f in here.iterdir() if f.name.endswith(".py") and f.name != "_cache.py")
-    for source in sorted(sources, key=lambda f: f.name):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    versions = numba.__version__, np.__version__, sys.version_info[:2]
-    digest.update(f"{versions} {CARRYLESS_WIDTH} {FORMAT}".encode())
-    return digest.hexdigest()[:16]
-
-
-CACHE, WHY_NOT_KEPT = private_folder(_source_key())
-"""This version's folder of compiled kernels; None where nothing can be kept, and why."""
-
-
-def jit(**options: Any) -> Callable[[Callable], Any]:
-    """``numba.njit`` that releases the GIL and keeps its machine code in `CACHE`, where that can be written.
-
-    A function compiled with ``parallel=True`` is an `InParallel`.
-    """
-    return InParallel if options.get("parallel") else partial(_compile, options)
-
-
-def _compile(options: dict[str, Any], function: Callable) -> Any:
-    compiled = numba.njit(nogil=True, **options)(function)
-    parallel = bool(options.get("parallel"))
-    compiled._cache = KernelCache(function, CACHE, WHY_NOT_KEPT, parallel)  # where ``cache=True`` puts Numba's own
-    compiled._compilation_chain_init_hook = _no_extensions
-    return compiled
-
-
-def _no_extensions() -> None:
-    """Instead of Numba's search for extensions among all installed packages: kernels use none, and compiling loads them
-    all the same."""
-
-
-class InParallel:
-    """Decorator: a function whose ``prange`` runs on all of Numba's threads; on the calling thread where `alone` says
-    so, which starts no others and can be done by several at once.
-
-    It is compiled for each of the two when it is first needed there.
-    """
-
-    def __init__(self, function: Callable) -> None:
-        self.py_func = function
-
-    @cached_property
-    def _on_all(self) -> Any:
-        return _compile({"parallel": True}, self.py_func)
-
-    @cached_property
-    def _on_one(self) -> Any:
-        return _compile({}, self.py_func)
-
-    def __call__(self, *arguments: Any) -> Any:
-        return (self._on_one if _here.alone else self._on_all)(*arguments)
-
-
-class _Here(threading.local):
-    alone = False
-
-
-_here = _Here()
-
-
-class alone:
-    """The context in which this thread runs kernels by itself."""
-
-    def __enter__(self) -> None:
-        self._before, _here.alone = _here.alone, True
-
-    def __exit__(self, *_: object) -> None:
-        _here.alone = self._before
-
-
-def is_alone() -> bool:
-    """Whether this thread runs kernels by itself."""
-    return _here.alone
-
-
-def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
-    """Divide rows into runs of about equal total length, `per_thread` for each thread.
-
-    Returns
-    -------
-    array of int64, shape (runs + 1,)
-        Run p is rows ``bounds[p]`` to ``bounds[p + 1]``; some may be empty. A row is never divided.
-    """
-    if _here.alone:
-        return np.array([0, len(offsets) - 1])
-    runs = per_thread * numba.get_num_threads()
-    targets = np.linspace(offsets[0], offsets[-1], runs + 1).astype(np.int64)
-    bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
-    bounds[0], bounds[-1] = 0, len(offsets) - 1
-    return np.minimum(bounds, len(offsets) - 1)
+from ._cpu import StandIn, declared_kinds, linked
 
 
 def check_rows(count: int, what: str) -> None:
@@ -169,22 +35,13 @@ def check_rows(count: int, what: str) -> None:
 # ---------------------------------------------------------------------------------------------------------- on a GPU
 
 
-class _Cuda:
-    """`numba.cuda`, imported when a kernel is first launched: it takes 0.3 s, and most runs never need it."""
-
-    def __getattr__(self, name: str) -> Any:
-        from numba import cuda as module
-
-        return getattr(module, name)
-
-
-cuda: Any = _Cuda()
-"""What kernels and device functions name; `Kernel` puts the module itself in its place."""
+cuda: Any = StandIn("numba.cuda")
+"""What kernels and device functions name; it is imported when a kernel is first launched, as that takes 0.3 s."""
 
 
 def simulated() -> bool:
     """Whether kernels run in Numba's simulator, on NumPy arrays (NUMBA_ENABLE_CUDASIM=1 before Numba is imported)."""
-    return bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
+    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
 
 @cache
@@ -256,16 +113,9 @@ def current_device() -> int:
 
 
 def _linked(function: Callable) -> Callable:
-    """The function with `cuda` and the device functions that it names put into its globals."""
-    from numba import cuda as module
-
-    linked = {"cuda": module}
-    for name in function.__code__.co_names:
-        if isinstance(value := function.__globals__.get(name), Device):
-            linked[name] = value.compiled
-    return FunctionType(
-        function.__code__, {**function.__globals__, **linked}, function.__name__, None, function.__closure__
-    )
+    """Return the function with what it names of Numba's, and the device functions that it calls, in its globals."""
+    named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    return linked(function, **{name: value.compiled for name, value in named.items() if isinstance(value, Device)})
 
 
 class Device:
@@ -314,6 +164,8 @@ class Kernel:
             return module.jit(function)
         from numba.cuda.core import config
 
+        from ._numba import CACHE
+
         config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # small grids are small inputs here, nothing to be warned of
         before = config.CACHE_DIR
         config.CACHE_DIR = str(CACHE or "")
@@ -354,8 +206,8 @@ class Kernel:
     def _arrays(self) -> tuple[tuple[np.dtype, int] | None, ...]:
         """Type and dimensions of each argument that is an array."""
         return tuple(
-            (np.dtype(str(kind.dtype).replace("boolean", "bool")), kind.ndim) if isinstance(kind, types.Array) else None
-            for kind in sigutils.normalize_signature(self.signature)[0]
+            None if isinstance(kind, str) else kind[:2]
+            for kind in declared_kinds(self.signature.removeprefix("void(").removesuffix(")"))
         )
 
     def _launch(self, count: int, *arguments: Any) -> None:

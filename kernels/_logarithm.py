@@ -15,7 +15,8 @@ from functools import cache
 
 import numpy as np
 
-from ._launch import Device, jit
+from ._cpu import jit
+from ._launch import Device
 
 ONE = 1 << 32
 """The logarithm of 2."""

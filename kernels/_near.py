@@ -6,11 +6,11 @@ new is a pair that no earlier table has found, as it agrees under none of the ea
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from ._bits import count_bits
-from ._launch import Device, cuda, jit, kernel, most_rows
+from ._cpu import jit, num_threads
+from ._launch import Device, cuda, kernel, most_rows
 
 
 @jit()
@@ -90,11 +90,12 @@ def keep_near(packed, distance, upper, lower, radius, masks):
 
 def num_runs_of_table():
     """Runs of a table that threads share out: some more than threads, as some hold more pairs than others."""
-    return 16 * numba.get_num_threads()
+    return 16 * num_threads()
 
 
 def add_written(found, write, sizes, compared, masks):
-    """Add to `found` what ``write(places, packed, distance)`` writes: in each run as many as it says, at most `sizes`.
+    """Add to `found` the pairs that ``write(places, packed, distance, written)`` writes; `written` says how many each run
+    has, which is at most `sizes`.
 
     Parameters
     ----------
@@ -110,7 +111,9 @@ def add_written(found, write, sizes, compared, masks):
     packed, distance = np.empty(places[-1], np.uint64), np.empty(places[-1], np.uint8)
     if len(packed) == 0:
         return
-    for place, size in zip(places[:-1], write(places, packed, distance), strict=True):
+    written = np.empty(len(sizes), np.int64)
+    write(places, packed, distance, written)
+    for place, size in zip(places[:-1], written, strict=True):
         near, bits = packed[place : place + size], distance[place : place + size]
         if masks.shape[1] == 2:
             kept = keep_near(near, bits, *compared, masks)

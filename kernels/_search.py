@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import Device, jit
+from ._cpu import jit
+from ._launch import Device
 
 
 @jit()

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from numba import prange
 
-from ._launch import bounds_of, check_rows, cuda, jit, kernel, namespace, on_device, row_of
+from ._cpu import jit, num_threads, parallel
+from ._launch import bounds_of, check_rows, cuda, kernel, namespace, on_device, row_of
 
 
-@jit(parallel=True)
-def _sort_digit(words, rows, shift, bits, counts, sorted_words, sorted_rows):
-    """One pass of a radix sort: by `bits` bits from `shift` on, ties in the order given; runs of words in parallel."""
-    runs, digits, n = len(counts), 1 << bits, len(words)
-    below = np.uint64(digits - 1)
-    for run in prange(runs):
+@parallel()
+def _count_digits(begin, end, words, shift, counts):
+    runs, n = len(counts), len(words)
+    below = np.uint64(counts.shape[1] - 1)
+    for run in range(begin, end):
         counts[run] = 0
         for i in range(run * n // runs, (run + 1) * n // runs):
             counts[run, (words[i] >> shift) & below] += 1
+
+
+@jit()
+def _place_digits(counts):
+    """Replace how many words of a run have a digit by where the first of them belongs."""
     place = 0
-    for digit in range(digits):
-        for run in range(runs):
+    for digit in range(counts.shape[1]):
+        for run in range(len(counts)):
             count = counts[run, digit]
             counts[run, digit] = place
             place += count
-    for run in prange(runs):
+
+
+@parallel()
+def _move_words(begin, end, words, rows, shift, counts, sorted_words, sorted_rows):
+    runs, n = len(counts), len(words)
+    below = np.uint64(counts.shape[1] - 1)
+    for run in range(begin, end):
         for i in range(run * n // runs, (run + 1) * n // runs):
             word = words[i]
             digit = (word >> shift) & below
             at = counts[run, digit]
             counts[run, digit] = at + 1
             sorted_words[at], sorted_rows[at] = word, rows[i]
+
+
+def _sort_digit(words, rows, shift, counts, sorted_words, sorted_rows):
+    """Make one pass of a radix sort: by the bits from `shift` on that `counts` has columns for, ties in the order
+    given; runs of words in parallel, one for each row of `counts`."""
+    _count_digits(len(counts), words, shift, counts)
+    _place_digits(counts)
+    _move_words(len(counts), words, rows, shift, counts, sorted_words, sorted_rows)
 
 
 _DIGIT_BITS = 11  # bits of most passes: 2048 places to write to, as many pages as a core remembers
@@ -49,10 +66,10 @@ def radix_sort(words, num_bits):
     passes = -(-num_bits // _DIGIT_BITS)
     if passes:
         other_words, other_rows = np.empty_like(words), np.empty_like(rows)
-        counts = np.empty((numba.get_num_threads(), 1 << -(-num_bits // passes)), np.int64)
     for number in range(passes):
         low, high = (64 - num_bits + num_bits * i // passes for i in (number, number + 1))
-        _sort_digit(words, rows, np.uint64(low), high - low, counts, other_words, other_rows)
+        counts = np.empty((num_threads(), 1 << (high - low)), np.int64)
+        _sort_digit(words, rows, np.uint64(low), counts, other_words, other_rows)
         words, rows, other_words, other_rows = other_words, other_rows, words, rows
     return words, rows
 
@@ -77,8 +94,8 @@ def in_parts(words, companions):
     part_bits = min(max(len(words).bit_length() - _PART, 1), _MOST_PARTS)
     bits = max(len(words).bit_length() + 2 - part_bits, 1)
     found, theirs = np.empty_like(words), np.empty_like(companions)
-    counts = np.empty((numba.get_num_threads(), 1 << part_bits), np.int64)
-    _sort_digit(words, companions, np.uint64(64 - part_bits), part_bits, counts, found, theirs)
+    counts = np.empty((num_threads(), 1 << part_bits), np.int64)
+    _sort_digit(words, companions, np.uint64(64 - part_bits), counts, found, theirs)
     ends = np.concatenate([np.zeros(1, np.int64), counts[-1]])
     return found, theirs, ends, np.uint64(64 - part_bits - bits), bits
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, prange, types
-from numba.extending import intrinsic
 
-from ._launch import jit
+from ._cpu import carray, intrinsic, ir, jit, parallel, types
 
 
 @intrinsic
@@ -112,11 +109,11 @@ def first_row(rows, table, low, high, row):
     return low
 
 
-@jit(parallel=True)
-def find_all(keys, rows, queries, first, stop, starts, ends, parts):
+@parallel()
+def find_all(lower, upper, keys, rows, queries, first, stop, starts, ends, parts):
     """Write where the entries of each query's runs lie whose rows are looked for, one table after another: so what is
     looked at of it stays in a core's cache."""
-    for part in prange(parts):
+    for part in range(lower, upper):
         for table in range(queries.shape[1]):
             for query in range(part * len(queries) // parts, (part + 1) * len(queries) // parts):
                 key = queries[query, table]

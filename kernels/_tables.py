@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import jit
+from ._cpu import jit, parallel
 from ._sort import sort_part
 
 _PART_BITS = 14
@@ -16,19 +15,19 @@ _FEWEST = 2048
 """Entries of a table below which it is one part."""
 
 
-@jit(parallel=True)
-def _transposed(keys, rows, found, bounds):
+@parallel()
+def _transposed(begin, end, keys, rows, found, bounds):
     """Write the keys of some rows column by column."""
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         for place in range(bounds[part], bounds[part + 1]):
             for column in range(keys.shape[1]):
                 found[column, place] = keys[rows[place], column]
 
 
-@jit(parallel=True)
-def _sort(keys, rows, part_bits, bits, found, numbers):
+@parallel()
+def _sort(begin, end, keys, rows, part_bits, bits, found, numbers):
     """Tables in parallel: entries are brought together by their highest bits, and sorted part by part."""
-    for table in prange(len(keys)):
+    for table in range(begin, end):
         shift = np.uint64(64 - part_bits)
         ends = np.zeros((1 << part_bits) + 1, np.int64)
         for key in keys[table]:
@@ -66,11 +65,12 @@ def sorted_tables(keys, rows):
     """
     size = len(rows)
     columns = np.empty((keys.shape[1], size), np.uint64)
-    _transposed(keys, rows, columns, np.linspace(0, size, 1 + max(1, min(64, size // _FEWEST))).astype(np.int64))
+    bounds = np.linspace(0, size, 1 + max(1, min(64, size // _FEWEST))).astype(np.int64)
+    _transposed(len(bounds) - 1, keys, rows, columns, bounds)
     part_bits = min(max(size.bit_length() - _PART_BITS, 1), _MOST_PARTS)
     bits = max(size.bit_length() + 2 - part_bits, 1)
     found, numbers = np.empty_like(columns), np.empty(columns.shape, np.uint32)
-    _sort(columns, rows, part_bits, bits, found, numbers)
+    _sort(len(columns), columns, rows, part_bits, bits, found, numbers)
     return found, numbers
 
 

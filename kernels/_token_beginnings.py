@@ -13,10 +13,10 @@ run.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 
 from . import _unicode_table as unicode_table
-from ._launch import Device, cuda, jit, kernel
+from ._cpu import jit, types
+from ._launch import Device, cuda, kernel
 from ._unicode_table import BORDER, DIVIDE, MARK, SINGLE, VANISH, WORD
 from ._utf8 import decode, is_word
 from ._vectors import population

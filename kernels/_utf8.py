@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from ._launch import jit
+from ._cpu import intrinsic, ir, jit, types
 from ._unicode_table import BORDER, INVALID
 from ._vectors import Vectors, population
 

@@ -6,9 +6,7 @@ them is the builder's.
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from ._cpu import intrinsic, ir, types
 
 
 class Vectors:

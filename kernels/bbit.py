@@ -19,10 +19,10 @@ Cost: a mixing for each sample.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
+from ._cpu import jit, parallel
 from ._gf2 import mix64
-from ._launch import Kernel, cuda, jit, kernel, namespace, on_device
+from ._launch import Kernel, cuda, kernel, namespace, on_device
 
 
 def num_words(samples, bits):
@@ -66,9 +66,9 @@ def group(sample, salt, bits):
     return np.uint64(mix64(np.uint64(sample) ^ np.uint64(salt))) >> (np.uint64(64) - np.uint64(bits))
 
 
-@jit(parallel=True)
-def _pack(signatures, salts, bits, packed):
-    for d in prange(len(packed)):
+@parallel()
+def _pack(begin, end, signatures, salts, bits, packed):
+    for d in range(begin, end):
         for i in range(len(salts)):
             at = i * bits
             packed[d, at >> 6] |= group(signatures[d, i], salts[i], bits) << np.uint64(at & 63)
@@ -77,7 +77,7 @@ def _pack(signatures, salts, bits, packed):
 def cpu(signatures, salts, bits):
     """As `reference`; documents in parallel."""
     packed = np.zeros((len(signatures), num_words(len(salts), bits)), np.uint64)
-    _pack(signatures, salts, bits, packed)
+    _pack(len(packed), signatures, salts, bits, packed)
     return packed
 
 

@@ -12,10 +12,10 @@ Cost: for each pair and word a load from either row, an exclusive-or, at most th
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from ._bits import count_bits
-from ._launch import cuda, jit, kernel, namespace, on_device
+from ._cpu import jit, parallel
+from ._launch import cuda, kernel, namespace, on_device
 
 LOWEST = {1: 2**64 - 1, 2: 0x5555555555555555, 4: 0x1111111111111111, 8: 0x0101010101010101}
 """The lowest bit of each group of a word, by k."""
@@ -61,10 +61,10 @@ def folded(word, bits):
     return word
 
 
-@jit(parallel=True)
-def _equal(words, left, right, bits, samples, lowest, last, equal):
+@parallel()
+def _equal(lower, upper, words, left, right, bits, samples, lowest, last, equal):
     end = words.shape[1] - 1
-    for p in prange(len(left)):
+    for p in range(lower, upper):
         i, j = left[p], right[p]
         differing = count_bits(folded(words[i, end] ^ words[j, end], bits) & last)
         for w in range(end):
@@ -81,7 +81,7 @@ def _masks(bits, samples):
 def cpu(words, left, right, bits, samples):
     """As `reference`; pairs in parallel."""
     equal = np.empty(len(left), np.int64)
-    _equal(words, left, right, bits, samples, *_masks(bits, samples), equal)
+    _equal(len(left), words, left, right, bits, samples, *_masks(bits, samples), equal)
     return equal
 
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
 from . import sets
+from ._cpu import parallel, shares
 from ._elements import BLOCK, keep_small, zeros_above
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._launch import cuda, kernel, namespace, on_device, row_of
 
 
 def reference(values, offsets, salt, most):
@@ -59,11 +59,11 @@ def _mix64(z):
     return z ^ (z >> 31)
 
 
-@jit(parallel=True)
-def _sketch_rows(values, offsets, salt, most, bounds, out, sizes):
+@parallel()
+def _sketch_rows(begin, end, values, offsets, salt, most, bounds, out, sizes):
     """Write the sketches of each run of rows one after another to where the run begins in `out`."""
     base = offsets[0]
-    for p in prange(len(bounds) - 1):
+    for p in range(begin, end):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
@@ -80,9 +80,9 @@ def _sketch_rows(values, offsets, salt, most, bounds, out, sizes):
             at += len(found)
 
 
-@jit(parallel=True)
-def _close_gaps(out, offsets, bounds, new_offsets, packed):
-    for p in prange(len(bounds) - 1):
+@parallel()
+def _close_gaps(begin, end, out, offsets, bounds, new_offsets, packed):
+    for p in range(begin, end):
         source, target = offsets[bounds[p]] - offsets[0], new_offsets[bounds[p]]
         for i in range(new_offsets[bounds[p + 1]] - target):
             packed[target + i] = out[source + i]
@@ -92,10 +92,10 @@ def cpu(values, offsets, salt, most):
     """As `reference`: rows in parallel; what is small is gathered first, so that little is sorted."""
     bounds = shares(offsets)
     out, sizes = np.empty(offsets[-1] - offsets[0], np.uint64), np.empty(len(offsets) - 1, np.int64)
-    _sketch_rows(values, offsets, salt, most, bounds, out, sizes)
+    _sketch_rows(len(bounds) - 1, values, offsets, salt, most, bounds, out, sizes)
     new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     packed = np.empty(new_offsets[-1], np.uint64)
-    _close_gaps(out, offsets, bounds, new_offsets, packed)
+    _close_gaps(len(bounds) - 1, out, offsets, bounds, new_offsets, packed)
     return packed, new_offsets
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
 from . import sets
+from ._cpu import parallel, shares
 from ._elements import BLOCK, images, keep_small, zeros_above
-from ._launch import array_module, jit, namespace, shares
+from ._launch import array_module, namespace
 
 EMPTY = np.uint64(2**64 - 1)
 
@@ -55,9 +55,9 @@ def _mix64(z):
     return z ^ (z >> 31)
 
 
-@jit(parallel=True)
-def _sketch_rows(values, offsets, salt, s, bounds, sketches):
-    for p in prange(len(bounds) - 1):
+@parallel()
+def _sketch_rows(begin, end, values, offsets, salt, s, bounds, sketches):
+    for p in range(begin, end):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
@@ -85,7 +85,8 @@ def cpu(values, offsets, salt, s):
     About s + s / 4 + 16 lie below it if none is repeated. Where fewer than s distinct ones do, the bound is doubled.
     """
     sketches = np.full((len(offsets) - 1, s), EMPTY)
-    _sketch_rows(values, offsets, salt, s, shares(offsets), sketches)
+    bounds = shares(offsets)
+    _sketch_rows(len(bounds) - 1, values, offsets, salt, s, bounds, sketches)
     return sketches
 
 

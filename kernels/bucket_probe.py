@@ -17,12 +17,10 @@ found enough; twice, as rows are counted before they are written.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from numba import prange
 
 from ._bits import as_integers, count_bits, in_columns, permuted_words, plan
-from ._launch import jit
+from ._cpu import jit, num_threads, parallel
 from ._sort import in_order
 from ._table_search import find_all
 
@@ -109,10 +107,10 @@ def _look(rows, starts, ends, simhashes, queries, masks, query, radius, most, al
     return number
 
 
-@jit(parallel=True)
-def _look_all(rows, starts, ends, simhashes, queries, masks, radius, most, allowed, found, places, counts):
+@parallel()
+def _look_all(begin, end, rows, starts, ends, simhashes, queries, masks, radius, most, allowed, found, places, counts):
     """Count what each query finds, or write it, if there is a place for each."""
-    for query in prange(len(queries)):
+    for query in range(begin, end):
         place = places[query] if len(places) else np.int64(-1)
         counts[query] = _look(
             rows, starts, ends, simhashes, queries, masks, query, radius, most[query], allowed, found, place
@@ -123,15 +121,16 @@ def cpu(keys, rows, masks, simhashes, queries, radius, first, stop, most, allowe
     """As `reference`; queries in parallel. What they find in all tables is sorted, and cut where they have enough."""
     asked = np.ascontiguousarray(buckets(queries, masks).T)
     starts, ends = np.empty(asked.shape, np.int64), np.empty(asked.shape, np.int64)
-    find_all(keys, rows, asked, first, stop, starts, ends, min(len(asked), 4 * numba.get_num_threads()))
+    parts = min(len(asked), 4 * num_threads())
+    find_all(parts, keys, rows, asked, first, stop, starts, ends, parts)
     columns = [np.ascontiguousarray(in_columns(each)) for each in (simhashes, queries, masks)]
     looked = rows, starts, ends, *columns, np.uint64(radius), most, allowed
     counts = np.empty(len(asked), np.int64)
-    _look_all(*looked, np.empty(0, np.uint64), np.empty(0, np.int64), counts)
+    _look_all(len(queries), *looked, np.empty(0, np.uint64), np.empty(0, np.int64), counts)
     places = np.cumsum(counts) - counts
     packed = np.empty(int(counts.sum()), np.uint64)
     if len(packed):
-        _look_all(*looked, packed, places, counts)
+        _look_all(len(queries), *looked, packed, places, counts)
         packed, _ = in_order(packed)
     query = (packed >> np.uint64(32)).astype(np.int64)
     fits = np.arange(len(packed)) - np.repeat(places, counts) < most[query]

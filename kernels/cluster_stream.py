@@ -21,7 +21,8 @@ from collections import Counter
 import numpy as np
 
 from ._bounds import least_shared
-from ._launch import check_rows, jit
+from ._cpu import jit
+from ._launch import check_rows
 from .bottomk import EMPTY
 
 _FIRST = 1 << 10  # places in a table that is still empty

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import Device, cuda, jit, kernel, namespace, on_device
+from ._cpu import jit
+from ._launch import Device, cuda, kernel, namespace, on_device
 
 
 def reference(num_rows, left, right):

@@ -17,10 +17,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
 from ._bounds import least_shared, prefix_lengths_of
-from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._cpu import jit, parallel, shares
+from ._launch import cuda, kernel, namespace, on_device, row_of
 from .prefixes import LONG, PLACE_BITS, by_count
 from .rarity import MOST, SHARED_BITS, shift_of
 
@@ -65,10 +65,10 @@ def reference(values, offsets, rows, counters, beyond, marks, threshold):
     return np.array(shingles, np.uint64), np.array(entries, np.uint64)
 
 
-@jit(parallel=True)
-def _room(values, offsets, bounds, counters, shift, marks, mark_shift, room):
+@parallel()
+def _room(begin, end, values, offsets, bounds, counters, shift, marks, mark_shift, room):
     """Write how many postings each document may have, at most."""
-    for p in prange(len(bounds) - 1):
+    for p in range(begin, end):
         for d in range(bounds[p], bounds[p + 1]):
             most = 0
             for x in values[offsets[d] : offsets[d + 1]]:
@@ -125,8 +125,10 @@ def _write_postings(row, number, counters, beyond, shift, marks, mark_shift, thr
     return found
 
 
-@jit(parallel=True)
+@parallel()
 def _postings(
+    begin,
+    end,
     values,
     offsets,
     rows,
@@ -142,7 +144,7 @@ def _postings(
     entries,
     number,
 ):
-    for p in prange(len(bounds) - 1):
+    for p in range(begin, end):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
@@ -170,12 +172,12 @@ def cpu(values, offsets, rows, counters, beyond, marks, threshold):
     """As `reference`, documents in parallel."""
     bounds, shift, mark_shift = shares(offsets), shift_of(counters), shift_of(marks)
     room = np.zeros(len(rows) + 1, np.int64)
-    _room(values, offsets, bounds, counters, shift, marks, mark_shift, room)
+    _room(len(bounds) - 1, values, offsets, bounds, counters, shift, marks, mark_shift, room)
     np.cumsum(room, out=room)
     shingles, entries = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)
     number = np.zeros(len(rows), np.int64)
     table = counters, beyond, shift, marks, mark_shift
-    _postings(values, offsets, rows, bounds, *table, threshold, room, shingles, entries, number)
+    _postings(len(bounds) - 1, values, offsets, rows, bounds, *table, threshold, room, shingles, entries, number)
     ends = np.cumsum(number)
     there = np.arange(number.sum()) + np.repeat(room[:-1] - (ends - number), number)
     return shingles[there], entries[there]

@@ -10,10 +10,10 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
+from ._cpu import parallel, shares
 from ._gf2 import mix64
-from ._launch import jit, namespace, shares
+from ._launch import namespace
 from ._sort import order_in_rows
 
 
@@ -39,11 +39,11 @@ def reference(values, offsets):
     return distinct, new_offsets, np.array([n for row in rows for n in row.values()], np.int64)
 
 
-@jit(parallel=True)
-def _count_rows(values, offsets, bounds, out, counts, sizes):
+@parallel()
+def _count_rows(begin, end, values, offsets, bounds, out, counts, sizes):
     """Write each row's distinct values and their counts to where the row begins, and their number to `sizes`."""
     base = offsets[0]
-    for p in prange(len(bounds) - 1):
+    for p in range(begin, end):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
@@ -71,10 +71,10 @@ def _count_rows(values, offsets, bounds, out, counts, sizes):
             sizes[d] = size
 
 
-@jit(parallel=True)
-def _close_gaps(values, counts, offsets, bounds, new_offsets, new_values, new_counts):
+@parallel()
+def _close_gaps(begin, end, values, counts, offsets, bounds, new_offsets, new_values, new_counts):
     """Copy what `_count_rows` left at the beginning of each row to its place."""
-    for p in prange(len(bounds) - 1):
+    for p in range(begin, end):
         for d in range(bounds[p], bounds[p + 1]):
             source, size = offsets[d] - offsets[0], new_offsets[d + 1] - new_offsets[d]
             new_values[new_offsets[d] : new_offsets[d + 1]] = values[source : source + size]
@@ -85,10 +85,10 @@ def cpu(values, offsets):
     """As `reference`; rows in parallel, each with a hash table. Rows of at most 2**31 - 1 values."""
     bounds, n = shares(offsets), offsets[-1] - offsets[0]
     out, counts, sizes = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(len(offsets) - 1, np.int64)
-    _count_rows(values, offsets, bounds, out, counts, sizes)
+    _count_rows(len(bounds) - 1, values, offsets, bounds, out, counts, sizes)
     new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     new_values, new_counts = np.empty(new_offsets[-1], np.uint64), np.empty(new_offsets[-1], np.int64)
-    _close_gaps(out, counts, offsets, bounds, new_offsets, new_values, new_counts)
+    _close_gaps(len(bounds) - 1, out, counts, offsets, bounds, new_offsets, new_values, new_counts)
     return new_values, new_offsets, new_counts
 
 

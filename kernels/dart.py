@@ -35,10 +35,10 @@ from functools import cache
 from itertools import count, pairwise
 
 import numpy as np
-from numba import prange
 
+from ._cpu import jit, parallel, shares
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._launch import cuda, kernel, namespace, on_device, row_of
 from ._logarithm import log2, table
 
 EMPTY = np.uint64(2**64 - 1)
@@ -201,10 +201,10 @@ def _farther(farthest):
     return min(farthest + (farthest >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
 
 
-@jit(parallel=True)
-def _throw_rows(features, offsets, bounds, weights, salt, expected, thresholds, sketches):
+@parallel()
+def _throw_rows(begin, end, features, offsets, bounds, weights, salt, expected, thresholds, sketches):
     samples = sketches.shape[1]
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         ranks = np.empty(samples, np.uint64)
         for d in range(bounds[part], bounds[part + 1]):
             names = sketches[d]
@@ -230,7 +230,8 @@ def cpu(features, offsets, weights, salt, samples):
     """As `reference`; rows in parallel, the darts of each thrown again, farther, where a sample got none."""
     sketches = np.empty((len(offsets) - 1, samples), np.uint64)
     expected = np.uint64(first_darts(samples))
-    _throw_rows(features, offsets, shares(offsets), weights, salt, expected, poisson(), sketches)
+    bounds = shares(offsets)
+    _throw_rows(len(bounds) - 1, features, offsets, bounds, weights, salt, expected, poisson(), sketches)
     return sketches
 
 

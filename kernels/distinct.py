@@ -10,10 +10,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
 from . import sets
-from ._launch import jit, namespace, shares
+from ._cpu import jit, parallel, shares
+from ._launch import namespace
 
 
 def reference(values, offsets):
@@ -72,9 +72,9 @@ def _size(values, table, rest):
     return size
 
 
-@jit(parallel=True)
-def _sizes(values, offsets, bounds, sizes):
-    for p in prange(len(bounds) - 1):
+@parallel()
+def _sizes(begin, end, values, offsets, bounds, sizes):
+    for p in range(begin, end):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
@@ -86,7 +86,8 @@ def _sizes(values, offsets, bounds, sizes):
 def cpu(values, offsets):
     """As `reference`, rows in parallel, by hash tables: what finds another value in its place goes to the next one."""
     sizes = np.empty(len(offsets) - 1, np.int64)
-    _sizes(values, offsets, shares(offsets), sizes)
+    bounds = shares(offsets)
+    _sizes(len(bounds) - 1, values, offsets, bounds, sizes)
     return sizes
 
 

@@ -31,10 +31,10 @@ Cost: n for each round. About 87 rounds for 9 elements and 140 slots, 9 for 90, 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange, types
 
+from ._cpu import jit, parallel, shares, types
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, on_device, shares
+from ._launch import cuda, kernel, namespace, on_device
 
 EMPTY = np.uint64(2**64 - 1)
 """What slots hold of a set without elements."""
@@ -123,9 +123,9 @@ def _least(x, salt, r):
     return least
 
 
-@jit(parallel=True)
-def _sketches(values, offsets, bounds, salt, t, sketches):
-    for part in prange(len(bounds) - 1):
+@parallel()
+def _sketches(begin, end, values, offsets, bounds, salt, t, sketches):
+    for part in range(begin, end):
         hashes = np.empty(_CHUNK, np.uint64)
         for d in range(bounds[part], bounds[part + 1]):
             x, slots = values[offsets[d] : offsets[d + 1]], sketches[d]
@@ -146,7 +146,8 @@ def _sketches(values, offsets, bounds, salt, t, sketches):
 def cpu(values, offsets, salt, t):
     """As `reference`; documents in parallel. Of rounds from t on only those of empty slots are looked at."""
     sketches = np.empty((len(offsets) - 1, t), np.uint64)
-    _sketches(values, offsets, shares(offsets), np.uint64(salt), t, sketches)
+    bounds = shares(offsets)
+    _sketches(len(bounds) - 1, values, offsets, bounds, np.uint64(salt), t, sketches)
     return sketches
 
 

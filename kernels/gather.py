@@ -8,9 +8,9 @@ Cost: one copy of what is asked for.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._cpu import parallel, shares
+from ._launch import cuda, kernel, namespace, on_device, row_of
 
 
 def reference(values, offsets, rows):
@@ -40,9 +40,9 @@ def _new_offsets(xp, sizes):
     return new_offsets
 
 
-@jit(parallel=True)
-def _copy_rows(values, starts, new_offsets, bounds, gathered):
-    for part in prange(len(bounds) - 1):
+@parallel()
+def _copy_rows(begin, end, values, starts, new_offsets, bounds, gathered):
+    for part in range(begin, end):
         for i in range(bounds[part], bounds[part + 1]):
             for j in range(new_offsets[i + 1] - new_offsets[i]):
                 gathered[new_offsets[i] + j] = values[starts[i] + j]
@@ -53,7 +53,8 @@ def cpu(values, offsets, rows):
     starts = offsets[rows]
     new_offsets = _new_offsets(np, offsets[rows + 1] - starts)
     gathered = np.empty(new_offsets[-1], np.uint64)
-    _copy_rows(values, starts, new_offsets, shares(new_offsets), gathered)
+    bounds = shares(new_offsets)
+    _copy_rows(len(bounds) - 1, values, starts, new_offsets, bounds, gathered)
     return gathered, new_offsets
 
 

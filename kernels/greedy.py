@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import cuda, jit, kernel, namespace, on_device, to_host
+from ._cpu import jit
+from ._launch import cuda, kernel, namespace, on_device, to_host
 
 
 def reference(num_rows, left, right, weight, pinned):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import jit
+from ._cpu import jit
 
 
 def reference(bits, first, stop, left, right, num_known):

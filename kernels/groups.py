@@ -13,10 +13,10 @@ Cost: two mixings an element.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
+from ._cpu import jit, parallel
 from ._gf2 import mix64
-from ._launch import Device, cuda, jit, kernel, namespace, on_device
+from ._launch import Device, cuda, kernel, namespace, on_device
 
 EMPTY = np.uint64(2**64 - 1)
 ONE_IN = 10
@@ -76,16 +76,16 @@ def _cut(sketches, row, salt, groups):
 _cut_on_host, _cut_on_device = jit()(_cut), Device(_cut)
 
 
-@jit(parallel=True)
-def _cut_rows(sketches, salt, groups):
-    for row in prange(len(sketches)):
+@parallel()
+def _cut_rows(begin, end, sketches, salt, groups):
+    for row in range(begin, end):
         _cut_on_host(sketches, row, salt, groups)
 
 
 def cpu(sketches, salt, width):
     """As `reference`, rows in parallel."""
     groups = np.full((len(sketches), width), EMPTY)
-    _cut_rows(sketches, np.uint64(salt), groups)
+    _cut_rows(len(sketches), sketches, np.uint64(salt), groups)
     return groups
 
 

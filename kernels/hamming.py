@@ -25,10 +25,10 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-from numba import prange
 
 from ._bits import as_integers, count_bits, in_columns, permuted_on_device, permuted_words, plan
-from ._launch import check_rows, jit, most_rows, namespace, on_device
+from ._cpu import parallel
+from ._launch import check_rows, most_rows, namespace, on_device
 from ._matches import Matches
 from ._near import (
     add_written,
@@ -95,15 +95,16 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
     return left, right, distance, num_large, num_uncompared, crowded
 
 
-@jit(parallel=True)
-def _count_pairs(words, rows, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops, crowded):
-    """Each word's near ones after it, and the end of what it is compared with; (pairs of each run, large buckets, pairs
-    left out). Marks the rows of large buckets as crowded.
+@parallel()
+def _count_pairs(
+    lower, upper, words, rows, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops, crowded, counts
+):
+    """Write each word's near ones after it, and the end of what it is compared with; and mark the rows of large buckets
+    as crowded. `counts` are of each run: pairs, large buckets, and pairs left out.
     """
-    sizes = np.zeros(len(bounds) - 1, np.int64)
-    num_large = num_uncompared = 0
-    for run in prange(len(bounds) - 1):
+    for run in range(lower, upper):
         start, size = bounds[run], 0
+        num_large = num_uncompared = 0
         while start < bounds[run + 1]:
             stop = bucket_stop(words, start, bounds[run + 1], top)
             m = stop - start
@@ -121,15 +122,13 @@ def _count_pairs(words, rows, top, bounds, radius, bucket_limit, bucket_probe, n
             for i in range(start + whole, stop):
                 num_near[i] = 0
             start = stop
-        sizes[run] = size
-    return sizes, num_large, num_uncompared
+        counts[run, 0], counts[run, 1], counts[run, 2] = size, num_large, num_uncompared
 
 
-@jit(parallel=True)
-def _write_pairs(words, rows, bounds, radius, before, num_near, stops, places, packed, distance):
-    """left << 32 | right of each run's pairs, from its place on; how many, without those found before."""
-    sizes = np.zeros(len(places) - 1, np.int64)
-    for run in prange(len(bounds) - 1):
+@parallel()
+def _write_pairs(begin, end, words, rows, bounds, radius, before, num_near, stops, places, packed, distance, sizes):
+    """Write left << 32 | right of each run's pairs, from its place on; and how many, without those found before."""
+    for run in range(begin, end):
         at = places[run]
         for i in range(bounds[run], bounds[run + 1]):
             for j in range(i + 1, np.int64(stops[i]) if num_near[i] else 0):
@@ -140,7 +139,6 @@ def _write_pairs(words, rows, bounds, radius, before, num_near, stops, places, p
                     distance[at] = bits
                     at += 1
         sizes[run] = at - places[run]
-    return sizes
 
 
 def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
@@ -163,12 +161,14 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
         words, rows = radix_sort(permuted_words(values, prepared.moves[number]), int(top).bit_count())
         bounds = bucket_bounds(words, top, num_runs_of_table())
         num_near, stops = np.empty(len(words), np.uint32), np.empty(len(words), np.uint32)
-        sizes, large, uncompared = _count_pairs(
-            words, rows, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops, crowded
+        counts = np.empty((len(bounds) - 1, 3), np.int64)
+        _count_pairs(
+            len(counts), words, rows, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops, crowded, counts
         )
+        sizes, large, uncompared = counts[:, 0], int(counts[:, 1].sum()), int(counts[:, 2].sum())
         known = 0 if num_large else number
         before = prepared.before[number, :known]
-        write = partial(_write_pairs, words, rows, bounds, radius, before, num_near, stops)
+        write = partial(_write_pairs, len(counts), words, rows, bounds, radius, before, num_near, stops)
         add_written(found, write, sizes, (values, values, radius), masks[:known])
         num_large += large
         num_uncompared += uncompared

@@ -11,11 +11,11 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import prange
 
 from . import hamming_table
 from ._bits import as_integers, count_bits, in_columns, move, permuted_on_device, permuted_words, plan
-from ._launch import check_rows, jit, namespace, on_device
+from ._cpu import jit, parallel
+from ._launch import check_rows, namespace, on_device
 from ._matches import Matches, halves
 from ._near import (
     add_written,
@@ -203,18 +203,20 @@ def touched(words, masks, queries, radius):
     return _touched(words, np.ascontiguousarray(in_columns(queries)), prepared.moves, prepared.tops, radius)
 
 
-@jit(parallel=True)
-def _count_near(words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops):
-    """Where each query's bucket begins and ends, and how many in it are near; (matches of each run, large, left out).
+@parallel()
+def _count_near(
+    lower, upper, words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops, counts
+):
+    """Write where each query's bucket begins and ends, and how many in it are near. `counts` are of each run: matches,
+    large buckets, and comparisons left out.
 
     Both are in the order of their leading bits: each run of queries is merged with its part of the words, by steps
     that double where the queries are few.
     """
-    sizes = np.zeros(len(bounds) - 1, np.int64)
-    num_large = num_uncompared = 0
     n = len(words)
-    for run in prange(len(bounds) - 1):
+    for run in range(lower, upper):
         size, start, stop = 0, 0, 0
+        num_large = num_uncompared = 0
         if bounds[run] < bounds[run + 1]:
             start = stop = interpolation_search(words, queries[bounds[run]] & top, 0, n)
         for i in range(bounds[run], bounds[run + 1]):
@@ -235,17 +237,16 @@ def _count_near(words, queries, top, bounds, radius, bucket_limit, bucket_probe,
             near = num_near_words(queries[i], words, start, end, radius)
             num_near[i], starts[i], stops[i] = near, start, end
             size += near
-        sizes[run] = size
-    return sizes, num_large, num_uncompared
+        counts[run, 0], counts[run, 1], counts[run, 2] = size, num_large, num_uncompared
 
 
-@jit(parallel=True)
+@parallel()
 def _write_near(
-    words, rows, queries, numbers, bounds, radius, before, num_near, starts, stops, places, packed, distance
-):
-    """query << 32 | row of each run's matches, from its place on; how many, without those found before."""
-    sizes = np.zeros(len(places) - 1, np.int64)
-    for run in prange(len(bounds) - 1):
+    begin, end, words, rows, queries, numbers, bounds, radius, before, num_near, starts, stops,
+    places, packed, distance, sizes,
+):  # fmt: skip
+    """Write query << 32 | row of each run's matches, from its place on; and how many, without those found before."""
+    for run in range(begin, end):
         at = places[run]
         for i in range(bounds[run], bounds[run + 1]):
             for j in range(np.int64(starts[i]), np.int64(stops[i]) if num_near[i] else 0):
@@ -256,7 +257,6 @@ def _write_near(
                     distance[at] = bits
                     at += 1
         sizes[run] = at - places[run]
-    return sizes
 
 
 def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe, fingerprints):
@@ -266,13 +266,27 @@ def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_p
         permuted, numbers = radix_sort(permuted_words(queries, prepared.moves[number]), int(top).bit_count())
         bounds = bucket_bounds(permuted, top, num_runs_of_table())
         num_near, starts, stops = (np.empty(len(permuted), np.uint32) for _ in range(3))
-        sizes, large, uncompared = _count_near(
-            words[number], permuted, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops
-        )
+        counts = np.empty((len(bounds) - 1, 3), np.int64)
+        _count_near(
+            len(counts), words[number], permuted, top, bounds, radius, bucket_limit, bucket_probe,
+            num_near, starts, stops, counts,
+        )  # fmt: skip
+        sizes, large, uncompared = counts[:, 0], int(counts[:, 1].sum()), int(counts[:, 2].sum())
         known = 0 if num_large else number
         before = prepared.before[number, :known]
         write = partial(
-            _write_near, words[number], rows[number], permuted, numbers, bounds, radius, before, num_near, starts, stops
+            _write_near,
+            len(counts),
+            words[number],
+            rows[number],
+            permuted,
+            numbers,
+            bounds,
+            radius,
+            before,
+            num_near,
+            starts,
+            stops,
         )
         add_written(found, write, sizes, (queries, fingerprints, radius), masks[:known])
         num_large += large

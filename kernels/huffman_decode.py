@@ -6,8 +6,8 @@ Cost: decoding is serial within a block, for each word one look-up in a table of
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
+from ._cpu import jit, parallel
 from ._huffman import (
     BLOCK_BITS,
     BLOCK_WORDS,
@@ -22,7 +22,7 @@ from ._huffman import (
     differ_of,
     next_word,
 )
-from ._launch import cuda, jit, kernel, namespace, on_device, row_of
+from ._launch import cuda, kernel, namespace, on_device, row_of
 
 
 def reference(lengths, offsets, blocks, firsts, numbers):
@@ -81,9 +81,9 @@ def _decode_block(block, book, words):
     return True
 
 
-@jit(parallel=True)
-def _decode_blocks(blocks, books, tables, numbers, places, words, good):
-    for i in prange(len(numbers)):
+@parallel()
+def _decode_blocks(begin, end, blocks, books, tables, numbers, places, words, good):
+    for i in range(begin, end):
         good[i] = _decode_block(blocks[numbers[i]], books[tables[i]], words[places[i] : places[i + 1]])
 
 
@@ -93,7 +93,7 @@ def cpu(lengths, offsets, blocks, firsts, numbers):
     places = np.concatenate([np.zeros(1, np.int64), np.cumsum(block_sizes(np, firsts, numbers))])
     words, good = np.empty(places[-1], np.uint64), np.empty(len(numbers), bool)
     tables = np.searchsorted(offsets, numbers, side="right") - 1
-    _decode_blocks(blocks, decoding_tables(lengths), tables, numbers, places, words, good)
+    _decode_blocks(len(numbers), blocks, decoding_tables(lengths), tables, numbers, places, words, good)
     if not good.all():
         raise damaged(numbers[np.argmin(good)])
     return words

@@ -6,10 +6,9 @@ GPU 56 bytes a word of one table, besides the tables.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from numba import prange
 
+from ._cpu import jit, num_threads, parallel
 from ._huffman import (
     BLOCK_BITS,
     BLOCK_WORDS,
@@ -26,7 +25,7 @@ from ._huffman import (
     rest_of,
     symbol_of,
 )
-from ._launch import cuda, jit, kernel, namespace, on_device, to_host
+from ._launch import cuda, kernel, namespace, on_device, to_host
 
 
 def reference(words):
@@ -72,11 +71,11 @@ def reference(words):
     )
 
 
-@jit(parallel=True)
-def _count_symbols(words, counts):
+@parallel()
+def _count_symbols(begin, end, words, counts):
     """How often each run of words, a row of `counts`, has each symbol."""
     runs, n = len(counts), len(words)
-    for run in prange(runs):
+    for run in range(begin, end):
         for i in range(max(1, run * n // runs), (run + 1) * n // runs):
             counts[run, symbol_of(words[i] ^ words[i - 1])] += 1
 
@@ -95,9 +94,9 @@ def _block_starts(words, bits, starts):
     return number
 
 
-@jit(parallel=True)
-def _write_blocks(words, starts, codes, lengths, blocks):
-    for number in prange(len(blocks)):
+@parallel()
+def _write_blocks(begin, end, words, starts, codes, lengths, blocks):
+    for number in range(begin, end):
         block, word = blocks[number], words[starts[number]]
         block[0] = word
         place, at, held = np.uint64(1), np.uint64(0), np.uint64(0)
@@ -126,14 +125,14 @@ def cpu(words):
     lengths, offsets = np.empty((len(words), SYMBOLS), np.uint8), np.zeros(len(words) + 1, np.int64)
     blocks, keys, firsts = [np.empty((0, BLOCK_WORDS), np.uint64)], [np.empty(0, np.uint64)], []
     for number, table in enumerate(words):
-        counts = np.zeros((numba.get_num_threads(), SYMBOLS), np.int64)
-        _count_symbols(table, counts)
+        counts = np.zeros((num_threads(), SYMBOLS), np.int64)
+        _count_symbols(len(counts), table, counts)
         lengths[number] = code_lengths(counts.sum(0).tolist())
         starts = np.empty(len(table) // FEWEST_WORDS + 2, np.int64)
         some = _block_starts(table, bits_of_symbols(lengths[number]), starts)
         starts[some] = len(table)
         blocks.append(np.zeros((some, BLOCK_WORDS), np.uint64))
-        _write_blocks(table, starts, codes_as_words(lengths[number]), lengths[number], blocks[-1])
+        _write_blocks(len(blocks[-1]), table, starts, codes_as_words(lengths[number]), lengths[number], blocks[-1])
         keys.append(table[starts[1 : some + 1] - 1])
         firsts.append(number * len(table) + starts[:some])
         offsets[number + 1] = offsets[number] + some

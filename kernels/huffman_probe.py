@@ -11,8 +11,9 @@ import numpy as np
 
 from . import gather, hamming_probe, hamming_table, huffman_decode
 from ._bits import count_bits, move, plan
+from ._cpu import jit
 from ._huffman import BLOCK_BITS, MOST_WORDS, check_shapes, damaged, decoding_tables, next_word
-from ._launch import jit, namespace, on_device, to_host
+from ._launch import namespace, on_device, to_host
 from ._matches import Matches
 from ._search import interpolation_search
 

@@ -11,10 +11,10 @@ Cost: two passes over the hashes on the CPU, 32 bytes a row; a radix sort for ea
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
+from ._cpu import jit, parallel, shares
 from ._gf2 import mix64
-from ._launch import check_rows, jit, namespace, on_device, shares
+from ._launch import check_rows, namespace, on_device
 from ._sort import in_parts, order_of, sort_part
 
 
@@ -36,10 +36,10 @@ def reference(words):
     return np.array([seen.setdefault(tuple(row), number) for number, row in enumerate(rows)], np.int64)
 
 
-@jit(parallel=True)
-def _hash_rows(columns, hashes):
+@parallel()
+def _hash_rows(begin, end, columns, hashes):
     """Write a hash of the words of each row: mixed, as words that lie near each other would sort slowly."""
-    for i in prange(len(columns)):
+    for i in range(begin, end):
         hashed = np.uint64(0)
         for column in range(columns.shape[1]):
             hashed = mix64(hashed ^ columns[i, column])
@@ -58,9 +58,9 @@ def _first_equal(columns, rows, start, i, representatives):
     return rows[i]
 
 
-@jit(parallel=True)
-def _write_representatives(columns, hashes, rows, ends, bounds, shift, bits, representatives):
-    for share in prange(len(bounds) - 1):
+@parallel()
+def _write_representatives(begin, end, columns, hashes, rows, ends, bounds, shift, bits, representatives):
+    for share in range(begin, end):
         largest = 0
         for part in range(bounds[share], bounds[share + 1]):
             largest = max(largest, ends[part + 1] - ends[part])
@@ -86,10 +86,11 @@ def cpu(words):
     check_rows(len(words), "words")
     columns = np.ascontiguousarray(words.reshape(len(words), -1 if words.ndim > 1 and len(words) else 1))
     hashes = np.empty(len(words), np.uint64)
-    _hash_rows(columns, hashes)
+    _hash_rows(len(columns), columns, hashes)
     hashes, rows, ends, shift, bits = in_parts(hashes, np.arange(len(words), dtype=np.uint32))
     representatives = np.empty(len(words), np.int64)
-    _write_representatives(columns, hashes, rows, ends, shares(ends, 64), shift, bits, representatives)
+    bounds = shares(ends, 64)
+    _write_representatives(len(bounds) - 1, columns, hashes, rows, ends, bounds, shift, bits, representatives)
     return representatives
 
 

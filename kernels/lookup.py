@@ -9,9 +9,9 @@ Cost: a bisection a feature: on the CPU among a few entries, as the upper bits o
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import jit, namespace
+from ._cpu import parallel
+from ._launch import namespace
 
 
 def reference(features, table, table_weights, absent):
@@ -34,10 +34,9 @@ def reference(features, table, table_weights, absent):
     return np.array([weight_of.get(f, absent) for f in features.tolist()], np.int64)
 
 
-@jit(parallel=True)
-def _look_up(features, table, table_weights, absent, shift, begins):
-    weights = np.empty(len(features), np.int64)
-    for i in prange(len(features)):
+@parallel(least=4096)
+def _look_up(begin, end, features, table, table_weights, absent, shift, begins, weights):
+    for i in range(begin, end):
         f = features[i]
         upper = f >> shift
         low, high = begins[upper], begins[upper + np.uint64(1)]
@@ -60,7 +59,9 @@ def cpu(features, table, table_weights, absent):
     bits = max(1, min(len(table), len(features)).bit_length())
     shift = np.uint64(64 - bits)
     begins = np.searchsorted(table, np.arange(2**bits, dtype=np.uint64) << shift)
-    return _look_up(features, table, table_weights, absent, shift, np.append(begins, len(table)))
+    weights = np.empty(len(features), np.int64)
+    _look_up(len(features), features, table, table_weights, absent, shift, np.append(begins, len(table)), weights)
+    return weights
 
 
 def gpu(features, table, table_weights, absent):

@@ -11,9 +11,9 @@ one, and several side by side.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import jit, on_device
+from ._cpu import jit, parallel
+from ._launch import on_device
 from ._sort import order_of
 
 PIECE = 1 << 12
@@ -40,11 +40,10 @@ def reference(keys, rows, offsets):
     return keys[order], rows[order]
 
 
-@jit(parallel=True)
-def _cuts(keys, offsets, splitters):
-    """Where each run has its first key that is not below a splitter: int64, shape (splitters, runs)."""
-    cuts = np.empty((len(splitters), len(offsets) - 1), np.int64)
-    for number in prange(len(splitters)):
+@parallel()
+def _cut(begin, end, keys, offsets, splitters, cuts):
+    """Write where each run has its first key that is not below a splitter: int64, shape (splitters, runs)."""
+    for number in range(begin, end):
         for run in range(len(offsets) - 1):
             low, high = offsets[run], offsets[run + 1]
             while low < high:
@@ -54,7 +53,6 @@ def _cuts(keys, offsets, splitters):
                 else:
                     high = middle
             cuts[number, run] = low
-    return cuts
 
 
 @jit()
@@ -76,10 +74,10 @@ def _merge_two(keys, rows, start, middle, end, into_keys, into_rows):
         other, place = other + np.int64(1), place + np.int64(1)
 
 
-@jit(parallel=True)
-def _merge(keys, rows, cuts, places, merged_keys, merged_rows):
+@parallel()
+def _merge(lower, upper, keys, rows, cuts, places, merged_keys, merged_rows):
     """Merge piece by piece: its runs are brought together, and merged by twos until there is one."""
-    for piece in prange(len(cuts) - 1):
+    for piece in range(lower, upper):
         size, number = places[piece + 1] - places[piece], np.int64(cuts.shape[1])
         some_keys, some_rows = np.empty((2, size), np.uint64), np.empty((2, size), np.uint32)
         ends, at, here = np.zeros(number + 1, np.int64), np.int64(0), np.int64(0)
@@ -117,10 +115,11 @@ def cpu(keys, rows, offsets):
     pieces = 1 + len(keys) // PIECE
     longest = int(np.argmax(np.diff(offsets)))
     places = np.linspace(offsets[longest], offsets[longest + 1], pieces + 1).astype(np.int64)[1:-1]
-    inner = _cuts(keys, offsets, keys[places])
+    inner = np.empty((len(places), len(offsets) - 1), np.int64)
+    _cut(len(inner), keys, offsets, keys[places], inner)
     cuts = np.concatenate([offsets[None, :-1], inner, offsets[None, 1:]])
     starts = (cuts - offsets[:-1]).sum(axis=1)
-    _merge(keys, rows, cuts, starts, merged_keys, merged_rows)
+    _merge(len(cuts) - 1, keys, rows, cuts, starts, merged_keys, merged_rows)
     return merged_keys, merged_rows
 
 

@@ -19,13 +19,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from llvmlite import ir
-from numba import prange, types
-from numba.extending import intrinsic
 
 from ._constants import constant
+from ._cpu import intrinsic, ir, parallel, shares, types
 from ._gf2 import mix64
-from ._launch import Kernel, bounds_of, cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._launch import Kernel, bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._vectors import Vectors
 
 
@@ -116,11 +114,11 @@ _minima_64 = _minima(16, 4)
 _CHUNK = 2048  # shingles at a time: 8 or 16 kB, which stay in the first-level cache
 
 
-@jit(parallel=True)
-def _signatures(shingles, offsets, bounds, a, b, samples, shift, signature):
+@parallel()
+def _signatures(begin, end, shingles, offsets, bounds, a, b, samples, shift, signature):
     padded = len(a)
     greatest = ~a.dtype.type(0)
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         x = np.empty(_CHUNK, a.dtype)
         minima = np.empty(padded, a.dtype)
         for d in range(bounds[part], bounds[part + 1]):
@@ -149,7 +147,8 @@ def cpu(shingles, offsets, a, b):
     padded[0, :samples], padded[1, :samples] = a, b
     signature = np.empty((len(offsets) - 1, samples), a.dtype)
     shift = np.uint64(64 - 8 * a.itemsize)
-    _signatures(shingles, offsets, shares(offsets), padded[0], padded[1], samples, shift, signature)
+    bounds = shares(offsets)
+    _signatures(len(bounds) - 1, shingles, offsets, bounds, padded[0], padded[1], samples, shift, signature)
     return signature
 
 

@@ -14,9 +14,9 @@ document takes 4 bytes for each sampled one.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._cpu import jit, parallel, shares
+from ._launch import cuda, kernel, namespace, on_device, row_of
 from ._search import first_not_below
 
 
@@ -122,13 +122,13 @@ def _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared)
     return any_has
 
 
-@jit(parallel=True)
-def _find_pairs(values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out):
+@parallel()
+def _find_pairs(begin, end, values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out):
     """Runs of documents in parallel: writes to `ends` how many pairs each has or, once these are summed up, the pairs
     of those that have any."""
     tables = _look_up_tables(keys)
     documents, samples, counts = out
-    for part in prange(len(runs) - 1):
+    for part in range(begin, end):
         seen_in, shared = np.full(len(keys), -1, np.int64), np.zeros(len(least), np.int32)
         for d in range(runs[part], runs[part + 1]):
             at = ends[d] if len(documents) else 0
@@ -153,7 +153,7 @@ def cpu(values, offsets, keys, first_holder, holders, least, bounds):
 
     def found(size):
         out = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32)
-        _find_pairs(values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out)
+        _find_pairs(len(runs) - 1, values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out)
         return out
 
     nothing = found(0)

@@ -20,10 +20,10 @@ from __future__ import annotations
 from itertools import combinations, islice
 
 import numpy as np
-from numba import prange, types
 
+from ._cpu import jit, parallel, shares, types
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin_words
-from ._launch import TABLES, check_rows, cuda, jit, kernel, load, most_rows, namespace, on_device, row_of, shares
+from ._launch import TABLES, check_rows, cuda, kernel, load, most_rows, namespace, on_device, row_of
 from ._matches import Matches
 from ._sort import in_parts, order_of, sort_part
 
@@ -84,17 +84,21 @@ def reference(features, present, r, poly, bucket_limit, bucket_probe, tables=Non
     return left, right, num_large, num_uncompared, crowded
 
 
-@jit(parallel=True)
-def _keys(features, rows, subset, number, poly):
-    """Key of each row: the fingerprint of the subset's number and the row's features in the subset."""
+@parallel(least=1024)
+def _write_keys(begin, end, features, rows, subset, number, poly, keys):
     modulus = prepare(poly)
-    begin = advance(poly ^ np.uint64(number), modulus)
-    keys = np.empty(len(rows), np.uint64)
-    for i in prange(len(rows)):
-        f = begin
+    first = advance(poly ^ np.uint64(number), modulus)
+    for i in range(begin, end):
+        f = first
         for j in subset:
             f = advance(f ^ features[rows[i], j], modulus)
         keys[i] = f
+
+
+def _keys(features, rows, subset, number, poly):
+    """Return the key of each row: the fingerprint of the subset's number and the row's features in the subset."""
+    keys = np.empty(len(rows), np.uint64)
+    _write_keys(len(rows), features, rows, subset, number, poly, keys)
     return keys
 
 
@@ -105,10 +109,10 @@ def keys_of_tables(features, r, poly):
         yield _keys(features, rows, np.array(subset, np.int64), number, np.uint64(poly))
 
 
-@jit(parallel=True)
-def _sort_shares(keys, rows, ends, bounds, shift, bits):
+@parallel()
+def _sort_shares(begin, end, keys, rows, ends, bounds, shift, bits):
     """Sort each part, runs of parts in parallel; see `in_parts`."""
-    for share in prange(len(bounds) - 1):
+    for share in range(begin, end):
         largest = 0
         for part in range(bounds[share], bounds[share + 1]):
             largest = max(largest, ends[part + 1] - ends[part])
@@ -128,7 +132,7 @@ def sort_by_key(keys, rows):
     """
     keys, rows, ends, shift, bits = in_parts(keys, rows)
     bounds = shares(ends, 64)
-    _sort_shares(keys, rows, ends, bounds, shift, bits)
+    _sort_shares(len(bounds) - 1, keys, rows, ends, bounds, shift, bits)
     return keys, rows, ends[bounds]
 
 
@@ -166,18 +170,18 @@ def _run_of_buckets(keys, rows, bits, bucket_limit, bucket_probe, crowded, packe
     return num_pairs, num_large, num_uncompared
 
 
-@jit(parallel=True)
-def _count_buckets(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, counts):
+@parallel()
+def _count_buckets(begin, end, keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, counts):
     nothing = np.empty(0, np.uint64)
-    for run in prange(len(bounds) - 1):
+    for run in range(begin, end):
         some = slice(bounds[run], bounds[run + 1])
         found = _run_of_buckets(keys[some], rows[some], bits, bucket_limit, bucket_probe, crowded, nothing)
         counts[run, 0], counts[run, 1], counts[run, 2] = found
 
 
-@jit(parallel=True)
-def _write_buckets(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, starts, packed):
-    for run in prange(len(bounds) - 1):
+@parallel()
+def _write_buckets(begin, end, keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, starts, packed):
+    for run in range(begin, end):
         some, mine = slice(bounds[run], bounds[run + 1]), packed[starts[run] : starts[run + 1]]
         if len(mine):
             _run_of_buckets(keys[some], rows[some], bits, bucket_limit, bucket_probe, crowded, mine)
@@ -189,22 +193,16 @@ def bucket_pairs(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded):
     Runs of buckets, as `sort_by_key` gives them, in parallel.
     """
     counts, starts = np.empty((len(bounds) - 1, 3), np.int64), np.zeros(len(bounds), np.int64)
-    _count_buckets(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, counts)
+    _count_buckets(len(bounds) - 1, keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, counts)
     np.cumsum(counts[:, 0], out=starts[1:])
     packed = np.empty(starts[-1], np.uint64)
-    _write_buckets(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, starts, packed)
+    _write_buckets(len(bounds) - 1, keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, starts, packed)
     return packed, int(counts[:, 1].sum()), int(counts[:, 2].sum())
 
 
-@jit(parallel=True)
-def _collided_before(packed, bits, features, subset):
-    """Whether an earlier table holds each pair for certain: that of the subset with another feature for its last.
-
-    It does when the pair shares that feature and the subset's others. (Sharing the key alone is not enough: keys are
-    fingerprints, and may collide.)
-    """
-    before = np.zeros(len(packed), np.bool_)
-    for p in prange(len(packed)):
+@parallel(least=1024)
+def _mark_collided(begin, end, packed, bits, features, subset, before):
+    for p in range(begin, end):
         left = packed[p] >> np.uint64(bits)
         right = packed[p] ^ (left << np.uint64(bits))
         i, found = 0, False
@@ -218,6 +216,17 @@ def _collided_before(packed, bits, features, subset):
                 found = False
                 break
         before[p] = found
+
+
+def _collided_before(packed, bits, features, subset):
+    """Return whether an earlier table holds each pair for certain: that of the subset with another feature for its
+    last.
+
+    It does when the pair shares that feature and the subset's others. (Sharing the key alone is not enough: keys are
+    fingerprints, and may collide.)
+    """
+    before = np.zeros(len(packed), np.bool_)
+    _mark_collided(len(packed), packed, bits, features, subset, before)
     return before
 
 

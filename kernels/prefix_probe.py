@@ -18,13 +18,11 @@ at each posting that is met, up to the last row that is wanted: a heap merges a 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from numba import prange
 
 from ._bounds import least_overlap
+from ._cpu import jit, num_threads, parallel
 from ._gf2 import mix64_all
-from ._launch import jit
 from ._sort import radix_sort
 from ._table_search import first_not_below, first_row, near, run_end
 from .prefixes import LONG, PLACE_BITS
@@ -100,15 +98,15 @@ def reference(keys, rows, ends, asked, places, offsets, sizes, threshold, first,
     return np.array([row for some in found for row in some], np.int64), np.cumsum([0, *map(len, found)], dtype=np.int64)
 
 
-@jit(parallel=True)
-def _find_all(keys, rows, words, turns, queries, first, stop, starts, stops, parts):
+@parallel()
+def _find_all(lower, upper, keys, rows, words, turns, queries, first, stop, starts, stops, parts):
     """Write where the postings of each shingle lie whose rows are looked for, in two runs, where there are any.
 
     `words` are keys of shingles, which take turns: neighbouring ones are nearly in order of these words, and so look at
     the same places of the table.
     """
     number, close = keys.shape[1], len(words) > _FEW and 0 < keys.shape[1] < _CLOSE * len(words)
-    for part in prange(parts):
+    for part in range(lower, upper):
         start = np.int64(-1)
         for turn in range(part * len(words) // parts, (part + 1) * len(words) // parts):
             word = words[turn]
@@ -184,13 +182,29 @@ def _merge(rows, ends, asked, places, query_size, threshold, most, allowed, star
     return done
 
 
-@jit(parallel=True)
+@parallel()
 def _merge_all(
-    rows, ends, asked, places, offsets, sizes, threshold, most, allowed, starts, stops, room, found, counts, parts
+    lower,
+    upper,
+    rows,
+    ends,
+    asked,
+    places,
+    offsets,
+    sizes,
+    threshold,
+    most,
+    allowed,
+    starts,
+    stops,
+    room,
+    found,
+    counts,
+    parts,
 ):
     """Write the rows of each query from where it has room on, and count them."""
     number = len(sizes)
-    for part in prange(parts):
+    for part in range(lower, upper):
         begin, end = part * number // parts, (part + 1) * number // parts
         longest = 0
         for query in range(begin, end):
@@ -221,13 +235,14 @@ def cpu(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop,
     starts, stops = (np.zeros((len(asked), 2), np.int64) for _ in range(2))
     keys, rows, queries = keys[None, :], rows[None, :], np.repeat(np.arange(len(sizes)), np.diff(offsets))
     words, turns = radix_sort(asked.copy(), len(asked).bit_length() if len(asked) > _FEW else 0)
-    parts = 8 * numba.get_num_threads()
-    _find_all(keys, rows, words, turns, queries, first, stop, starts, stops, min(len(asked), parts))
+    parts = 8 * num_threads()
+    some = min(len(asked), parts)
+    _find_all(some, keys, rows, words, turns, queries, first, stop, starts, stops, some)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops[:, 0] - starts[:, 0] + stops[:, 1] - starts[:, 1])])
     met = np.maximum(0, np.minimum(np.diff(before[offsets]), most))
     room = np.concatenate([np.zeros(1, np.int64), np.cumsum(met)])
     found, counts = np.empty(int(room[-1]), np.int64), np.empty(len(sizes), np.int64)
     how = sizes, threshold, most, allowed, starts, stops, room, found, counts, min(len(sizes), parts)
-    _merge_all(rows, ends, asked, places, offsets, *how)
+    _merge_all(parts, rows, ends, asked, places, offsets, *how)
     there = np.arange(len(found)) - np.repeat(room[:-1], met) < np.repeat(counts, met)
     return found[there], np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

@@ -25,11 +25,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
 from . import gather, sets
 from ._bounds import least_shared, prefix_lengths, prefix_lengths_of
-from ._launch import cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._cpu import jit, parallel, shares
+from ._launch import cuda, kernel, namespace, on_device, row_of
 from ._sort import order_of
 from .rarity import MOST, SHARED_BITS, count_of, shift_of
 from .sets import distinct
@@ -158,11 +158,13 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
     return need
 
 
-@jit(parallel=True)
-def _postings(values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made):
+@parallel()
+def _postings(
+    lower, upper, values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made
+):
     """Write what runs of documents have: postings from `room` on, sets from where a run begins; `made` counts them."""
     counters, beyond, shift = table
-    for p in prange(len(bounds) - 1):
+    for p in range(lower, upper):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
@@ -195,7 +197,9 @@ def cpu(values, offsets, rows, counters, beyond, threshold):
     shingles, entries, elements = (np.empty(size, np.uint64) for size in (room[-1], room[-1], begins[-1]))
     sizes, made = np.zeros(len(rows), np.int32), np.empty((len(most), 2), np.int64)
     table = counters, beyond, shift_of(counters)
-    _postings(values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made)
+    _postings(
+        len(bounds) - 1, values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made
+    )
     shingles, entries = (_closed_up(array, room, made[:, 0]).copy() for array in (shingles, entries))
     return shingles, entries, sizes, _closed_up(elements, begins, made[:, 1])
 

@@ -16,11 +16,10 @@ from __future__ import annotations
 import contextlib
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba import prange
 
-from ._launch import Device, alone, cuda, is_alone, jit, kernel, namespace, on_device
+from ._cpu import alone, is_alone, jit, num_threads, parallel
+from ._launch import Device, cuda, kernel, namespace, on_device
 from ._table_search import array_at, better_guess, bytes_at, first_guess, first_row, near, run_end
 from ._tables import sorted_tables
 
@@ -104,18 +103,18 @@ def _bits(key):
     return (np.uint64(1) << first) | (np.uint64(1) << second) | (np.uint64(1) << third)
 
 
-@jit(parallel=True)
-def _mark(keys, shift, marks):
+@parallel()
+def _mark(begin, end, keys, shift, marks):
     """Set the marks of each key of each table."""
-    for table in prange(len(keys)):
+    for table in range(begin, end):
         for key in keys[table]:
             marks[table, np.int64(key >> shift)] |= _bits(key)
 
 
-@jit(parallel=True)
-def _marked(marks, shift, keys, numbers, some, theirs, sizes):
+@parallel()
+def _marked(begin, end, marks, shift, keys, numbers, some, theirs, sizes):
     """Copy the queries whose marks are set, and how many each table has."""
-    for table in prange(len(keys)):
+    for table in range(begin, end):
         size = np.int64(0)
         for place in range(sizes[table]):
             key = keys[table, place]
@@ -146,7 +145,7 @@ def mark(keys, marks):
     marks : array of uint64, shape (k, words), words a power of two, at least two
         In which those of the keys are set.
     """
-    _mark(keys, _shift(marks), marks)
+    _mark(len(keys), keys, _shift(marks), marks)
 
 
 def marked(asked, marks):
@@ -166,7 +165,7 @@ def marked(asked, marks):
     """
     keys, numbers, sizes = asked
     some, theirs, sizes = np.empty_like(keys), np.empty_like(numbers), sizes.copy()
-    _marked(marks, _shift(marks), keys, numbers, some, theirs, sizes)
+    _marked(len(keys), marks, _shift(marks), keys, numbers, some, theirs, sizes)
     return some, theirs, sizes
 
 
@@ -224,11 +223,11 @@ def _find(keys, rows, table, asked, numbers, dense, first, stop, guesses, sound,
     return size
 
 
-@jit(parallel=True)
-def _find_all(keys, rows, asked, numbers, asking, first, stop, sound, wanted, runs, sizes):
+@parallel()
+def _find_all(lower, upper, keys, rows, asked, numbers, asking, first, stop, sound, wanted, runs, sizes):
     """Pieces of the queries of each table in parallel, of which each writes its runs behind its own beginning."""
     pieces, nothing = sizes.shape[1], np.empty(0, np.int64)
-    for task in prange(sizes.size):
+    for task in range(lower, upper):
         table, piece = task // pieces, task % pieces
         begin, end = piece * asking[table] // pieces, (piece + 1) * asking[table] // pieces
         some, theirs = asked[table, begin:end], numbers[table, begin:end]
@@ -297,10 +296,10 @@ def _merge(rows, runs, r, most, allowed, found, place):
     return number
 
 
-@jit(parallel=True)
-def _merge_all(rows, runs, ends, r, most, allowed, found, places, counts):
+@parallel()
+def _merge_all(lower, upper, rows, runs, ends, r, most, allowed, found, places, counts):
     """Count the rows of each query, or write them, if there is a place for each."""
-    for query in prange(len(ends)):
+    for query in range(lower, upper):
         begin = ends[query - 1] if query > 0 else np.int64(0)
         if begin < ends[query]:
             place = places[query] if len(places) else np.int64(-1)
@@ -393,11 +392,11 @@ def of_file(keys, rows, asked, r, first, stop, most, allowed, sound=_SOUND):
     if is_alone() or queries <= FEW:
         return _probe_few(keys, rows, *asked, r, first, stop, most, allowed, sound)
     soon = int(asked[2].sum()) <= SOON
-    pieces = 1 if soon else max(1, min(width // FEW, -(-4 * numba.get_num_threads() // tables)))
+    pieces = 1 if soon else max(1, min(width // FEW, -(-4 * num_threads() // tables)))
     runs, sizes = np.empty((tables * width, 4), np.int64), np.empty((tables, pieces), np.int64)
     wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
     with alone() if soon else contextlib.nullcontext():
-        _find_all(keys, rows, *asked, first, stop, sound, wanted, runs, sizes)
+        _find_all(sizes.size, keys, rows, *asked, first, stop, sound, wanted, runs, sizes)
     if not sizes.any():
         return np.empty(0, np.int64), np.zeros(queries + 1, np.int64), wanted
     ends = np.zeros(queries, np.int64)
@@ -488,11 +487,11 @@ def sharing(files, query, r):
     return shared, unread[:size]
 
 
-@jit(parallel=True)
-def _count_within(keys, rows, sizes):
+@parallel()
+def _count_within(lower, upper, keys, rows, sizes):
     """How many entries of each piece of a table have an earlier one of the same key."""
     pieces, entries = sizes.shape[1], keys.shape[1]
-    for task in prange(sizes.size):
+    for task in range(lower, upper):
         table, piece = task // pieces, task % pieces
         begin, end = piece * entries // pieces, (piece + 1) * entries // pieces
         size = np.int64(0)
@@ -542,7 +541,7 @@ def within(keys, rows, number):
     """
     tables, entries = keys.shape
     sizes = np.zeros((tables, max(1, min(64, entries // 4096))), np.int64)
-    _count_within(keys, rows, sizes)
+    _count_within(sizes.size, keys, rows, sizes)
     ends = np.zeros(number, np.int64)
     if not sizes.any():
         return np.empty((0, 3), np.int64), ends
@@ -587,11 +586,11 @@ def _merged(rows, runs, ends, r, most, allowed):
     if len(runs) == 0:
         return nothing, offsets
     counts = np.zeros(len(ends), np.int64)
-    _merge_all(rows, runs, ends, r, most, allowed, nothing, nothing, counts)
+    _merge_all(len(ends), rows, runs, ends, r, most, allowed, nothing, nothing, counts)
     np.cumsum(counts, out=offsets[1:])
     found = np.empty(int(offsets[-1]), np.int64)
     if len(found):
-        _merge_all(rows, runs, ends, r, most, allowed, found, offsets[:-1], counts)
+        _merge_all(len(ends), rows, runs, ends, r, most, allowed, found, offsets[:-1], counts)
     return found, offsets
 
 

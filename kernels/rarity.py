@@ -12,11 +12,10 @@ counters: 16 bytes read and 8 written a value. The table takes 17 bytes for 16 c
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from numba import prange
 
-from ._launch import Device, cuda, jit, kernel, namespace, on_device
+from ._cpu import num_threads, parallel
+from ._launch import Device, cuda, kernel, namespace, on_device
 
 MOST = 255
 """Where a counter of one byte stops."""
@@ -77,28 +76,27 @@ def reference(values, bits, table=None):
 _PART_BITS = 8  # parts of the table that are counted in by themselves: 256 kB each, of a table of 64 MB
 
 
-@jit(parallel=True)
-def _count(values, shift, runs, scattered, counters, beyond):
-    """Scatter values by their highest bits, runs of them in parallel; then count, parts of the table in parallel."""
-    n, top = len(values), np.uint64(64 - _PART_BITS)
-    places = np.zeros((runs, 1 << _PART_BITS), np.int64)
-    for run in prange(runs):
+@parallel()
+def _count_parts(begin, end, values, places):
+    runs, n, top = len(places), len(values), np.uint64(64 - _PART_BITS)
+    for run in range(begin, end):
         for i in range(run * n // runs, (run + 1) * n // runs):
             places[run, values[i] >> top] += 1
-    ends = np.zeros((1 << _PART_BITS) + 1, np.int64)
-    place = 0
-    for part in range(1 << _PART_BITS):
-        for run in range(runs):
-            count = places[run, part]
-            places[run, part] = place
-            place += count
-        ends[part + 1] = place
-    for run in prange(runs):
+
+
+@parallel()
+def _scatter(begin, end, values, places, scattered):
+    runs, n, top = len(places), len(values), np.uint64(64 - _PART_BITS)
+    for run in range(begin, end):
         for i in range(run * n // runs, (run + 1) * n // runs):
             part = values[i] >> top
             scattered[places[run, part]] = values[i]
             places[run, part] += 1
-    for part in prange(1 << _PART_BITS):
+
+
+@parallel()
+def _count(begin, end, scattered, ends, shift, counters, beyond):
+    for part in range(begin, end):
         for i in range(ends[part], ends[part + 1]):
             slot = scattered[i] >> shift
             if counters[slot] < MOST:
@@ -108,11 +106,17 @@ def _count(values, shift, runs, scattered, counters, beyond):
 
 
 def cpu(values, bits, table=None):
-    """As `reference`: a part of the table is one thread's, so no update is lost."""
+    """Return what `reference` returns. Values are scattered by their highest bits, runs of them in parallel; then parts
+    of the table are counted in parallel: each is one thread's, so no update is lost."""
     counters, beyond = new_table(np, bits) if table is None else table
     # NumPy asks the system for huge pages, compiled code does not.
     scattered = np.empty(len(values), np.uint64)
-    _count(values, np.uint64(64 - bits), numba.get_num_threads(), scattered, counters, beyond)
+    places, ends = np.zeros((num_threads(), 1 << _PART_BITS), np.int64), np.zeros((1 << _PART_BITS) + 1, np.int64)
+    _count_parts(len(places), values, places)
+    np.cumsum(places.sum(axis=0), out=ends[1:])
+    places = ends[:-1] + np.cumsum(places, axis=0) - places  # where each run writes the first value of a part
+    _scatter(len(places), values, places, scattered)
+    _count(1 << _PART_BITS, scattered, ends, np.uint64(64 - bits), counters, beyond)
     return counters, beyond
 
 

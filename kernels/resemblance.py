@@ -15,9 +15,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, on_device, shares
+from ._cpu import jit, parallel, shares
+from ._launch import cuda, kernel, namespace, on_device
 from ._search import first_not_below
 
 
@@ -103,9 +103,9 @@ def _common_of_few(few, many, least):
     return common if common >= least else -1
 
 
-@jit(parallel=True)
-def _merge_pairs(values, offsets, left, right, least, bounds, intersection):
-    for p in prange(len(bounds) - 1):
+@parallel()
+def _merge_pairs(begin, end, values, offsets, left, right, least, bounds, intersection):
+    for p in range(begin, end):
         for pair in range(bounds[p], bounds[p + 1]):
             a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
             b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
@@ -123,7 +123,8 @@ def cpu(values, offsets, left, right, least):
     smaller, larger = np.minimum(sizes[left], sizes[right]), np.maximum(sizes[left], sizes[right])
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(larger, FEW * smaller) + smaller)])
     intersection = np.empty(len(left), np.int64)
-    _merge_pairs(values, offsets, left, right, least, shares(work), intersection)
+    bounds = shares(work)
+    _merge_pairs(len(bounds) - 1, values, offsets, left, right, least, bounds, intersection)
     return intersection
 
 

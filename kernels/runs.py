@@ -15,10 +15,10 @@ runs are then ordered by the rows of their first entries. 16 bytes for each entr
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from . import gather
-from ._launch import jit, namespace, shares
+from ._cpu import jit, parallel, shares
+from ._launch import namespace
 from ._sort import in_parts, order_of, radix_sort, sort_part
 from .prefixes import LONG, PLACE_BITS
 
@@ -96,10 +96,10 @@ def _keep_runs(shingles, entries, lengths, shorts):
     return number
 
 
-@jit(parallel=True)
-def _sort_parts(shingles, entries, ends, bounds, shift, bits, lengths, shorts, numbers):
+@parallel()
+def _sort_parts(begin, end, shingles, entries, ends, bounds, shift, bits, lengths, shorts, numbers):
     """Sort each part, and keep its runs; those that begin at `at` lie from `at // 2` on in `lengths` and `shorts`."""
-    for share in prange(len(bounds) - 1):
+    for share in range(begin, end):
         largest = 0
         for part in range(bounds[share], bounds[share + 1]):
             largest = max(largest, ends[part + 1] - ends[part])
@@ -111,10 +111,10 @@ def _sort_parts(shingles, entries, ends, bounds, shift, bits, lengths, shorts, n
             numbers[part + 1] = _keep_runs(some, theirs, lengths[first // 2 :], shorts[first // 2 :])
 
 
-@jit(parallel=True)
-def _describe_runs(entries, ends, numbers, all_lengths, all_shorts, begins, lengths, shorts, first_rows):
+@parallel()
+def _describe_runs(lower, upper, entries, ends, numbers, all_lengths, all_shorts, begins, lengths, shorts, first_rows):
     """Write of each run that stays where it begins, its length, its short entries, and the row of its first entry."""
-    for part in prange(len(ends) - 1):
+    for part in range(lower, upper):
         begin, before = ends[part], ends[part] // 2 - numbers[part]
         for run in range(numbers[part], numbers[part + 1]):
             begins[run], lengths[run], shorts[run] = begin, all_lengths[before + run], all_shorts[before + run]
@@ -122,9 +122,9 @@ def _describe_runs(entries, ends, numbers, all_lengths, all_shorts, begins, leng
             begin += lengths[run]
 
 
-@jit(parallel=True)
-def _close_runs(entries, begins, which, starts, kept):
-    for number in prange(len(which)):
+@parallel()
+def _close_runs(lower, upper, entries, begins, which, starts, kept):
+    for number in range(lower, upper):
         begin = begins[which[number]]
         for i in range(starts[number + 1] - starts[number]):
             kept[starts[number] + i] = entries[begin + i]
@@ -152,18 +152,19 @@ def cpu(shingles, entries, num_rows):
     shingles, entries, ends, shift, bits = in_parts(shingles, entries)
     lengths, shorts = (np.empty(len(shingles) // 2 + 1, np.uint32) for _ in range(2))
     numbers = np.zeros(len(ends), np.int64)
-    _sort_parts(shingles, entries, ends, shares(ends, 64), shift, bits, lengths, shorts, numbers)
+    bounds = shares(ends, 64)
+    _sort_parts(len(bounds) - 1, shingles, entries, ends, bounds, shift, bits, lengths, shorts, numbers)
     del shingles
     np.cumsum(numbers, out=numbers)
     of_all = np.empty(numbers[-1], np.int64), np.empty(numbers[-1], np.int64), np.empty(numbers[-1], np.int64)
     first_rows = np.empty(numbers[-1], np.uint64)
-    _describe_runs(entries, ends, numbers, lengths, shorts, *of_all, first_rows)
+    _describe_runs(len(ends) - 1, entries, ends, numbers, lengths, shorts, *of_all, first_rows)
     begins, lengths, shorts = of_all
     bits = num_rows.bit_length()
     which = radix_sort(first_rows << np.uint64(64 - bits), bits)[1]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[which])])
     kept = np.empty(starts[-1], np.uint64)
-    _close_runs(entries, begins, which, starts, kept)
+    _close_runs(len(which), entries, begins, which, starts, kept)
     offsets = np.zeros(num_rows + 1, np.int64)
     _count_rows(kept, offsets)
     np.cumsum(offsets, out=offsets)

@@ -9,9 +9,9 @@ Cost: linear; four tokens a reduction, so that the chain of dependent products i
 from __future__ import annotations
 
 import numpy as np
-from numba import prange, types
 
 from ._constants import constant, constants
+from ._cpu import jit, parallel, shares, types
 from ._gf2 import (
     advance,
     advance_by_tables,
@@ -23,7 +23,7 @@ from ._gf2 import (
     prepare,
     rabin_words,
 )
-from ._launch import TABLES, Device, bounds_of, cuda, jit, kernel, load, namespace, on_device, row_of, shares
+from ._launch import TABLES, Device, bounds_of, cuda, kernel, load, namespace, on_device, row_of
 
 
 def reference(values, offsets, polys):
@@ -44,11 +44,10 @@ def reference(values, offsets, polys):
     return np.array([[rabin_words(row, int(q)) for q in polys] for row in rows], np.uint64).reshape(-1, 2)
 
 
-@jit(parallel=True)
-def _fingerprints(values, offsets, bounds, q0, q1, weights0, weights1):
+@parallel()
+def _fingerprints(begin, end, values, offsets, bounds, q0, q1, weights0, weights1, result):
     modulus0, modulus1 = prepare(q0), prepare(q1)
-    result = np.empty((len(offsets) - 1, 2), np.uint64)
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
             i, stop = offsets[d], offsets[d + 1]
             f0, f1 = q0, q1
@@ -62,13 +61,15 @@ def _fingerprints(values, offsets, bounds, q0, q1, weights0, weights1):
                 i += 1
             result[d, 0] = f0
             result[d, 1] = f1
-    return result
 
 
 def cpu(values, offsets, polys):
     """As `reference`; rows in parallel."""
     q0, q1 = np.asarray(polys, np.uint64)
-    return _fingerprints(values, offsets, shares(offsets), q0, q1, kept_weights(4, q0), kept_weights(4, q1))
+    bounds, result = shares(offsets), np.empty((len(offsets) - 1, 2), np.uint64)
+    weights = kept_weights(4, q0), kept_weights(4, q1)
+    _fingerprints(len(bounds) - 1, values, offsets, bounds, q0, q1, *weights, result)
+    return result
 
 
 RUN = 64  # values that a thread takes

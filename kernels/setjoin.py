@@ -20,9 +20,9 @@ so that in a crowd of near-duplicates each row meets about as many as it asks fo
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import Device, cuda, jit, kernel, namespace, on_device, shares
+from ._cpu import jit, parallel, shares
+from ._launch import Device, cuda, kernel, namespace, on_device
 from .prefixes import PLACE_BITS
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
@@ -163,11 +163,27 @@ def _probe(entries, starts, splits, places, offsets, sizes, needed, larger, row,
     return number, looks
 
 
-@jit(parallel=True)
+@parallel()
 def _probe_rows(
-    entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, bounds, best, number, looks
+    begin,
+    end,
+    entries,
+    starts,
+    splits,
+    places,
+    offsets,
+    sizes,
+    needed,
+    larger,
+    rows,
+    first,
+    stop,
+    bounds,
+    best,
+    number,
+    looks,
 ):
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         seen = np.empty(256, np.int64)
         for i in range(bounds[part], bounds[part + 1]):
             if offsets[rows[i]] < offsets[rows[i] + 1]:
@@ -189,9 +205,9 @@ def _probe_rows(
                 )
 
 
-@jit(parallel=True)
-def _gather_lists(best, ends, found):
-    for i in prange(len(best)):
+@parallel()
+def _gather_lists(begin, end, best, ends, found):
+    for i in range(begin, end):
         for k in range(ends[i + 1] - ends[i]):
             found[ends[i] + k] = best[i, k]
 
@@ -201,7 +217,9 @@ def cpu(entries, starts, splits, places, offsets, sizes, needed, larger, rows, f
     best, ends = np.empty((len(rows), most), np.int64), np.zeros(len(rows) + 1, np.int64)
     looks = np.zeros(len(rows), np.int64)
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(offsets[rows + 1] - offsets[rows] + 1)])
+    bounds = shares(work, 64)
     _probe_rows(
+        len(bounds) - 1,
         entries,
         starts,
         splits,
@@ -213,14 +231,14 @@ def cpu(entries, starts, splits, places, offsets, sizes, needed, larger, rows, f
         rows,
         first,
         stop,
-        shares(work, 64),
+        bounds,
         best,
         ends,
         looks,
     )
     np.cumsum(ends, out=ends)
     found = np.empty(ends[-1], np.int64)
-    _gather_lists(best, ends, found)
+    _gather_lists(len(best), best, ends, found)
     return found, ends, looks
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
-from ._launch import jit, namespace, on_device, shares
+from ._cpu import jit, parallel, shares
+from ._launch import namespace, on_device
 from ._sort import order_in_rows
 
 
@@ -102,11 +102,11 @@ def distinct(row, out, ends):
     return out[:size]
 
 
-@jit(parallel=True)
-def _sort_rows(values, offsets, bounds, out, sizes):
+@parallel()
+def _sort_rows(begin, end, values, offsets, bounds, out, sizes):
     """Write each row's distinct values, ascending, to where the row begins in `out`, and their number to `sizes`."""
     base = offsets[0]
-    for p in prange(len(bounds) - 1):
+    for p in range(begin, end):
         longest = 0
         for d in range(bounds[p], bounds[p + 1]):
             longest = max(longest, offsets[d + 1] - offsets[d])
@@ -116,10 +116,10 @@ def _sort_rows(values, offsets, bounds, out, sizes):
             sizes[d] = len(distinct(values[offsets[d] : offsets[d + 1]], row, ends))
 
 
-@jit(parallel=True)
-def _close_gaps(values, offsets, bounds, packed_offsets, packed):
+@parallel()
+def _close_gaps(begin, end, values, offsets, bounds, packed_offsets, packed):
     """Copy the first values of each row of `values` to their place in `packed`."""
-    for p in prange(len(bounds) - 1):
+    for p in range(begin, end):
         for d in range(bounds[p], bounds[p + 1]):
             source = offsets[d] - offsets[0]
             for i in range(packed_offsets[d + 1] - packed_offsets[d]):
@@ -130,12 +130,12 @@ def cpu(values, offsets):
     """As `reference`: rows in parallel, each distributed by upper bits and finished by insertion."""
     bounds = shares(offsets)
     out, sizes = np.empty(offsets[-1] - offsets[0], np.uint64), np.empty(len(offsets) - 1, np.int64)
-    _sort_rows(values, offsets, bounds, out, sizes)
+    _sort_rows(len(bounds) - 1, values, offsets, bounds, out, sizes)
     packed_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     if packed_offsets[-1] == len(out):
         return out, packed_offsets
     packed = np.empty(packed_offsets[-1], np.uint64)
-    _close_gaps(out, offsets, bounds, packed_offsets, packed)
+    _close_gaps(len(bounds) - 1, out, offsets, bounds, packed_offsets, packed)
     return packed, packed_offsets
 
 

@@ -18,7 +18,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from ._launch import check_rows, jit, namespace, on_device
+from ._cpu import jit
+from ._launch import check_rows, namespace, on_device
 from ._matches import halves
 from .pairtables import bucket_pairs, buckets_of, limited, mark_buckets, pairs_of, sort_by_key
 

@@ -15,9 +15,9 @@ whatever w; bags add a sort a document.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange, types
 
 from ._constants import constants
+from ._cpu import jit, parallel, shares, types
 from ._gf2 import (
     advance,
     advance_by_tables,
@@ -28,20 +28,7 @@ from ._gf2 import (
     tables_of_shift,
     windows,
 )
-from ._launch import (
-    TABLES,
-    bounds_of,
-    cuda,
-    jit,
-    kernel,
-    know,
-    known,
-    load,
-    namespace,
-    on_device,
-    row_of,
-    shares,
-)
+from ._launch import TABLES, bounds_of, cuda, kernel, know, known, load, namespace, on_device, row_of
 from ._sort import order_in_rows
 
 
@@ -99,11 +86,11 @@ def _count(offsets, w, circular, new_offsets):
         new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))
 
 
-@jit(parallel=True)
-def _fill(tokens, offsets, new_offsets, bounds, values, weights, circular, q):
+@parallel()
+def _fill(begin, end, tokens, offsets, new_offsets, bounds, values, weights, circular, q):
     modulus = prepare(q)
     w = len(weights) - 1
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
             start, length, out = offsets[d], offsets[d + 1] - offsets[d], new_offsets[d]
             whole = max(0, length - w + 1)
@@ -115,11 +102,11 @@ def _fill(tokens, offsets, new_offsets, bounds, values, weights, circular, q):
                 values[out + i] = f
 
 
-@jit(parallel=True)
-def _label(values, offsets, bounds, bag_poly):
+@parallel()
+def _label(begin, end, values, offsets, bounds, bag_poly):
     """Replace each shingle by the fingerprint of (shingle, occurrence number)."""
     modulus = prepare(bag_poly)
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
             row = values[offsets[d] : offsets[d + 1]]
             order = np.argsort(row, kind="mergesort")
@@ -138,9 +125,21 @@ def cpu(tokens, offsets, w, mode, poly, bag_poly):
     new_offsets = np.zeros(len(offsets), np.int64)
     _count(offsets, w, mode == "circular", new_offsets)
     values = np.empty(new_offsets[-1], np.uint64)
-    _fill(tokens, offsets, new_offsets, shares(offsets), values, kept_weights(w, q), mode == "circular", q)
+    bounds = shares(offsets)
+    _fill(
+        len(bounds) - 1,
+        tokens,
+        offsets,
+        new_offsets,
+        bounds,
+        values,
+        kept_weights(w, q),
+        mode == "circular",
+        q,
+    )
     if mode == "bag":
-        _label(values, new_offsets, shares(new_offsets), np.uint64(bag_poly))
+        bounds = shares(new_offsets)
+        _label(len(bounds) - 1, values, new_offsets, bounds, np.uint64(bag_poly))
     return values, new_offsets
 
 

@@ -27,12 +27,10 @@ adders (Klarqvist, Mula and Lemire 2021); with weights, 64 additions per feature
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import prange, types
-from numba.extending import intrinsic
 
+from ._cpu import intrinsic, ir, jit, parallel, shares, types
 from ._gf2 import mix64
-from ._launch import bounds_of, cuda, jit, kernel, namespace, on_device, row_of, shares
+from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._vectors import Vectors
 
 _STEP = 0x9E3779B97F4A7C15  # SplitMix64's increment
@@ -142,9 +140,9 @@ def _tie(features, salt):
     return mix64(least)
 
 
-@jit(parallel=True)
-def _simhashes(features, offsets, bounds, weights, salt, simhash):
-    for part in prange(len(bounds) - 1):
+@parallel()
+def _simhashes(begin, end, features, offsets, bounds, weights, salt, simhash):
+    for part in range(begin, end):
         x = np.empty(_CHUNK, np.uint64)
         counters = np.empty(64, np.uint64)  # weight of the features that have the bit
         for d in range(bounds[part], bounds[part + 1]):
@@ -182,7 +180,8 @@ def cpu(features, offsets, weights, bits):
     weights = None if weights is None else weights.view(np.uint64)
     for word in range(len(simhash)):
         salt = np.uint64(word * _STEP % 2**64)
-        _simhashes(features, offsets, shares(offsets), weights, salt, simhash[word])
+        bounds = shares(offsets)
+        _simhashes(len(bounds) - 1, features, offsets, bounds, weights, salt, simhash[word])
     return simhash[0] if bits == 64 else np.ascontiguousarray(simhash.T)
 
 

@@ -20,11 +20,11 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
-from numba import prange, types
 
 from ._constants import constant, constants
+from ._cpu import jit, parallel, shares, types
 from ._gf2 import advance, advance_by_tables, byte_tables, extend, kept_weights, prepare, rabin_words, windows
-from ._launch import TABLES, cuda, jit, kernel, load, namespace, on_device, row_of, shares
+from ._launch import TABLES, cuda, kernel, load, namespace, on_device, row_of
 
 
 def reference(tokens, offsets, stops, c, poly):
@@ -97,11 +97,11 @@ def _in_table(token, table, first):
     return table[at] == token
 
 
-@jit(parallel=True)
-def _mark(tokens, offsets, bounds, stops, c, is_stop, counts, without):
+@parallel()
+def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, without):
     """Mark the stop words, and count the features of each document."""
     table = _table_of(stops)
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
             following = spots = 0
             for i in range(offsets[d + 1] - 1, offsets[d] - 1, -1):
@@ -114,15 +114,15 @@ def _mark(tokens, offsets, bounds, stops, c, is_stop, counts, without):
             counts[d] = max(1, length - c + 1) if without[d] else spots
 
 
-@jit(parallel=True)
-def _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
+@parallel()
+def _fill(lower, upper, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
     """`others` and `places` are room for the tokens of each document that are no stop words, and for where those are.
 
     No branch depends on which tokens are stop words, which the processor could not predict.
     """
     modulus = prepare(q)
     c = len(weights) - 1
-    for part in prange(len(bounds) - 1):
+    for part in range(lower, upper):
         for d in range(bounds[part], bounds[part + 1]):
             start, end, out = offsets[d], offsets[d + 1], new_offsets[d]
             if without[d]:
@@ -149,11 +149,11 @@ def cpu(tokens, offsets, stops, c, poly):
     q, num_rows, bounds = np.uint64(poly), len(offsets) - 1, shares(offsets)
     is_stop, without = np.empty(len(tokens), np.bool_), np.empty(num_rows, np.bool_)
     new_offsets = np.zeros(num_rows + 1, np.int64)
-    _mark(tokens, offsets, bounds, stops, c, is_stop, new_offsets[1:], without)
+    _mark(len(bounds) - 1, tokens, offsets, bounds, stops, c, is_stop, new_offsets[1:], without)
     np.cumsum(new_offsets, out=new_offsets)
     values, others = np.empty(new_offsets[-1], np.uint64), np.empty(len(tokens), np.uint64)
     places, weights = np.empty(len(tokens), np.int64), kept_weights(c, q)
-    _fill(tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q)
+    _fill(len(bounds) - 1, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q)
     return values, new_offsets, int(np.count_nonzero(without))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import jit
+from ._cpu import jit
 
 UNDECIDED, KEPT, REMOVED = np.int8(0), np.int8(1), np.int8(2)
 

@@ -12,9 +12,9 @@ Cost: k s carry-less products and k reductions a document; where the processor h
 from __future__ import annotations
 
 import numpy as np
-from numba import prange, types
 
 from ._constants import constants
+from ._cpu import parallel, shares, types
 from ._gf2 import (
     LANES,
     advance,
@@ -26,7 +26,7 @@ from ._gf2 import (
     rabin_words,
     window_weights,
 )
-from ._launch import TABLES, Kernel, cuda, jit, kernel, load, namespace, on_device, shares
+from ._launch import TABLES, Kernel, cuda, kernel, load, namespace, on_device
 
 
 def reference(signatures, k, s, bits, poly):
@@ -56,15 +56,14 @@ def reference(signatures, k, s, bits, poly):
     return features
 
 
-@jit(parallel=True)
-def _features(signatures, bounds, k, s, bits, weights, q):
+@parallel()
+def _features(begin, end, signatures, bounds, k, s, bits, weights, q, features):
     modulus = prepare(q)
     width = -(-k // LANES) * LANES
     begins = np.zeros(width, np.uint64)
     for j in range(k):
         begins[j] = advance(q ^ np.uint64(j), modulus)
-    features = np.empty((len(signatures), k), np.uint64)
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         words, found = np.zeros(width * s, np.uint64), np.empty(width, np.uint64)
         for d in range(bounds[part], bounds[part + 1]):
             for j in range(k):
@@ -74,13 +73,14 @@ def _features(signatures, bounds, k, s, bits, weights, q):
             columns(words, width, weights, modulus, found)
             for j in range(k):
                 features[d, j] = mix64(found[j]) >> np.uint64(48) if bits == 16 else found[j]
-    return features
 
 
 def cpu(signatures, k, s, bits, poly):
     """As `reference`; documents in parallel, the products of a feature summed before one reduction, some at once."""
     q, bounds = np.uint64(poly), shares(np.arange(len(signatures) + 1))
-    return _features(signatures, bounds, k, s, bits, window_weights(s, q), q)
+    features = np.empty((len(signatures), k), np.uint64)
+    _features(len(bounds) - 1, signatures, bounds, k, s, bits, window_weights(s, q), q, features)
+    return features
 
 
 def _feature_kernel(kind: str) -> Kernel:

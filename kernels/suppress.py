@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import Kernel, cuda, jit, kernel, namespace, on_device
+from ._cpu import jit
+from ._launch import Kernel, cuda, kernel, namespace, on_device
 
 
 def reference(features, present, r):

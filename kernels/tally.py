@@ -11,9 +11,9 @@ Cost: the entries of a query's lists are gathered and sorted, 4 bytes each on th
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import jit, namespace, on_device
+from ._cpu import jit, parallel
+from ._launch import namespace, on_device
 
 
 def reference(rows, starts, stops, offsets, least, allowed):
@@ -73,11 +73,11 @@ def _count(some, least, place, found, shared):
     return number
 
 
-@jit(parallel=True)
-def _gather_all(rows, starts, stops, offsets, least, allowed, places, gathered, sizes, counts):
+@parallel()
+def _gather_all(lower, upper, rows, starts, stops, offsets, least, allowed, places, gathered, sizes, counts):
     """Gather and sort what the lists of each query hold, and count what is found."""
     nothing = np.empty(0, np.int64)
-    for query in prange(len(offsets) - 1):
+    for query in range(lower, upper):
         begin = end = places[query]
         for each in range(offsets[query], offsets[query + 1]):
             for at in range(starts[each], stops[each]):
@@ -89,9 +89,9 @@ def _gather_all(rows, starts, stops, offsets, least, allowed, places, gathered, 
         counts[query] = _count(gathered[begin:end], least[query], -1, nothing, nothing)
 
 
-@jit(parallel=True)
-def _write_all(gathered, places, sizes, least, new_offsets, found, shared):
-    for query in prange(len(sizes)):
+@parallel()
+def _write_all(begin, end, gathered, places, sizes, least, new_offsets, found, shared):
+    for query in range(begin, end):
         some = gathered[places[query] : places[query] + sizes[query]]
         _count(some, least[query], new_offsets[query], found, shared)
 
@@ -103,10 +103,10 @@ def cpu(rows, starts, stops, offsets, least, allowed):
     gathered = np.empty(places[-1] - places[0], np.uint32)
     places = places - places[0]
     sizes, counts = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.int64)
-    _gather_all(rows, starts, stops, offsets, least, allowed, places, gathered, sizes, counts)
+    _gather_all(len(offsets) - 1, rows, starts, stops, offsets, least, allowed, places, gathered, sizes, counts)
     new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     found, shared = np.empty(new_offsets[-1], np.int64), np.empty(new_offsets[-1], np.int64)
-    _write_all(gathered, places, sizes, least, new_offsets, found, shared)
+    _write_all(len(sizes), gathered, places, sizes, least, new_offsets, found, shared)
     return found, shared, new_offsets
 
 

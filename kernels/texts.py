@@ -12,11 +12,11 @@ one a thread.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from . import sequences
+from ._cpu import jit, parallel, shares
 from ._gf2 import advance, extend, kept_weights, prepare, rabin_words
-from ._launch import cuda, jit, kernel, know, namespace, on_device, row_of, shares, to_host
+from ._launch import cuda, kernel, know, namespace, on_device, row_of, to_host
 from ._utf8 import load_word
 
 
@@ -63,11 +63,10 @@ def _extend_by_text(f, text, i, words, weights, modulus):
     return extend(f, words, 0, weights, modulus)
 
 
-@jit(parallel=True)
-def _fingerprints(text, offsets, bounds, q, few, many):
+@parallel()
+def _fingerprints(begin, end, text, offsets, bounds, q, few, many, result):
     modulus = prepare(q)
-    result = np.empty(len(offsets) - 1, np.uint64)
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         words = np.empty(len(many) - 1, np.uint64)
         for d in range(bounds[part], bounds[part + 1]):
             start, stop = offsets[d], offsets[d + 1]
@@ -84,13 +83,14 @@ def _fingerprints(text, offsets, bounds, q, few, many):
             if i < stop:
                 f = advance(f ^ _last_word(text, i, start, stop), modulus)
             result[d] = advance(f ^ np.uint64(stop - start), modulus)
-    return result
 
 
 def cpu(text, offsets, poly):
     """As `reference`; documents in parallel."""
     q = np.uint64(poly)
-    return _fingerprints(text, offsets, shares(offsets), q, kept_weights(4, q), kept_weights(16, q))
+    bounds, result = shares(offsets), np.empty(len(offsets) - 1, np.uint64)
+    _fingerprints(len(bounds) - 1, text, offsets, bounds, q, kept_weights(4, q), kept_weights(16, q), result)
+    return result
 
 
 @kernel("void(uint8[::1], int64[::1], int64[::1], uint64[::1])")

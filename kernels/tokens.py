@@ -25,27 +25,13 @@ ASCII, eight look-ups for eight bytes, then the others.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange, types
 
 from . import _unicode_table as unicode_table
 from ._constants import constants
+from ._cpu import jit, parallel, shares, types
 from ._folding import fold_documents, place_folded
 from ._gf2 import LANES, advance, advance_block, advance_by_tables, append_byte, byte_tables, prepare, rabin
-from ._launch import (
-    TABLES,
-    Device,
-    address_of,
-    bounds_of,
-    cuda,
-    jit,
-    kernel,
-    know,
-    load,
-    namespace,
-    on_device,
-    shares,
-    to_host,
-)
+from ._launch import TABLES, Device, address_of, bounds_of, cuda, kernel, know, load, namespace, on_device, to_host
 from ._token_beginnings import (
     GROUP,
     TABLE,
@@ -252,10 +238,10 @@ def _split(text, start, stop, values, at, scratch, q, modulus):
             turns[0] = turns[count - 1]
 
 
-@jit(parallel=True)
-def _fill(text, offsets, bounds, folded, begins, ends, new_offsets, values, q):
+@parallel()
+def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, values, q):
     modulus = prepare(q)
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         scratch = _scratch()
         for d in range(bounds[part], bounds[part + 1]):
             if ends[d] < 0:
@@ -274,7 +260,7 @@ def cpu(text, offsets, poly):
     new_offsets = np.zeros(len(offsets), np.int64)
     np.cumsum(counts, out=new_offsets[1:])
     values = np.empty(new_offsets[-1], np.uint64)
-    _fill(text, offsets, bounds, folded, begins, ends, new_offsets, values, np.uint64(poly))
+    _fill(len(bounds) - 1, text, offsets, bounds, folded, begins, ends, new_offsets, values, np.uint64(poly))
     return values, new_offsets, int(invalid)
 
 

@@ -13,9 +13,9 @@ Cost: |A| + |B| steps a pair.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from ._launch import Device, cuda, jit, kernel, namespace, on_device
+from ._cpu import jit, parallel
+from ._launch import Device, cuda, kernel, namespace, on_device
 
 
 def reference(values, offsets, left, right, most, s):
@@ -70,9 +70,9 @@ def _merge(values, a, a_end, b, b_end, most, s):
 _merge_on_host, _merge_on_device = jit()(_merge), Device(_merge)
 
 
-@jit(parallel=True)
-def _counts(values, offsets, left, right, most, s, both, one, other):
-    for p in prange(len(left)):
+@parallel()
+def _counts(begin, end, values, offsets, left, right, most, s, both, one, other):
+    for p in range(begin, end):
         a, b = left[p], right[p]
         both[p], one[p], other[p] = _merge_on_host(
             values, offsets[a], offsets[a + 1], offsets[b], offsets[b + 1], most[p], s
@@ -82,7 +82,7 @@ def _counts(values, offsets, left, right, most, s, both, one, other):
 def cpu(values, offsets, left, right, most, s):
     """As `reference`, pairs in parallel, each by one merge."""
     both, one, other = (np.empty(len(left), np.int64) for _ in range(3))
-    _counts(values, offsets, left, right, most, s, both, one, other)
+    _counts(len(left), values, offsets, left, right, most, s, both, one, other)
     return both, one, other
 
 

@@ -53,8 +53,8 @@ import re
 from types import FunctionType
 
 import numpy as np
-from numba import prange
 
+from ._cpu import jit, parallel, shares
 from ._html_names import (
     BREAKS_OUT,
     CLASS_OF,
@@ -91,7 +91,7 @@ from ._html_names import (
     tables,
 )
 from ._html_vectors import attribute_mask, byte_mask, name_mask, text_mask, value_mask
-from ._launch import Device, cuda, jit, kernel, namespace, on_device, shares
+from ._launch import Device, cuda, kernel, namespace, on_device
 from ._utf8 import copy_block, load_word
 from ._vectors import trailing_zeros
 
@@ -861,10 +861,10 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
     return (shown if hidden != 0 else at), doubtful or hidden != 0
 
 
-@jit(parallel=True)
-def _fill(text, offsets, bounds, room, lengths, doubtful, names, classes, references, spelled, windows):
+@parallel()
+def _fill(lower, upper, text, offsets, bounds, room, lengths, doubtful, names, classes, references, spelled, windows):
     """Write the text of each run of documents to its own place in `room`, its lengths and which pages are doubtful."""
-    for part in prange(len(bounds) - 1):
+    for part in range(lower, upper):
         at = _place(offsets, bounds, part)
         for d in range(bounds[part], bounds[part + 1]):
             begin = at
@@ -880,9 +880,9 @@ def _place(offsets, bounds, part):
     return MOST_GROWN * (offsets[bounds[part]] - offsets[0]) + 64 * part
 
 
-@jit(parallel=True)
-def _gather(offsets, bounds, room, new_offsets, values):
-    for part in prange(len(bounds) - 1):
+@parallel()
+def _gather(begin, end, offsets, bounds, room, new_offsets, values):
+    for part in range(begin, end):
         start, stop = new_offsets[bounds[part]], new_offsets[bounds[part + 1]]
         place = _place(offsets, bounds, part)
         values[start:stop] = room[place : place + stop - start]
@@ -894,10 +894,10 @@ def cpu(text, offsets):
     room = np.empty(MOST_GROWN * int(offsets[-1] - offsets[0]) + 64 * len(bounds), np.uint8)  # touched as it is filled
     new_offsets = np.zeros(len(offsets), np.int64)
     lengths, doubtful = np.empty(len(offsets) - 1, np.int64), np.empty(len(offsets) - 1, np.bool_)
-    _fill(text, offsets, bounds, room, lengths, doubtful, *tables())
+    _fill(len(bounds) - 1, text, offsets, bounds, room, lengths, doubtful, *tables())
     np.cumsum(lengths, out=new_offsets[1:])
     values = np.empty(new_offsets[-1], np.uint8)
-    _gather(offsets, bounds, room, new_offsets, values)
+    _gather(len(bounds) - 1, offsets, bounds, room, new_offsets, values)
     return values, new_offsets, doubtful
 
 

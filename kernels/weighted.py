@@ -27,10 +27,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
+from ._cpu import jit, parallel, shares
 from ._gf2 import mix64
-from ._launch import cuda, jit, kernel, namespace, on_device, shares
+from ._launch import cuda, kernel, namespace, on_device
 from ._logarithm import log2, log2_on_device, table
 
 EMPTY = np.uint64(2**64 - 1)
@@ -119,10 +119,10 @@ def _chosen(log_weight, r, b, log_c):
     return np.int64(log_c) - log_y - np.int64(r), t
 
 
-@jit(parallel=True)
-def _sample_rows(features, offsets, bounds, weights, salt, y, sketches):
+@parallel()
+def _sample_rows(begin, end, features, offsets, bounds, weights, salt, y, sketches):
     samples, both = sketches.shape[1], np.uint64(64 << 32)
-    for part in prange(len(bounds) - 1):
+    for part in range(begin, end):
         least = np.empty(samples, np.int64)
         which = np.empty(samples, np.int64)
         ticks = np.empty(samples, np.uint64)
@@ -149,7 +149,8 @@ def _sample_rows(features, offsets, bounds, weights, salt, y, sketches):
 def cpu(features, offsets, weights, salt, samples):
     """As `reference`; rows in parallel, feature by feature."""
     sketches = np.empty((len(offsets) - 1, samples), np.uint64)
-    _sample_rows(features, offsets, shares(offsets), weights, salt, table(), sketches)
+    bounds = shares(offsets)
+    _sample_rows(len(bounds) - 1, features, offsets, bounds, weights, salt, table(), sketches)
     return sketches
 
 

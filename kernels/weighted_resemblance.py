@@ -15,9 +15,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
-from ._launch import cuda, jit, kernel, namespace, on_device, shares
+from ._cpu import jit, parallel, shares
+from ._launch import cuda, kernel, namespace, on_device
 from ._search import first_not_below
 
 
@@ -75,9 +75,9 @@ def _sums(a, b):
     return minima, maxima
 
 
-@jit(parallel=True)
-def _merge_pairs(values, offsets, left, right, bounds, minima, maxima):
-    for p in prange(len(bounds) - 1):
+@parallel()
+def _merge_pairs(begin, end, values, offsets, left, right, bounds, minima, maxima):
+    for p in range(begin, end):
         for pair in range(bounds[p], bounds[p + 1]):
             a = values[offsets[left[pair]] : offsets[left[pair] + 1]]
             b = values[offsets[right[pair]] : offsets[right[pair] + 1]]
@@ -89,7 +89,8 @@ def cpu(values, offsets, left, right):
     sizes = np.diff(offsets)
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[left] + sizes[right])])
     minima, maxima = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
-    _merge_pairs(values, offsets, left, right, shares(work), minima, maxima)
+    bounds = shares(work)
+    _merge_pairs(len(bounds) - 1, values, offsets, left, right, bounds, minima, maxima)
     return minima, maxima
 
 

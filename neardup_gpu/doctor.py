@@ -170,17 +170,7 @@ def _threads() -> Facts:
     from .engine.threads import most_threads
 
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"processors": os.cpu_count(), "usable": usable, "used": most_threads(), "layer": _layer()}
-
-
-def _layer() -> str:
-    """By which library Numba runs threads, which is known once a kernel has run."""
-    import numba
-
-    try:
-        return numba.threading_layer()
-    except ValueError:
-        return numba.config.THREADING_LAYER  # type: ignore[attr-defined]
+    return {"processors": os.cpu_count(), "usable": usable, "used": most_threads()}
 
 
 def _memory() -> Facts:

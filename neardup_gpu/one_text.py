@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup_gpu.kernels import distinct, sequences
-from neardup_gpu.kernels._launch import alone
+from neardup_gpu.kernels._cpu import alone
 
 from . import checks
 from .data import Ragged

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
+
+from neardup_gpu.kernels._cpu import num_threads
 
 from . import __version__
 from .data import arrow, strings, taken
@@ -172,7 +173,7 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         "against": None if reference is None else reference.describe(),
         "backend": job.runtime.backend,
         "device": job.runtime.describe(),
-        "threads": numba.get_num_threads(),
+        "threads": num_threads(),
         "counts": counts,
         **({} if skipped is None else {"skipped": summary_of(skipped)}),
         **({"left_out_records": left_out} if (left_out := job.sketches.left_out_records) else {}),

@@ -60,22 +60,11 @@ def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _read_by_kernel(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    import numba
-
     from neardup_gpu.kernels import visible_text as kernel
-    from neardup_gpu.kernels._launch import is_alone
+    from neardup_gpu.kernels._cpu import num_threads, on_threads
 
-    from ..engine.threads import exclusive
-
-    if is_alone():
+    with on_threads(min(num_threads(), own_threads())):
         return kernel.cpu(pages, offsets)
-    before = numba.get_num_threads()
-    with exclusive():
-        numba.set_num_threads(min(before, own_threads()))
-        try:
-            return kernel.cpu(pages, offsets)
-        finally:
-            numba.set_num_threads(before)
 
 
 def _with_trees(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neardup_gpu.kernels._launch import jit
+from neardup_gpu.kernels._cpu import jit
 from neardup_gpu.kernels.visible_text import (
     _after,
     _after_declaration,

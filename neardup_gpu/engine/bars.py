@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
-from numba.core.event import install_listener
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -31,17 +29,13 @@ class _CompilingBar(Compiling):
         super().__init__()
         self._drawn, self._task = drawn, TaskID(-1)
 
-    def on_start(self, event: Any) -> None:
-        first = self._task < 0
-        super().on_start(event)
-        if first:
+    def hear(self, begins: bool) -> None:
+        super().hear(begins)
+        if begins and self._task < 0:
             self._task = self._drawn.add_task("compiling kernels", total=None, amount="")
-        elif self._depth == 1:
+        elif begins and self._depth == 1:
             self._drawn.update(self._task, total=None)
-
-    def on_end(self, event: Any) -> None:
-        super().on_end(event)
-        if not self.active:
+        elif not self.active and self._task >= 0:
             amount = count(self.number, "kernel")
             self._drawn.update(self._task, total=self.number, completed=self.number, amount=amount)
             with contextlib.suppress(StopIteration):
@@ -70,10 +64,7 @@ def bars(console: Console | None = None, transient: bool = False) -> Iterator[Re
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
     console = Console(stderr=True) if console is None else console
-    with (
-        Progress(*columns, console=console, transient=transient) as drawn,
-        install_listener("numba:compile", _CompilingBar(drawn)),
-    ):
+    with Progress(*columns, console=console, transient=transient) as drawn, _CompilingBar(drawn).listens():
         tasks: dict[str, TaskID] = {}
 
         def finish() -> None:

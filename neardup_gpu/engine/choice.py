@@ -82,20 +82,15 @@ def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
 
 @cache
 def _on_host(module: ModuleType, name: str, unnamed: bool) -> Callable[..., Any]:
-    from neardup_gpu.kernels._launch import alone, is_alone
-
-    from .threads import exclusive
+    from neardup_gpu.kernels._cpu import alone, is_alone
 
     def run(*arguments: Any) -> Any:
         function = getattr(module, name)
         on_the_host = [to_host(a) if hasattr(a, "__cuda_array_interface__") else a for a in arguments]
-        if is_alone():
-            return function(*on_the_host)
-        if unnamed and sum(getattr(a, "nbytes", 0) for a in on_the_host) < FEW_BYTES:
+        if unnamed and not is_alone() and sum(getattr(a, "nbytes", 0) for a in on_the_host) < FEW_BYTES:
             with alone():
                 return function(*on_the_host)
-        with exclusive():
-            return function(*on_the_host)
+        return function(*on_the_host)
 
     return run
 

@@ -65,8 +65,6 @@ class Clock:
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Time what happens in the block, and log a line when it is done."""
-        from numba.core.event import install_listener
-
         from .compiling import Compiling
 
         self._compiled_before += self._compiling.seconds
@@ -75,7 +73,7 @@ class Clock:
         self.report(name, 0, None)
         quiet = self._turns is not None  # who takes turns is heard of from `turns`
         meanwhile = contextlib.nullcontext() if quiet else self._logged_meanwhile(start)
-        with install_listener("numba:compile", self._compiling), meanwhile:
+        with self._compiling.listens(), meanwhile:
             yield
         compiled = self._compiling.seconds
         seconds = max(0.0, time.perf_counter() - start - compiled)

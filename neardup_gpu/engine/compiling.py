@@ -1,19 +1,29 @@
-"""How long Numba compiles, and how often."""
+"""How long Numba compiles kernels, and how many."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from typing import Any
+from collections.abc import Iterator
 
-from numba.core.event import TimingListener
+from neardup_gpu.kernels import _cpu
 
 
-class Compiling(TimingListener):
-    """Seconds in which Numba compiles, and the kernels that it has compiled."""
+class Compiling:
+    """Seconds in which Numba compiles, and the kernels that it has compiled, while this `listens`."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.number, self._since = 0, 0.0
+        self.number, self._depth = 0, 0
+        self._before, self._since = 0.0, 0.0
+
+    @contextlib.contextmanager
+    def listens(self) -> Iterator[None]:
+        """Count what is compiled in the block."""
+        _cpu.listeners.append(self.hear)
+        try:
+            yield
+        finally:
+            _cpu.listeners.remove(self.hear)
 
     @property
     def active(self) -> bool:
@@ -23,16 +33,15 @@ class Compiling(TimingListener):
     @property
     def seconds(self) -> float:
         """All of them, to this moment."""
-        before = self.duration if self.done else 0.0
-        return before + (time.perf_counter() - self._since if self.active else 0.0)
+        return self._before + (time.perf_counter() - self._since if self.active else 0.0)
 
-    def on_start(self, event: Any) -> None:
-        if not self.active:
-            self._since = time.perf_counter()
-        super().on_start(event)
-
-    def on_end(self, event: Any) -> None:
-        if not self.active:  # it was begun by another thread, before this one listened
-            return
-        super().on_end(event)
-        self.number += not self.active
+    def hear(self, begins: bool) -> None:
+        """Note that a function begins to be compiled, within another one perhaps, or that this has ended."""
+        if begins:
+            if not self.active:
+                self._since = time.perf_counter()
+            self._depth += 1
+        elif self.active:  # else it was begun by another thread, before this one listened
+            if self._depth == 1:
+                self._before, self.number = self.seconds, self.number + 1
+            self._depth -= 1

@@ -9,8 +9,9 @@ from contextvars import copy_context
 from itertools import chain, islice
 from typing import Any
 
-import numba
 import pyarrow as pa
+
+from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
 from ..store.spool import Spool
 from . import heap
@@ -18,11 +19,11 @@ from .arrays import some_rows
 from .choice import to_host
 from .contract import P, Q, R
 from .memory import Shares
-from .threads import SIDE_BY_SIDE, runs_kernels_side_by_side
+from .threads import SIDE_BY_SIDE
 
 
 class HostRuntime:
-    """A `Runtime` in this process; kernels use the threads that Numba has.
+    """A `Runtime` in this process; kernels use the threads of the job.
 
     Parameters
     ----------
@@ -36,14 +37,14 @@ class HostRuntime:
         """What a function gives for pieces, in order; some at a time, each by a thread that has its share of all."""
         pieces = iter(pieces)
         first = list(islice(pieces, 2))
-        threads = numba.get_num_threads()
-        if len(first) < 2 or threads == 1 or not runs_kernels_side_by_side():
+        threads = num_threads()
+        if len(first) < 2 or threads == 1:
             yield from map(run, chain(first, pieces))
             return
         waiting: deque[Future[R]] = deque()
         number = min(threads, SIDE_BY_SIDE)
         shares = deque(threads // number + (i < threads % number) for i in range(number))
-        pool = ThreadPoolExecutor(number, "neardup-map", lambda: numba.set_num_threads(shares.popleft()))
+        pool = ThreadPoolExecutor(number, "neardup-map", lambda: set_num_threads(shares.popleft()))
         try:
             for piece in chain(first, pieces):
                 waiting.append(pool.submit(copy_context().run, run, piece))

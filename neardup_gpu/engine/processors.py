@@ -1,35 +1,30 @@
-"""How many processors there are, and how new processes are told to use fewer: instant to import, without Numba."""
+"""How many threads this code and new processes use: instant to import."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from ..errors import ParameterError
+from neardup_gpu.kernels._processor import most_threads
 
-LAYERS = ("default", "safe", "forksafe", "threadsafe", "tbb", "omp", "workqueue")
-"""Values of NUMBA_THREADING_LAYER."""
+from ..errors import ParameterError
 
 MOST_THREADS = 1024
 """Upper bound for NUMBA_NUM_THREADS on machines with fewer processors: starting 100,000 threads takes minutes."""
 
 
 def check_environment() -> None:
-    """Check the environment variables with which Numba cannot be imported or cannot run kernels.
+    """Check the environment variables that say how kernels run, or with which Numba could not compile them.
 
     Raises
     ------
     ParameterError
         If one has a value that Numba refuses.
     """
-    imported = "numba" in sys.modules
     get = os.environ.get
-    threads, layer, disabled = get("NUMBA_NUM_THREADS"), get("NUMBA_THREADING_LAYER"), get("NUMBA_DISABLE_JIT")
-    if imported:
-        threads = str(most_threads())
+    threads, disabled = get("NUMBA_NUM_THREADS"), get("NUMBA_DISABLE_JIT")
     most = max(MOST_THREADS, os.cpu_count() or 1)
     number = threads.strip() if threads is not None else "1"
     if not (number.isdecimal() and len(number) <= 20 and 1 <= int(number) <= most):
@@ -37,14 +32,6 @@ def check_environment() -> None:
             f"the environment variable NUMBA_NUM_THREADS must be a whole number between 1 and {most}, got {threads!r}; "
             "unset it to use all processors",
             parameter="NUMBA_NUM_THREADS",
-        )
-    if imported:
-        return
-    if layer is not None and layer not in LAYERS:
-        raise ParameterError(
-            f"the environment variable NUMBA_THREADING_LAYER must be one of {', '.join(LAYERS)}, got {layer!r}; unset "
-            "it to let Numba choose",
-            parameter="NUMBA_THREADING_LAYER",
         )
     if disabled not in (None, "", "0"):
         raise ParameterError(
@@ -55,16 +42,6 @@ def check_environment() -> None:
 
 
 _own: ContextVar[int | None] = ContextVar("threads that this code may use", default=None)
-
-
-def most_threads() -> int:
-    """How many threads kernels may use in this process: as many as Numba has, or will have once it is imported."""
-    if "numba" in sys.modules:
-        return int(sys.modules["numba"].config.NUMBA_NUM_THREADS)
-    given = os.environ.get("NUMBA_NUM_THREADS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_limits(threads: int) -> dict[str, str]:

@@ -1,9 +1,4 @@
-"""One job at a time, on how many threads; and processes that were forked from one that had computed something.
-
-A fork copies the thread that forks and no other. GNU's OpenMP, by which Numba mostly runs kernels, waits for ever for
-the threads that its parent had, so Numba ends such a process. Here the forked thread runs kernels alone instead, which
-needs no others; threads that it starts get others of their own. TBB and Numba's own layer begin anew by themselves.
-"""
+"""One job at a time in a process, and the number of threads that it uses."""
 
 from __future__ import annotations
 
@@ -12,12 +7,10 @@ import os
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
 
-import numba
 import pyarrow as pa
-from numba.core.compiler_lock import global_compiler_lock
-from numba.np.ufunc import parallel
+
+from neardup_gpu.kernels import _cpu
 
 from ..errors import NeardupError, ParameterError, ResourceError, too_few_threads, want
 from ..log import log
@@ -27,9 +20,7 @@ SIDE_BY_SIDE = 4
 """Pieces of work that are computed at a time, at most: what is serial in one is done while others compute."""
 
 _job = threading.RLock()
-_kernel = threading.RLock()
 _job_of: ContextVar[int | None] = ContextVar("thread of the job that this code is part of", default=None)
-_alone: int | None = None  # the thread that forked this process, where it has to run kernels without others
 _startable = 1  # threads that could be started at once when it was last tried
 
 
@@ -53,14 +44,13 @@ def on_threads(threads: int | None) -> Iterator[None]:
     number = threads or most
     with _shortage_in_one_line(), _one_at_a_time(), with_threads(number):
         _try_to_start(number if number <= SIDE_BY_SIDE else 2 * number)  # pieces side by side have threads of their own
-        before, of_arrow = numba.get_num_threads(), pa.cpu_count()
+        of_arrow = pa.cpu_count()
         try:
             if threads is not None:
                 pa.set_cpu_count(threads)
-            numba.set_num_threads(1 if _alone == threading.get_ident() else threads or before)
-            yield
+            with _cpu.on_threads(threads or _cpu.num_threads()):
+                yield
         finally:
-            numba.set_num_threads(before)
             if threads is not None:
                 pa.set_cpu_count(of_arrow)
 
@@ -99,7 +89,7 @@ def _shortage_in_one_line() -> Iterator[None]:
 
 
 def _try_to_start(wanted: int) -> None:
-    """See whether this number of threads can run at once: OpenMP would end the process if they could not be started.
+    """See whether this number of threads can run at once.
 
     Raises
     ------
@@ -107,7 +97,7 @@ def _try_to_start(wanted: int) -> None:
         If they cannot be started.
     """
     global _startable
-    if wanted <= _startable or _alone == threading.get_ident():
+    if wanted <= _startable:
         return
     stop, started = threading.Event(), []
     try:
@@ -124,49 +114,14 @@ def _try_to_start(wanted: int) -> None:
     _startable = wanted
 
 
-def exclusive() -> contextlib.AbstractContextManager[Any]:
-    """The context in which kernels are called: Numba's own layer aborts when two threads call kernels at once."""
-    return _kernel if _layer() == "workqueue" else contextlib.nullcontext()
-
-
-def runs_kernels_side_by_side() -> bool:
-    """Whether several threads may call kernels at once, after a first kernel has run or threads were asked for."""
-    return _layer() not in (None, "workqueue")
-
-
-def _layer() -> str | None:
-    """Numba's threading layer; None before the first kernel has run."""
-    return parallel._threading_layer
-
-
 # ---------------------------------------------------------------------------------------------- forked processes
 
 
-def _before_fork() -> None:
-    """Let no other thread be compiling or starting Numba's threads, which the new process could not bring to an end."""
-    global_compiler_lock.acquire()
-    parallel._backend_init_thread_lock.acquire()
-
-
-def _after_fork() -> None:
-    parallel._backend_init_thread_lock.release()
-    global_compiler_lock.release()
-
-
 def _in_child() -> None:
-    global _job, _kernel, _alone, _startable
-    _after_fork()
-    _job, _kernel, _startable = threading.RLock(), threading.RLock(), 1
+    global _job, _startable
+    _job, _startable = threading.RLock(), 1
     _job_of.set(None)
-    if _layer() is None:
-        return
-    parallel._is_initialized = False
-    parallel._backend_init_process_lock = None  # others would wait for it if a process were killed while it held it
-    numba.get_num_threads()  # starts Numba's threads, as in a process that was not forked
-    if _layer() == "omp":
-        numba.set_num_threads(1)
-        _alone = threading.get_ident()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+    os.register_at_fork(after_in_child=_in_child)

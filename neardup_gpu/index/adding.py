@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
+
+from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
 from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, summary_of
 from ..engine.pieces import OfBatch, Span
-from ..engine.threads import runs_kernels_side_by_side
 from ..errors import InputError
 from ..log import log
 from ..nothing_removed import NO_DOCUMENTS
@@ -213,7 +213,7 @@ class Adding:
     def _sketches(self, documents: Documents, done: int) -> Iterator[_Part]:
         """All documents but the first ones; as many as a commit has are sketched ahead, at most."""
         runtime, recipe, keeps = self._runtime, self._opened.recipe, self._writer.manifest.keeps
-        threads, most = numba.get_num_threads(), 8 * COMMIT_SHINGLES
+        threads, most = num_threads(), 8 * COMMIT_SHINGLES
         errors: list[Exception] = []
 
         def sketch(piece: _Piece) -> _Part:
@@ -229,7 +229,7 @@ class Adding:
                 errors.append(error)  # raised once all that comes before has been given
 
         def sketches() -> Iterator[_Part]:
-            numba.set_num_threads(threads)  # of the thread that runs this
+            set_num_threads(threads)  # of the thread that runs this
             yield from runtime.map(sketch, pieces())
             if errors:
                 raise errors[0]
@@ -238,7 +238,7 @@ class Adding:
             return max(part.num_bytes, most * len(part.ids) // self._commit_every)
 
         at_once = documents.num_rows is not None and documents.num_rows <= done + self._commit_every
-        if at_once or threads == 1 or runtime.backend == "gpu" or not runs_kernels_side_by_side():
+        if at_once or threads == 1 or runtime.backend == "gpu":
             return sketches()
         return ahead(sketches(), most, share)
 

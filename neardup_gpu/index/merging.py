@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels import gather, merge as merge_kernel
-from neardup_gpu.kernels._launch import alone
+from neardup_gpu.kernels._cpu import alone
 
 from ..errors import DamagedError, OutputError
 from ..recipe import Recipe

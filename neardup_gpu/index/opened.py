@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neardup_gpu.kernels._launch import alone as kernels_alone
+from neardup_gpu.kernels._cpu import alone as kernels_alone
 
 from ..engine.host import HostRuntime
 from ..engine.settings import Engine

@@ -687,15 +687,12 @@ class MinHash:
         from neardup_gpu.kernels.pairtables import keys_of_tables
 
         from ..engine.choice import to_host
-        from ..engine.threads import exclusive
 
         keys = checks.array("keys", to_host(keys), np.uint64, (None, self._settled().k), hint="as MinHash.keys gives")
         modulus, rows = polynomial(checks.seed(seed), "pair keys"), np.arange(len(keys))
         tables = keys_of_tables(np.ascontiguousarray(keys), self.filter.r, modulus)
         for table in self.tasks():
-            with exclusive():
-                values = next(tables)
-            yield Entries(table, values, rows)
+            yield Entries(table, next(tables), rows)
 
     def accidents(self, num_rows: int) -> float:
         """Pairs of so many rows whose short features are expected to agree by accident."""

@@ -22,12 +22,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup_gpu.kernels import gather
+from neardup_gpu.kernels._cpu import num_threads
 
 from ..data import Ragged, arrow
 from ..documents.batches import ragged
@@ -183,7 +183,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     _save_hashes(files, "hashes", hashes[written], written)
     counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
     num_present = int(np.count_nonzero(sketched.num_tokens))
-    present_rows = {"present": num_present, "waiting": int(sizes.sum()), "threads": numba.get_num_threads()}
+    present_rows = {"present": num_present, "waiting": int(sizes.sum()), "threads": num_threads()}
     counts["left_out_records"] = sketched.counts.left_out_records
     counts["sizes"] = sizes_of(sketched.num_tokens)
     return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}

@@ -191,7 +191,7 @@ LOADED = """
 import sys
 import numpy as np
 from numba import prange
-from neardup_gpu.kernels._launch import jit
+from neardup_gpu.kernels._cpu import jit
 
 @jit()
 def checked(a):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neardup_gpu.kernels import probe
-from neardup_gpu.kernels._launch import alone
+from neardup_gpu.kernels._cpu import alone
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 

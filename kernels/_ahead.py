@@ -1,0 +1,118 @@
+"""Kernels of the processor that came compiled with the package: nobody waits for a compiler, or imports Numba.
+
+Extension modules hold the code of every declared signature (`_cpu.py`). `_pycc.py` makes them when a wheel is built;
+a repository and an editable installation have none. `_ahead.json` says what they were made of and for:
+
+    "sources"    hash of the kernels; beside other sources nothing is taken from the modules
+    "suffix"     which Python, system and processor they are for, as in the names of extension modules
+    "features"   what the processor has to have
+    "modules"    {file: SHA-256}, checked before a module is loaded
+    "functions"  {function: {signature: [file, name in it]}}
+    "made_by"    versions of packages
+
+What is not found there is compiled when it is first called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+import threading
+from collections.abc import Callable
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ._processor import features, has_carryless_product, is_x86
+
+log = logging.getLogger("neardup_gpu")
+
+INDEX = "_ahead.json"
+
+UNRELATED = {"_ahead.py", "_build.py", "_cache.py", "_compiled.py", "_pycc.py"}
+"""Files on which no compiled code depends."""
+
+_lock = threading.Lock()
+
+
+@cache
+def sources() -> str:
+    """Return the hash of all files in `kernels/` that compiled code can depend on."""
+    digest = hashlib.sha256()
+    for source in sorted(files(__package__).iterdir(), key=lambda f: f.name):
+        if source.name.endswith((".py", ".npz")) and source.name not in UNRELATED:
+            content = source.read_bytes()
+            digest.update(f"{source.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def suffix() -> str:
+    """Return the suffix of extension modules of this Python alone, such as .cpython-311-x86_64-linux-gnu.so."""
+    return EXTENSION_SUFFIXES[0]
+
+
+@cache
+def index() -> tuple[dict[str, Any], str]:
+    """Return what came compiled, and an empty reason; or nothing, and why it is not used."""
+    place = files(__package__) / INDEX
+    if not place.is_file():
+        return {}, "none came with this installation"
+    try:
+        found = json.loads(place.read_bytes())
+        made_of, needed, for_python = found["sources"], set(found["features"]), found["suffix"]
+        found["modules"], found["functions"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return {}, f"{INDEX} cannot be read ({type(error).__name__}: {error})"
+    if not isinstance(place, Path):
+        return {}, "extension modules cannot be loaded from a zip file"
+    if for_python != suffix():
+        return {}, f"they are for {for_python}, and this Python takes {suffix()}"
+    if made_of != sources():
+        return {}, "they were made of other sources than these"
+    if lacking := sorted(needed - features()):
+        return {}, f"this processor lacks {', '.join(lacking)}"
+    if is_x86() and not has_carryless_product():
+        return {}, "NEARDUP_CLMUL=0 asks for kernels without the carry-less product"
+    return found, ""
+
+
+def entry(function: str, signature: str) -> Callable | None:
+    """Return the compiled code of a function for a declared signature; None if it has to be compiled."""
+    found, reason = index()
+    file, name = found.get("functions", {}).get(function, {}).get(signature, ("", ""))
+    if file:
+        with _lock:
+            module, reason = _module(file)
+        if module is not None:
+            code: Callable = getattr(module, name)
+            return code
+    _say(reason or f"{function} was left out of them")
+    return None
+
+
+@cache
+def _module(file: str) -> tuple[ModuleType | None, str]:
+    """Load a module whose hash is the one that the index names; None, and why not, if that fails."""
+    path = Path(str(files(__package__) / file))
+    try:
+        if hashlib.sha256(path.read_bytes()).hexdigest() != index()[0]["modules"][file]:
+            return None, f"{file} is damaged"
+        loader = ExtensionFileLoader(f"{__package__}.{file.partition('.')[0]}", str(path))
+        spec = importlib.util.spec_from_loader(loader.name, loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except (OSError, ImportError) as error:  # a file system that allows no programs, another C library
+        return None, f"{file} cannot be loaded ({error})"
+    return module, ""
+
+
+@cache
+def _say(reason: str) -> None:
+    """Log, once for each reason, why kernels are not taken from the modules."""
+    log.debug("kernels are compiled when they are first used, and kept where they can be: %s", reason)

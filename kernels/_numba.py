@@ -1,0 +1,87 @@
+"""Numba, for what has to be compiled: the only file that imports it for kernels of the processor.
+
+Each compiled signature is kept in a folder whose name is a hash of all kernel sources. Numba's own check looks at one
+file at a time, so it would go on using a kernel whose callee in another file has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import event, types
+from numba.core.compiler_lock import global_compiler_lock
+
+from . import _cpu
+from ._ahead import sources
+from ._cache import FORMAT, KernelCache, private_folder
+from ._processor import has_carryless_product
+
+
+def _key() -> str:
+    versions = numba.__version__, np.__version__, sys.version_info[:2]
+    digest = hashlib.sha256(f"{sources()} {versions} {has_carryless_product()} {FORMAT}".encode())
+    return digest.hexdigest()[:16]
+
+
+CACHE, WHY_NOT_KEPT = private_folder(_key())
+"""This version's folder of compiled kernels; None where nothing can be kept, and why."""
+
+
+def function(declared: _cpu.Function) -> Any:
+    """Return Numba's function of a declared one: it releases the GIL, and keeps its machine code in `CACHE`."""
+    compiles = numba.njit(nogil=True)(_cpu.linked(declared.py_func))
+    compiles._cache = KernelCache(compiles.py_func, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
+    compiles._compilation_chain_init_hook = _no_extensions
+    return compiles
+
+
+def _no_extensions() -> None:
+    """Replace Numba's search for extensions among all installed packages: kernels use none."""
+
+
+def argument_types(signature: str) -> tuple[Any, ...]:
+    """Return Numba's types of a declared signature."""
+
+    def typed(kind: Any) -> Any:
+        return types.BaseTuple.from_types(tuple(map(typed, kind))) if isinstance(kind, tuple) else kind
+
+    return tuple(map(typed, eval(f"({signature},)", vars(types))))
+
+
+def compiled(compiles: Any, signature: str) -> Callable:
+    """Return the code of a declared signature, from `CACHE` or compiled now.
+
+    It takes what fits the signature, and no other code of the function is chosen by the types of arguments.
+    """
+    arguments = argument_types(signature)
+    compiles.compile(arguments)
+    return compiles.overloads[arguments].entry_point
+
+
+class _Forwarding(event.Listener):
+    """Tells `_cpu.listeners` when Numba compiles."""
+
+    def on_start(self, event: Any) -> None:
+        for listener in tuple(_cpu.listeners):
+            listener(True)
+
+    def on_end(self, event: Any) -> None:
+        for listener in tuple(_cpu.listeners):
+            listener(False)
+
+
+event.register("numba:compile", _Forwarding())
+
+# No other thread may be compiling while a process is forked: the new one would wait for ever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )

@@ -1,0 +1,146 @@
+"""Compiles kernels of the processor ahead of time, into the extension modules that `_ahead.py` loads.
+
+    python -m neardup_gpu.kernels._pycc FOLDER
+
+Every signature that a kernel declares is compiled, in a process for each processor. That needs a C compiler, for the
+small part of Numba's runtime that each module contains.
+
+This is the only file that uses Numba's ahead-of-time compiler, numba.pycc. Numba has deprecated it, and has not yet
+released what is to replace it (the PIXIE project); what the replacement has to give is a module whose functions take
+NumPy arrays and release the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from . import _ahead
+from ._cpu import Function, linked
+from ._processor import HASWELL, is_x86
+
+TARGET = "haswell"
+"""Name of the oldest x86-64 processor that runs the modules, as LLVM knows it; elsewhere, what the compiler runs on."""
+
+
+def declared() -> dict[str, Function]:
+    """Return all functions that declare signatures, by name."""
+    found: dict[str, Function] = {}
+    for file in sorted(files(__package__).iterdir(), key=lambda f: f.name):
+        name = file.name.removesuffix(".py")
+        if not file.name.endswith(".py") or file.name in _ahead.UNRELATED or name == "__init__":
+            continue
+        for value in vars(importlib.import_module(f"{__package__}.{name}")).values():
+            if isinstance(value, Function) and value.signatures and value.__module__.endswith(f".{name}"):
+                found[value.name] = value
+    return found
+
+
+def build(folder: Path, processes: int | None = None) -> list[str]:
+    """Write the modules and their index into a folder; return the names of the files.
+
+    Parameters
+    ----------
+    folder : Path
+    processes : int, optional
+        How many processes compile, each a module. Default: one for each processor, at most four.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        If one fails; it has printed why.
+    """
+    processes = processes or max(1, min(4, os.cpu_count() or 1))
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = {**os.environ, "NEARDUP_CACHE_DIR": scratch}
+        if is_x86():
+            environment |= {"NUMBA_CPU_NAME": TARGET, "NUMBA_CPU_FEATURES": ""}
+        commands = [
+            [sys.executable, "-m", __spec__.name, os.fspath(folder), str(number), str(processes)]
+            for number in range(processes)
+        ]
+        running = [subprocess.Popen(each, env=environment, stdout=subprocess.PIPE) for each in commands]
+        printed = [each.communicate()[0] for each in running]
+    for command, each in zip(commands, running, strict=True):
+        if each.returncode:
+            raise subprocess.CalledProcessError(each.returncode, command)
+    import numba
+    import numpy
+
+    functions: dict[str, dict[str, list[str]]] = {}
+    modules = {}
+    for text in printed:
+        file, names = json.loads(text)
+        modules[file] = hashlib.sha256((folder / file).read_bytes()).hexdigest()
+        for function, signature, name in names:
+            functions.setdefault(function, {})[signature] = [file, name]
+    content = {
+        "sources": _ahead.sources(),
+        "suffix": _ahead.suffix(),
+        "features": sorted(HASWELL) if is_x86() else [],
+        "modules": modules,
+        "functions": functions,
+        "made_by": {"numba": numba.__version__, "numpy": numpy.__version__},
+    }
+    (folder / _ahead.INDEX).write_text(json.dumps(content, indent=1, sort_keys=True))
+    return [_ahead.INDEX, *modules]
+
+
+def _build_share(folder: Path, number: int, processes: int) -> tuple[str, list[tuple[str, str, str]]]:
+    """Compile one of several equal shares of all signatures into a module."""
+    import numba.pycc.compiler as of_numba
+    from numba.core.compiler import Flags
+    from numba.pycc.cc import CC
+
+    from ._numba import argument_types
+
+    def flags() -> Any:
+        made = Flags()
+        made.release_gil = True
+        return made
+
+    of_numba.Flags = flags  # all that the compiler lacks
+    cc = CC(f"_ahead_{number}", sys.modules[__name__])
+    cc.output_dir = os.fspath(folder)
+    cc.output_file = f"_ahead_{number}{_ahead.suffix()}"
+    cc.target_cpu = TARGET if is_x86() else "host"
+    names = []
+    for at, (function, signature) in enumerate(_shares(processes)[number]):
+        name = f"f{at}"
+        cc.export(name, argument_types(signature))(linked(function.py_func))
+        names.append((function.name, signature, name))
+    cc.compile()
+    return cc.output_file, names
+
+
+def _shares(processes: int) -> list[list[tuple[Function, str]]]:
+    """Divide all signatures among processes: those of a file together, as they call the same functions."""
+    loads: list[tuple[int, int, list[tuple[Function, str]]]] = [(0, number, []) for number in range(processes)]
+    by_file: dict[str, list[tuple[Function, str]]] = {}
+    for function in declared().values():
+        by_file.setdefault(function.__module__, []).extend((function, each) for each in function.signatures)
+    for some in sorted(by_file.values(), key=_size, reverse=True):
+        load, number, share = min(loads)
+        loads[number] = (load + _size(some), number, share + some)
+        loads.sort(key=lambda each: each[1])
+    return [share for _, _, share in loads]
+
+
+def _size(some: list[tuple[Function, str]]) -> int:
+    return sum(len(function.py_func.__code__.co_code) for function, _ in some)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        print(*build(Path(sys.argv[1])))
+    else:
+        said, sys.stdout = sys.stdout, sys.stderr  # distutils prints the compiler's commands
+        print(json.dumps(_build_share(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))), file=said)
