@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 from neardup_gpu.definitions import material
@@ -36,6 +35,7 @@ from neardup_gpu.kernels import (
     simhash,
     tokens,
 )
+from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
 from .measure import SEED, Bench, figure, figures_of, load, shuffled, timed
 
@@ -73,8 +73,8 @@ def sizes(words: np.ndarray, random: bool, **context: Any) -> tuple[dict[str, An
 
 def time_coding(words: np.ndarray, tables: _huffman.Tables, repeat: int) -> Iterator[dict[str, Any]]:
     """Figures of the speed of encoding and decoding, on one thread and on all."""
-    for threads in sorted({1, numba.config.NUMBA_NUM_THREADS}):  # type: ignore[attr-defined]
-        numba.set_num_threads(threads)
+    for threads in sorted({1, num_threads()}):
+        set_num_threads(threads)
         for name, seconds in (
             ("compress a table", timed(repeat, huffman_encode.cpu, words[None])),
             ("decode a table", timed(repeat, decode, tables)),
@@ -93,7 +93,7 @@ def time_probing(num_words: int, repeat: int) -> Iterator[dict[str, Any]]:
     tables = huffman_encode.cpu(words)
     near = random.choice(fingerprints, max(QUERIES)) ^ np.uint64(1) << random.integers(0, 64, max(QUERIES), np.uint64)
     near[1::2] = random.integers(0, 2**64, len(near[1::2]), np.uint64)
-    numba.set_num_threads(1)
+    set_num_threads(1)
     for number in QUERIES:
         asked = masks, near[:number], 3, *LIMITS
         expected = hamming_probe.cpu(words, rows, *asked)

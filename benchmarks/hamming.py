@@ -23,10 +23,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 from neardup_gpu.hamming import HammingIndex, join, pairs, read_chunks, scan
+from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
 from . import peers
 from .measure import PROGRAMS, Bench, figure, figures_of, launch
@@ -81,7 +81,7 @@ def seconds(what: str, taken: tuple[list[float], list[float]], unit: str = "s", 
     """A figure of wall time, with the median processor time beside it."""
     scale = {"s": 1, "us": 1e6, "ms": 1e3}[unit]
     cpu = float(f"{np.median(taken[1]) * scale:.4g}")
-    return figure(what, [t * scale for t in taken[0]], unit, cpu=cpu, threads=numba.get_num_threads(), **context)
+    return figure(what, [t * scale for t in taken[0]], unit, cpu=cpu, threads=num_threads(), **context)
 
 
 def every_pair(words: np.ndarray) -> np.ndarray:
@@ -186,9 +186,9 @@ def scanning(scanned: int, num_queries: int, repeat: int) -> list[dict]:
         path = Path(scratch, "existing.npy")
         np.save(path, existing)
         sources: dict[str, Callable[[], Any]] = {"memory": lambda: chunks, "a file": lambda: read_chunks(path)}
-        most = numba.get_num_threads()
+        most = num_threads()
         for threads in sorted({1, most}):
-            numba.set_num_threads(threads)
+            set_num_threads(threads)
             build = timed(repeat, lambda: next(scan([existing[:1]], queries, RADIUS)))
             figures.append(seconds("tables of the queries", build, **context))
             for name, source in sources.items():
@@ -200,7 +200,7 @@ def scanning(scanned: int, num_queries: int, repeat: int) -> list[dict]:
                     f"{scanned / (np.median(taken[1]) - np.median(build[1])) / 1e6:.4g}"
                 )
                 figures.append(figure("scan", rates, "million/s", **known, **context))
-        numba.set_num_threads(most)
+        set_num_threads(most)
     return figures
 
 

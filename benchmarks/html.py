@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +16,7 @@ from neardup_gpu.definitions import material
 from neardup_gpu.documents.batches import ragged
 from neardup_gpu.documents.joined_text import joined, visible
 from neardup_gpu.kernels import tokens
+from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
 from .measure import SEED, SHUFFLE_SEED, Bench, figure, neardup, ratio
 from .samples import by_turns
@@ -41,13 +41,13 @@ def rates(bench: Bench, name: str, path: Path) -> list[dict]:
     chosen = np.random.default_rng(SHUFFLE_SEED).permutation(len(column))[: max(10, bench.sized(PAGES))]
     pages = pa.concat_arrays(column.take(pa.array(chosen)).chunks)
     size, context = pages.nbytes / 1e6, {"corpus": name, "pages": len(pages)}
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
+    threads = num_threads()
+    set_num_threads(1)
     try:
         same = _share_alike(pages)
         seconds = by_turns(bench.repeat, {way: lambda tree=tree: visible(pages, tree) for way, tree in WAYS.items()})  # type: ignore[misc]
     finally:
-        numba.set_num_threads(threads)
+        set_num_threads(threads)
     figures = [
         figure(f"text of pages, {way}", [size / each for each in seconds[way]], "MB/s of a core", same=same, **context)
         for way in WAYS

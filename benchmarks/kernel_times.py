@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow.parquet as pq
 
@@ -42,7 +41,9 @@ from neardup_gpu.kernels import (
     supershingles,
     tokens,
 )
-from neardup_gpu.kernels._launch import CARRYLESS_WIDTH, to_host
+from neardup_gpu.kernels._cpu import num_threads, set_num_threads
+from neardup_gpu.kernels._launch import to_host
+from neardup_gpu.kernels._processor import has_carryless_product
 from neardup_gpu.methods.minhash import MinHash, permutations
 
 from .measure import ALTAVISTA, SEED, WIDTH, Bench, figure, figures_of, load, num_bytes, shuffled, timed
@@ -59,7 +60,7 @@ def part(bench: Bench) -> list[dict]:
     options = ["--corpus", corpus, "--repeat", bench.repeat, "--random-rows", bench.sized(RANDOM_ROWS)]
     for setting in ({}, {"NEARDUP_CLMUL": "0"}):
         figures += figures_of("kernel_times", *options, **setting)
-    best = [f for f in figures if f["what"] == f"text to signatures, {CHAINED[0]}" and f["clmul_bits"]]
+    best = [f for f in figures if f["what"] == f"text to signatures, {CHAINED[0]}" and f["carryless_product"]]
     if best:
         rate = max(best, key=lambda f: f["threads"])
         bench.target("text to signatures of bills_116, 84 samples, L = 32, MB/s", rate["median"], 500, least=True)
@@ -218,7 +219,7 @@ def main() -> None:
     batches = load(table)
     context = {
         "corpus": args.corpus.stem,
-        "clmul_bits": CARRYLESS_WIDTH,
+        "carryless_product": has_carryless_product(),
         "agreed_on_documents": check_agreement(batches[0]),
     }
     gold, pairs = args.corpus.with_name(f"{args.corpus.stem}.gold.parquet"), np.empty((0, 2), np.int64)
@@ -227,8 +228,8 @@ def main() -> None:
         ends = pq.read_table(gold, columns=["id_a", "id_b"]).to_pydict().values()
         pairs = np.sort([[row[a], row[b]] for a, b in zip(*ends, strict=True)], axis=1)
     figures = []
-    for threads in sorted({1, numba.get_num_threads()}):
-        numba.set_num_threads(threads)
+    for threads in sorted({1, num_threads()}):
+        set_num_threads(threads)
         known = context | {"threads": threads}
         here, documents, keys = time_chain(batches, args.repeat, known)
         figures += here + time_pairs(documents, keys, pairs, args.random_rows, args.repeat, known)

@@ -15,12 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 from neardup_gpu import MinHash, Ragged
 from neardup_gpu.kernels import bbit, bbit_equal
-from neardup_gpu.kernels._cpu import jit
+from neardup_gpu.kernels._cpu import jit, num_threads, set_num_threads
 
 from .measure import Bench, figure, ratio
 
@@ -33,12 +32,12 @@ REPEAT = 7
 
 def part(bench: Bench) -> list[dict]:
     """Samples drawn and compared."""
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
+    threads = num_threads()
+    set_num_threads(1)
     try:
         figures = drawing(bench.sized(SHINGLES), bench.repeat) + comparing(bench.sized(PAIRS), bench.repeat)
     finally:
-        numba.set_num_threads(threads)
+        set_num_threads(threads)
     by_name = {each["what"]: each["median"] for each in figures}
     for size, wanted in ((1000, 1.4), (10_000, 3)):
         value = by_name[f"fast over permutations, {size:,} shingles"]

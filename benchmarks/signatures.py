@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numba
 import numpy as np
 import pyarrow.parquet as pq
 
 from neardup_gpu import MinHash, Ragged, Recipe, shingle, tokenize
+from neardup_gpu.kernels._cpu import num_threads
 
 from . import peers
 from .measure import Bench, Skip, figure, load, num_bytes, ratio, signatures_seconds
@@ -47,7 +47,7 @@ def signature_rates(bench: Bench, path: Path, rounds: int, names: tuple[str, ...
             if "failed" in answer:
                 raise Skip(f"{name} did not run: {answer['failed']}")
             theirs[name].append(answer)
-    threads = numba.get_num_threads()
+    threads = num_threads()
     figures = []
     for samples, rates in ours.items():
         known = {

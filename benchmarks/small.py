@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash, open_documents,
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.engine.threads import on_threads
+from neardup_gpu.kernels._cpu import num_threads
 from neardup_gpu.sketching import Sketcher
 
 from .measure import SEED, Bench, figure, launch, neardup, ratio
@@ -82,7 +82,7 @@ def one_text(bench: Bench) -> list[dict]:
             seconds_of[way].append(time.perf_counter() - start)
     for way, taken in seconds_of.items():
         rates = [sum(map(len, texts)) / 1e6 / each for each in taken[1:]]
-        figures.append(figure(f"{BATCH:,} texts, min-hash, {way}", rates, "MB/s", threads=numba.get_num_threads()))
+        figures.append(figure(f"{BATCH:,} texts, min-hash, {way}", rates, "MB/s", threads=num_threads()))
     lists, stream = (seconds_of[way][1:] for way in ways)
     figures.append(ratio(f"{BATCH:,} texts: rate of stages over that of streaming", stream, lists))
     bench.target(f"{BATCH:,} texts, share of the streaming rate", figures[-1]["median"], 0.8, least=True)

@@ -94,8 +94,7 @@ def num_runs_of_table():
 
 
 def add_written(found, write, sizes, compared, masks):
-    """Add to `found` the pairs that ``write(places, packed, distance, written)`` writes; `written` says how many each run
-    has, which is at most `sizes`.
+    """Add to `found` the pairs that ``write(places, packed, distance, written)`` writes, `written` of each run.
 
     Parameters
     ----------

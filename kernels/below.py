@@ -24,6 +24,7 @@ from ._cpu import parallel, shares
 from ._elements import BLOCK, keep_small, zeros_above
 from ._gf2 import mix64
 from ._launch import cuda, kernel, namespace, on_device, row_of
+from .sets import distinct
 
 
 def reference(values, offsets, salt, most):
@@ -73,7 +74,7 @@ def _sketch_rows(begin, end, values, offsets, salt, most, bounds, out, sizes):
         for d in range(bounds[p], bounds[p + 1]):
             shift = zeros_above(most[d])  # fills the words, whose highest bits say where about each belongs
             size = keep_small(values[offsets[d] : offsets[d + 1]], salt, most[d], shift, block, kept)
-            found = sets.distinct(kept[:size], out[at : at + size], ends)
+            found = distinct(kept[:size], out[at : at + size], ends)
             for i in range(len(found)):
                 found[i] >>= shift
             sizes[d] = len(found)

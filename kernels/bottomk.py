@@ -20,6 +20,7 @@ from . import sets
 from ._cpu import parallel, shares
 from ._elements import BLOCK, images, keep_small, zeros_above
 from ._launch import array_module, namespace
+from .sets import distinct
 
 EMPTY = np.uint64(2**64 - 1)
 
@@ -71,7 +72,7 @@ def _sketch_rows(begin, end, values, offsets, salt, s, bounds, sketches):
             while True:
                 shift = zeros_above(most)  # as in `below`
                 size = keep_small(row, salt, most, shift, block, kept)
-                found = sets.distinct(kept[:size], ordered, ends)
+                found = distinct(kept[:size], ordered, ends)
                 if len(found) >= s or most == EMPTY:
                     break
                 most = most << np.uint64(1) if shift else EMPTY

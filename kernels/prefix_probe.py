@@ -242,7 +242,8 @@ def cpu(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop,
     met = np.maximum(0, np.minimum(np.diff(before[offsets]), most))
     room = np.concatenate([np.zeros(1, np.int64), np.cumsum(met)])
     found, counts = np.empty(int(room[-1]), np.int64), np.empty(len(sizes), np.int64)
-    how = sizes, threshold, most, allowed, starts, stops, room, found, counts, min(len(sizes), parts)
-    _merge_all(parts, rows, ends, asked, places, offsets, *how)
+    some = min(len(sizes), parts)
+    how = sizes, threshold, most, allowed, starts, stops, room, found, counts, some
+    _merge_all(some, rows, ends, asked, places, offsets, *how)
     there = np.arange(len(found)) - np.repeat(room[:-1], met) < np.repeat(counts, met)
     return found[there], np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

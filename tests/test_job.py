@@ -15,6 +15,7 @@ from witnesses import greedy, jaccard, shingle_set, token_strings
 from neardup_gpu import Engine, MinHash, Recipe, Result, dedup, pairs, sketch, theory
 from neardup_gpu.decisions import KINDS
 from neardup_gpu.definitions import METADATA_KEY
+from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.errors import (
     ArgumentTypeError,
     InputError,
@@ -22,6 +23,7 @@ from neardup_gpu.errors import (
     OutputError,
     ParameterError,
 )
+from neardup_gpu.kernels._cpu import num_threads
 
 
 def by_id(result):
@@ -167,13 +169,11 @@ class TestTheSameBits:
 
     @pytest.mark.parametrize("threads", [1, 2])
     def test_threads(self, table, result, threads):
-        import numba
-
-        if threads > numba.config.NUMBA_NUM_THREADS:
+        if threads > most_threads():
             pytest.skip("this machine has one processor")
-        before = numba.get_num_threads()
+        before = num_threads()
         assert decisions(dedup(table, id_column="id", engine=Engine(threads=threads))) == decisions(result)
-        assert numba.get_num_threads() == before
+        assert num_threads() == before
 
     def test_where_it_ran(self, table):
         report = dedup(table, id_column="id", engine="cpu").report

@@ -1,8 +1,5 @@
 """One text by itself: what it gives is the row that `sketch` writes, whoever calls."""
 
-import os
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -25,7 +22,7 @@ from neardup_gpu import (
     tokenize,
 )
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
-from neardup_gpu.kernels import _launch, tokens
+from neardup_gpu.kernels import _cpu, tokens
 from neardup_gpu.one_text import TextSketcher
 
 TEXTS = [
@@ -160,32 +157,7 @@ def test_threads_that_sketch_at_once():
     for thread in threads:
         thread.join()
     assert all(found[part] == alone for part in range(8))
-    assert not _launch.is_alone()
-
-
-SERVICE = """
-import threading
-import neardup_gpu as nd
-from numba.np.ufunc import parallel
-
-recipe = nd.Recipe(method="minhash")
-page = "<p>" + "to be or not to be that is the question " * 50
-work = [threading.Thread(target=lambda: [nd.sketch_text(page, recipe, html=True) for _ in range(20)]) for _ in range(8)]
-for thread in work: thread.start()
-for thread in work: thread.join()
-print(parallel._is_initialized)
-"""
-
-
-def test_numbas_threads_are_not_started(tmp_path):
-    """By kernels that were kept as they run in parallel, nor by others: two that used these threads at once would end
-    the process."""
-    environment = {**os.environ, "NEARDUP_CACHE_DIR": str(tmp_path), "NUMBA_THREADING_LAYER": "workqueue"}
-    parallel = "import neardup_gpu as nd; nd.tokenize(['to be'], nd.Recipe(method='minhash'), backend='cpu')"
-    for program in (parallel, SERVICE):
-        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    assert done.stdout == "False\n"
+    assert not _cpu.is_alone()
 
 
 def test_what_is_known_of_a_text():
@@ -222,7 +194,7 @@ class TestStagesOfLists:
         seen = []
 
         def watched(*_):
-            seen.append(_launch.is_alone())
+            seen.append(_cpu.is_alone())
             return np.empty(0, np.uint64), np.zeros(2, np.int64), 0
 
         monkeypatch.setattr(tokens, "cpu", watched)

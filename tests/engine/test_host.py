@@ -5,33 +5,29 @@ from __future__ import annotations
 import threading
 import time
 
-import numba
 import numpy as np
 import pytest
 
 from neardup_gpu.engine.arrays import MOVED, Stack, some_rows
 from neardup_gpu.engine.host import HostRuntime
-from neardup_gpu.engine.threads import SIDE_BY_SIDE, on_threads, runs_kernels_side_by_side
-from neardup_gpu.kernels import identical
+from neardup_gpu.engine.threads import SIDE_BY_SIDE, on_threads
+from neardup_gpu.kernels._cpu import most_threads, num_threads
 
 RUNTIME = HostRuntime("cpu")
 
 
 @pytest.fixture
 def two_threads():
-    if numba.config.NUMBA_NUM_THREADS < 2:
+    if most_threads() < 2:
         pytest.skip("one processor")
     with on_threads(2):
-        identical.cpu(np.zeros(1, np.uint64))  # Numba chooses its threads with the first kernel
-        if not runs_kernels_side_by_side():
-            pytest.skip("Numba's own threads run one kernel at a time")
         yield
 
 
 def test_results_come_in_the_order_of_pieces(two_threads):
     def late(piece: int) -> tuple[int, int]:
         time.sleep(0.02 if piece % 3 == 0 else 0)
-        return piece, numba.get_num_threads()
+        return piece, num_threads()
 
     found = list(RUNTIME.map(late, range(10)))
     assert [piece for piece, _ in found] == list(range(10))
@@ -44,7 +40,7 @@ def test_pieces_are_computed_side_by_side(two_threads):
 
 
 def test_one_piece_has_all_threads(two_threads):
-    assert list(RUNTIME.map(lambda piece: numba.get_num_threads(), [0])) == [2]
+    assert list(RUNTIME.map(lambda piece: num_threads(), [0])) == [2]
 
 
 def test_one_thread_takes_one_piece_after_another():

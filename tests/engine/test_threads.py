@@ -6,15 +6,15 @@ import subprocess
 import sys
 import threading
 
-import numba
 import pyarrow as pa
 import pytest
-from numba.core.event import Event, EventStatus
 
 import neardup_gpu as nd
 from neardup_gpu.engine import choice, threads
 from neardup_gpu.engine.compiling import Compiling
+from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
+from neardup_gpu.kernels._cpu import num_threads
 
 TABLE = pa.table({"text": [f"some words that are here {i % 40} and there" * 5 for i in range(80)]})
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -55,20 +55,20 @@ class TestForked:
         assert in_a_fork(lambda: in_a_fork(num_kept)) == "'40'"
 
     def test_more_threads_than_one_are_asked_for(self):
-        assert num_kept(threads=numba.config.NUMBA_NUM_THREADS) == 40
-        assert in_a_fork(lambda: num_kept(threads=numba.config.NUMBA_NUM_THREADS)) == "40"
+        assert num_kept(threads=most_threads()) == 40
+        assert in_a_fork(lambda: num_kept(threads=most_threads())) == "40"
 
     def test_a_thread_of_the_new_process_has_all_threads(self):
         num_kept()
 
         def in_a_thread():
             found = []
-            thread = threading.Thread(target=lambda: found.append((num_kept(), numba.get_num_threads())))
+            thread = threading.Thread(target=lambda: found.append((num_kept(), num_threads())))
             thread.start()
             thread.join()
             return found
 
-        assert in_a_fork(in_a_thread) == f"[(40, {numba.get_num_threads()})]"
+        assert in_a_fork(in_a_thread) == f"[(40, {num_threads()})]"
 
     @pytest.mark.parametrize("from_thread", [False, True])
     def test_while_another_thread_has_a_job(self, from_thread):
@@ -94,10 +94,14 @@ class TestForked:
         assert found == ["40"]
 
     def test_a_fork_waits_until_another_thread_has_compiled(self):
+        from numba.core.compiler_lock import global_compiler_lock
+
+        from neardup_gpu.kernels import _numba  # noqa: F401 (whoever compiles has imported it)
+
         compiling, found = threading.Event(), []
 
         def compile_for_long():
-            with threads.global_compiler_lock:
+            with global_compiler_lock:
                 compiling.set()
                 threading.Event().wait(0.5)
                 found.append("compiled")
@@ -125,9 +129,8 @@ class TestForked:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("layer", ["omp", "workqueue"])
-def test_a_pool_of_forked_processes(layer):
-    """In an interpreter of its own, by each of Numba's layers that is always there."""
+def test_a_pool_of_forked_processes():
+    """In an interpreter of its own."""
     code = """
 import multiprocessing, sys
 import pyarrow as pa
@@ -142,7 +145,6 @@ if __name__ == "__main__":
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "NUMBA_THREADING_LAYER": layer},
         capture_output=True,
         text=True,
         timeout=100,
@@ -152,7 +154,6 @@ if __name__ == "__main__":
 
 @pytest.mark.thorough
 def test_kernels_of_several_threads_at_once():
-    """Numba's own layer aborts where two threads call it."""
     code = """
 import threading
 import neardup_gpu as nd
@@ -166,7 +167,7 @@ for call in calls:
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "NUMBA_THREADING_LAYER": "workqueue", "NEARDUP_BACKEND": "cpu"},
+        env={**os.environ, "NEARDUP_BACKEND": "cpu"},
         capture_output=True,
         text=True,
         timeout=100,
@@ -227,7 +228,7 @@ def test_too_few_threads_are_one_line(monkeypatch):
         start(thread)
 
     monkeypatch.setattr(threads, "_startable", 1)
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 4)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "4")
     monkeypatch.setattr(threading.Thread, "start", refused)
     with pytest.raises(ResourceError, match=r"^only 2 of 4 threads can be started; raise the limit of processes"):
         num_kept()
@@ -245,10 +246,9 @@ def test_other_errors_are_what_they_were():
 def test_what_others_began_to_compile_before_is_not_counted():
     """Of a stage that begins while another thread compiles."""
     compiling = Compiling()
-    start, end = (Event("numba:compile", status) for status in EventStatus)
-    compiling.on_end(end)
+    compiling.hear(False)
     assert (compiling.number, compiling.seconds, compiling.active) == (0, 0.0, False)
-    compiling.on_start(start)
+    compiling.hear(True)
     assert compiling.active
-    compiling.on_end(end)
+    compiling.hear(False)
     assert compiling.number == 1 and not compiling.active

@@ -44,7 +44,10 @@ def a_fork_of_a_fork(box):
 
 @case(status=0)
 def a_fork_that_asks_for_all_threads(box):
-    return PREPARE + "import numba\nin_a_fork(lambda: kept(threads=numba.config.NUMBA_NUM_THREADS))"
+    return (
+        PREPARE
+        + "from neardup_gpu.engine.processors import most_threads\nin_a_fork(lambda: kept(threads=most_threads()))"
+    )
 
 
 @case(status=0)
@@ -210,11 +213,6 @@ def stages_of_several_threads(box):
     return STAGES
 
 
-@case(status=0, fresh=True, environment={"NUMBA_THREADING_LAYER": "workqueue"})
-def stages_of_several_threads_by_the_layer_that_is_not_safe(box):
-    return STAGES
-
-
 @case(says="threads can be started")
 def no_threads_at_all(box):
     """A limit that does not hold for root, so root becomes somebody else, who may be unable to import more."""
@@ -233,7 +231,7 @@ def fewer_threads_than_kernels_run_on(box):
         "def refused(thread):\n"
         '    if not left: raise RuntimeError("can\'t start new thread")\n'
         "    left.pop(); start(thread)\n"
-        "with mock.patch('numba.config.NUMBA_NUM_THREADS', 64), mock.patch('threading.Thread.start', refused):\n"
+        "with mock.patch.dict('os.environ', NUMBA_NUM_THREADS='64'), mock.patch('threading.Thread.start', refused):\n"
         "    nd.dedup(pa.table({'text': ['one two three', 'four five six']}), engine='cpu')"
     )
 
@@ -646,14 +644,14 @@ def the_working_folder_is_gone_in_python(box):
 # A small function stands for the kernels, so that nothing takes a minute.
 CACHE = """
 import logging, os, sys
-from neardup_gpu.kernels import _cache, _launch as launch
+from neardup_gpu.kernels import _cache, _cpu, _numba
 logging.basicConfig(format="%(message)s", level="INFO")
 def compiled():
     def add(a, b): return a + b
-    launch.CACHE, launch.WHY_NOT_KEPT = _cache.private_folder("name")
-    function = launch.jit()(add)
+    _numba.CACHE, _numba.WHY_NOT_KEPT = _cache.private_folder("name")
+    function = _cpu.jit()(add)
     assert function(20, 22) == 42
-    return bool(function.stats.cache_hits)
+    return bool(function.original.stats.cache_hits)
 os.environ["NEARDUP_CACHE_DIR"] = os.path.abspath("cache")
 """
 THEIRS = "class Evil:\n    def __reduce__(self): return os.mkdir, ('hacked',)\n"
@@ -675,7 +673,7 @@ def a_planted_file_in_a_cache_that_all_can_write(box):
     return (
         CACHE
         + THEIRS
-        + "assert not compiled()\n(path,) = launch.CACHE.iterdir()\nimport pickle\n"
+        + "assert not compiled()\n(path,) = _numba.CACHE.iterdir()\nimport pickle\n"
         + "_cache._write(path, pickle.dumps(Evil())); os.chmod('cache/name', 0o777)\n"
         + "_cache._announced = False\nassert not compiled() and not os.path.exists('hacked')"
     )
@@ -691,7 +689,7 @@ def a_file_of_another_user_in_the_cache(box):
     return (
         CACHE
         + THEIRS
-        + "assert not compiled()\n(path,) = launch.CACHE.iterdir()\nimport pickle\n"
+        + "assert not compiled()\n(path,) = _numba.CACHE.iterdir()\nimport pickle\n"
         + "if os.geteuid() == 0:\n    _cache._write(path, pickle.dumps(Evil())); os.chown(path, 54321, -1)\n"
         + "    assert not compiled() and not os.path.exists('hacked')\nassert compiled()"
     )
@@ -710,7 +708,7 @@ def a_cache_made_without_a_umask(box):
 @case(status=0, writes="cache")
 def a_cache_that_lost_power(box):
     return CACHE + (
-        "assert not compiled()\n(path,) = launch.CACHE.iterdir()\nsize = path.stat().st_size\n"
+        "assert not compiled()\n(path,) = _numba.CACHE.iterdir()\nsize = path.stat().st_size\n"
         "for left in (b'', bytes(size), path.read_bytes()[:size // 2]):\n"
         "    path.write_bytes(left); assert not compiled(); assert compiled()"
     )
@@ -719,7 +717,7 @@ def a_cache_that_lost_power(box):
 @case(status=0, says=("it is damaged", "compiling kernels"), writes="cache")
 def a_flipped_bit_in_machine_code(box):
     return CACHE + (
-        "assert not compiled()\n(path,) = launch.CACHE.iterdir()\ndata = bytearray(path.read_bytes())\n"
+        "assert not compiled()\n(path,) = _numba.CACHE.iterdir()\ndata = bytearray(path.read_bytes())\n"
         "data[len(data) // 2] ^= 16; path.write_bytes(data)\n_cache._announced = False\n"
         "assert not compiled(); assert compiled()"
     )

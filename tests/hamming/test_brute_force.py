@@ -1,6 +1,5 @@
 """Pairs, joins and the index find what brute force finds, by every design, at every radius, on every backend."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -11,6 +10,7 @@ from thinned import thinned
 from neardup_gpu import hamming
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import hamming as kernel
+from neardup_gpu.kernels._cpu import alone
 
 pytestmark = pytest.mark.thorough
 
@@ -27,10 +27,8 @@ def designs(radius, bits=64):
 @pytest.fixture
 def one_thread():
     """For many small inputs: to wake the others takes longer than the work. `test_agreement` has them all."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
+    with alone():
+        yield
 
 
 @pytest.mark.parametrize("radius", thinned(range(9), 3))

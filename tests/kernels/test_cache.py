@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from neardup_gpu.kernels import _cache, _launch as launch
+from neardup_gpu.kernels import _cache, _cpu, _numba
 from neardup_gpu.log import once
 
 AGAIN = ", so every process compiles them again (about a minute); NEARDUP_CACHE_DIR=DIR keeps them in another folder"
@@ -35,11 +35,11 @@ def compiled(monkeypatch, folder, reason=""):
     def add(a, b):
         return a + b
 
-    monkeypatch.setattr(launch, "CACHE", folder)
-    monkeypatch.setattr(launch, "WHY_NOT_KEPT", reason)
-    function = launch.jit()(add)
+    monkeypatch.setattr(_numba, "CACHE", folder)
+    monkeypatch.setattr(_numba, "WHY_NOT_KEPT", reason)
+    function = _cpu.jit()(add)
     assert function(20, 22) == 42
-    return bool(function.stats.cache_hits)
+    return bool(function.original.stats.cache_hits)
 
 
 # ----------------------------------------------------------------------------------------------------- who writes there
@@ -152,13 +152,13 @@ def test_what_was_compiled_is_found_again(home, monkeypatch, caplog):
 
 def test_other_code_is_another_version(home, monkeypatch):
     folder, _ = _cache.private_folder("name")
-    monkeypatch.setattr(launch, "CACHE", folder)
+    monkeypatch.setattr(_numba, "CACHE", folder)
 
     def adding(constant):
         def add(a):
             return a + constant
 
-        return launch.jit()(add)
+        return _cpu.jit()(add)
 
     assert [adding(c)(1) for c in (1, 2, 1)] == [2, 3, 2]
     assert len(list(folder.iterdir())) == 2
@@ -169,13 +169,13 @@ def test_other_code_is_another_version(home, monkeypatch):
 def test_what_was_loaded_can_be_compiled_into_other_functions(home, monkeypatch):
     """Its bitcode is read then, and not before."""
     folder, _ = _cache.private_folder("name")
-    monkeypatch.setattr(launch, "CACHE", folder)
+    monkeypatch.setattr(_numba, "CACHE", folder)
 
     def add(a, b):
         return a + b
 
-    assert launch.jit()(add)(20, 22) == 42
-    loaded = launch.jit()(add)
+    assert _cpu.jit()(add)(20, 22) == 42
+    loaded = _cpu.jit()(add)
     assert loaded(20, 22) == 42 and loaded.stats.cache_hits
     (result,) = loaded.overloads.values()
     assert result.library._shared_module is None
@@ -183,15 +183,14 @@ def test_what_was_loaded_can_be_compiled_into_other_functions(home, monkeypatch)
     def twice(a):
         return loaded(a, a)
 
-    assert launch.jit()(twice)(21) == 42
+    assert _cpu.jit()(twice)(21) == 42
     assert result.library._shared_module is not None
 
 
 LOADED = """
 import sys
 import numpy as np
-from numba import prange
-from neardup_gpu.kernels._cpu import jit
+from neardup_gpu.kernels._cpu import jit, parallel
 
 @jit()
 def checked(a):
@@ -199,14 +198,14 @@ def checked(a):
         raise ValueError("too many", len(a))
     return np.concatenate((a, a))
 
-@jit(parallel=True)
-def squares(a):
-    found = np.empty_like(a)
-    for i in prange(len(a)):
+@parallel()
+def square(begin, end, a, found):
+    for i in range(begin, end):
         found[i] = a[i] * a[i]
-    return found
 
-print(checked(np.ones(2)), squares(np.arange(3)), bool(checked.stats.cache_hits))
+found = np.empty(3, np.int64)
+square(3, np.arange(3), found)
+print(checked(np.ones(2)), found, bool(checked.original.stats.cache_hits))
 try:
     checked(np.ones(7))
 except ValueError as error:
@@ -316,12 +315,12 @@ def test_without_a_folder_it_is_said_why(home, monkeypatch, caplog):
 LIMITED = """
 import logging, os
 import neardup_gpu.log
-from neardup_gpu.kernels import _cache, _launch as launch
+from neardup_gpu.kernels import _cache, _cpu, _numba
 logging.basicConfig(format="%(message)s", level="WARNING")
-launch.CACHE, launch.WHY_NOT_KEPT = _cache.private_folder("name")
+_numba.CACHE, _numba.WHY_NOT_KEPT = _cache.private_folder("name")
 def compiled(constant):
     def add(a): return a + constant
-    assert launch.jit()(add)(20) == 20 + constant
+    assert _cpu.jit()(add)(20) == 20 + constant
 """
 
 
@@ -348,10 +347,10 @@ def test_another_cpu_is_announced_too(home):
 import logging
 logging.basicConfig(level=logging.INFO)
 from neardup_gpu.log import once
-from neardup_gpu.kernels import _launch as launch
+from neardup_gpu.kernels import _cpu
 def add(a, b):
     return a + b
-assert launch.jit()(add)(20, 22) == 42
+assert _cpu.jit()(add)(20, 22) == 42
 """
 
     def said(**environment):

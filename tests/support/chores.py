@@ -149,22 +149,23 @@ def stay(log, gone):
 
 def surroundings(name):
     """What a worker has: standard input, threads, a variable."""
-    import numba
     import pyarrow
 
-    return os.read(0, 1), numba.config.NUMBA_NUM_THREADS, pyarrow.cpu_count(), os.environ.get(name)
+    from neardup_gpu.engine.processors import most_threads
+
+    return os.read(0, 1), most_threads(), pyarrow.cpu_count(), os.environ.get(name)
 
 
 def compile_unkept(reason):
     """Compile a kernel where none can be kept."""
-    from neardup_gpu.kernels import _launch
+    from neardup_gpu.kernels import _cpu, _numba
 
-    _launch.CACHE, _launch.WHY_NOT_KEPT = None, reason
+    _numba.CACHE, _numba.WHY_NOT_KEPT = None, reason
 
     def double(a):
         return 2 * a
 
-    return _launch.jit()(double)(21)
+    return _cpu.jit()(double)(21)
 
 
 def where(path):

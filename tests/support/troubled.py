@@ -190,13 +190,13 @@ def on_lost_nodes(folder, perform, shared, stage, number, *others):
 
 def mixed(folder, perform, shared, stage, number, *others):
     """Of the tasks in a process with a simulated GPU, each other one computes on the CPU; what did is written down."""
-    import numba
+    from neardup_gpu.kernels._launch import simulated
 
-    if numba.config.ENABLE_CUDASIM and number % 2:
+    if simulated() and number % 2:
         shared = replace(shared, engine=replace(shared.engine, backend="cpu"))
     record = perform(shared, stage, number, *others)
     with open(folder / "log", "a") as log:
-        log.write(f"{stage} {shared.engine.backend if numba.config.ENABLE_CUDASIM else 'no GPU'}\n")
+        log.write(f"{stage} {shared.engine.backend if simulated() else 'no GPU'}\n")
     return record
 
 
