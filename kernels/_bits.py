@@ -103,7 +103,7 @@ def in_columns(fingerprints):
     return fingerprints.reshape(len(fingerprints), fingerprints.ndim)
 
 
-@parallel(least=4096)
+@parallel("uint64[:, ::1], uint64[:, ::1], uint64[::1]", least=4096)
 def _permute_words(begin, end, fingerprints, parts, words):
     per_word = len(parts) // fingerprints.shape[1]
     for i in range(begin, end):

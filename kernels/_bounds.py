@@ -16,7 +16,7 @@ from ._cpu import jit
 from ._launch import array_module
 
 
-@jit()
+@jit("int64, float64")
 def least_shared(size, threshold):
     """The least c with c / size >= threshold; `size` is at least 1."""
     u = np.float64(size)
@@ -46,7 +46,7 @@ def prefix_lengths(size, threshold):
     return short, size - least_shared(size, threshold) + 1
 
 
-@jit()
+@jit("int64, float64")
 def least_overlaps(most, threshold):
     """`least_overlap` of every total up to `most`: int32, shape (most + 1,); 0 for a total of 0."""
     needed = np.zeros(most + 1, np.int32)
@@ -58,7 +58,7 @@ def least_overlaps(most, threshold):
     return needed
 
 
-@jit()
+@jit("int64, float64")
 def least_shares(most, threshold):
     """`least_shared` of every size up to `most`: int32, shape (most + 1,); 0 for a size of 0."""
     needed = np.zeros(most + 1, np.int32)

@@ -118,7 +118,10 @@ class _Array:
 
 
 _NUMBERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
-_NAMES: dict[str, Any] = {name: _Array(np.dtype(name)) for name in _NUMBERS} | {"boolean": _Array(np.dtype(bool))}
+_NAMES: dict[str, Any] = {name: _Array(np.dtype(name)) for name in _NUMBERS} | {
+    "boolean": _Array(np.dtype(bool)),
+    "none": "NoneType",
+}
 
 
 def _declared(kind: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from ._cpu import jit
 
 
-@jit()
+@jit("int64[::1], int64[::1], int64, int64, uint8[::1]")
 def _unread(starts, stops, item_bytes, block_bytes, done):
     """See `unread`; some may be there more than once."""
     size = 0

@@ -24,7 +24,7 @@ def mix64(z):
     return z ^ (z >> np.uint64(31))
 
 
-@jit()
+@jit("uint64[::1]", "uint64[:]")
 def mix64_all(values):
     """`mix64` of each element of an array of uint64."""
     mixed = np.empty_like(values)
@@ -277,7 +277,7 @@ if has_carryless_product():
         for i in range(0, count, LANES):
             _advance_lanes(words, i, q, inverse)
 
-    @jit()
+    @jit("int64, uint64")
     def window_weights(w, q):
         """What `window` multiplies by: x**(64 (w - j) - 1) modulo p for word j, and the fingerprint of w zeros.
 
@@ -345,7 +345,7 @@ else:
         for i in range(count):
             words[i] = advance(words[i], modulus)
 
-    @jit()
+    @jit("int64, uint64")
     def window_weights(w, q):
         """q, w + 1 times: only their number is used here."""
         return np.full(w + 1, q, np.uint64)
@@ -402,7 +402,7 @@ def rabin_words(words, q: int) -> int:
     return rabin(b"".join(int(word).to_bytes(8, "little") for word in words), q)
 
 
-@jit()
+@jit("uint64[::1]")
 def first_primitive(candidates):
     """Index of the first q in `candidates` (uint64) whose x**64 + q is primitive; -1 if none is."""
     for i in range(len(candidates)):

@@ -94,7 +94,7 @@ LONGEST_OPEN = 6
 """Of the longest one that needs no semicolon."""
 
 
-@jit()
+@jit("uint64, uint64")
 def element_slot(low, high):
     """Where the search for a name begins that is these 16 bytes. No product, which would wrap."""
     x = low ^ (high >> np.uint64(3)) ^ (high << np.uint64(9))
@@ -104,7 +104,7 @@ def element_slot(low, high):
     return np.int64(x & np.uint64(SLOTS - 1))
 
 
-@jit()
+@jit("int64, int64")
 def hash_on(value, byte):
     """The hash of a name and one more byte; 0 for nothing."""
     return (np.int64(value) * 33 + np.int64(byte)) & 0x3FFFFFFF

@@ -63,5 +63,5 @@ def _log2(x, y):
     return (e << np.uint64(32)) + low + (((y[i + np.uint64(1)] - low) * f) >> np.uint64(32))
 
 
-log2 = jit()(_log2)
+log2 = jit("uint64, uint64[::1]")(_log2)
 log2_on_device = Device(_log2)

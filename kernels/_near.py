@@ -13,7 +13,7 @@ from ._cpu import jit, num_threads
 from ._launch import Device, cuda, kernel, most_rows
 
 
-@jit()
+@jit("uint64[::1], uint64, int64")
 def bucket_bounds(words, top, num_runs):
     """Divide a table into runs of about equal length that divide no bucket."""
     n = len(words)
@@ -62,7 +62,7 @@ def bucket_stop(words, start, stop, top):
     return high
 
 
-@jit()
+@jit("uint64[::1], uint8[::1], uint64[:, ::1], uint64[:, ::1], int64, uint64[:, ::1]")
 def keep_near(packed, distance, upper, lower, radius, masks):
     """Compare some pairs of 128-bit fingerprints whole, where their leading words are near.
 

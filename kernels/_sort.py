@@ -8,7 +8,7 @@ from ._cpu import jit, num_threads, parallel
 from ._launch import bounds_of, check_rows, cuda, kernel, namespace, on_device, row_of
 
 
-@parallel()
+@parallel("uint64[::1], uint64, int64[:, ::1]")
 def _count_digits(begin, end, words, shift, counts):
     runs, n = len(counts), len(words)
     below = np.uint64(counts.shape[1] - 1)
@@ -18,7 +18,7 @@ def _count_digits(begin, end, words, shift, counts):
             counts[run, (words[i] >> shift) & below] += 1
 
 
-@jit()
+@jit("int64[:, ::1]")
 def _place_digits(counts):
     """Replace how many words of a run have a digit by where the first of them belongs."""
     place = 0
@@ -29,7 +29,10 @@ def _place_digits(counts):
             place += count
 
 
-@parallel()
+@parallel(
+    "uint64[::1], uint32[::1], uint64, int64[:, ::1], uint64[::1], uint32[::1]",
+    "uint64[::1], uint64[::1], uint64, int64[:, ::1], uint64[::1], uint64[::1]",
+)
 def _move_words(begin, end, words, rows, shift, counts, sorted_words, sorted_rows):
     runs, n = len(counts), len(words)
     below = np.uint64(counts.shape[1] - 1)
@@ -147,7 +150,7 @@ def in_order(words):
     return words[order], order
 
 
-@jit()
+@jit("uint64[::1], int64")
 def sort_unique(packed, bits):
     """The distinct values below 2**bits, sorted: radix sort by 11 bits at a time, the lowest first."""
     other = np.empty_like(packed)

@@ -15,7 +15,7 @@ _FEWEST = 2048
 """Entries of a table below which it is one part."""
 
 
-@parallel()
+@parallel("uint64[:, ::1], uint32[::1], uint64[:, ::1], int64[::1]")
 def _transposed(begin, end, keys, rows, found, bounds):
     """Write the keys of some rows column by column."""
     for part in range(begin, end):
@@ -24,7 +24,7 @@ def _transposed(begin, end, keys, rows, found, bounds):
                 found[column, place] = keys[rows[place], column]
 
 
-@parallel()
+@parallel("uint64[:, ::1], uint32[::1], int64, int64, uint64[:, ::1], uint32[:, ::1]")
 def _sort(begin, end, keys, rows, part_bits, bits, found, numbers):
     """Tables in parallel: entries are brought together by their highest bits, and sorted part by part."""
     for table in range(begin, end):
@@ -74,7 +74,7 @@ def sorted_tables(keys, rows):
     return found, numbers
 
 
-@jit()
+@jit("int64[::1], uint32[::1], int64[::1]")
 def place_of_copies(entry, copies, wanted):
     """Where the copies of some entries begin and end, in the order of `entry[copies]`: two arrays of int64."""
     found = np.empty((2, len(wanted)), np.int64)

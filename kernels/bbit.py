@@ -66,7 +66,7 @@ def group(sample, salt, bits):
     return np.uint64(mix64(np.uint64(sample) ^ np.uint64(salt))) >> (np.uint64(64) - np.uint64(bits))
 
 
-@parallel()
+@parallel("uint32[:, ::1], uint64[::1], int64, uint64[:, ::1]", "uint64[:, ::1], uint64[::1], int64, uint64[:, ::1]")
 def _pack(begin, end, signatures, salts, bits, packed):
     for d in range(begin, end):
         for i in range(len(salts)):

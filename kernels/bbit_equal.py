@@ -61,7 +61,7 @@ def folded(word, bits):
     return word
 
 
-@parallel()
+@parallel("uint64[:, ::1], int64[::1], int64[::1], int64, int64, uint64, uint64, int64[::1]")
 def _equal(lower, upper, words, left, right, bits, samples, lowest, last, equal):
     end = words.shape[1] - 1
     for p in range(lower, upper):

@@ -60,7 +60,7 @@ def _mix64(z):
     return z ^ (z >> 31)
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], uint64, uint64[::1], int64[::1], uint64[::1], int64[::1]")
 def _sketch_rows(begin, end, values, offsets, salt, most, bounds, out, sizes):
     """Write the sketches of each run of rows one after another to where the run begins in `out`."""
     base = offsets[0]
@@ -81,7 +81,7 @@ def _sketch_rows(begin, end, values, offsets, salt, most, bounds, out, sizes):
             at += len(found)
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1]")
 def _close_gaps(begin, end, out, offsets, bounds, new_offsets, packed):
     for p in range(begin, end):
         source, target = offsets[bounds[p]] - offsets[0], new_offsets[bounds[p]]

@@ -56,7 +56,7 @@ def _mix64(z):
     return z ^ (z >> 31)
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], uint64, int64, int64[::1], uint64[:, ::1]")
 def _sketch_rows(begin, end, values, offsets, salt, s, bounds, sketches):
     for p in range(begin, end):
         longest = 0

@@ -47,7 +47,7 @@ def _root(parent, row):
     return row
 
 
-@jit()
+@jit("int64, int64[::1], int64[::1]")
 def cpu(num_rows, left, right):
     """As `reference`, by union-find: the smaller root becomes the parent, so roots are the smallest rows."""
     parent = np.arange(num_rows)

@@ -65,7 +65,7 @@ def reference(values, offsets, rows, counters, beyond, marks, threshold):
     return np.array(shingles, np.uint64), np.array(entries, np.uint64)
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], uint8[::1], uint64, uint8[::1], uint64, int64[::1]")
 def _room(begin, end, values, offsets, bounds, counters, shift, marks, mark_shift, room):
     """Write how many postings each document may have, at most."""
     for p in range(begin, end):
@@ -125,7 +125,10 @@ def _write_postings(row, number, counters, beyond, shift, marks, mark_shift, thr
     return found
 
 
-@parallel()
+@parallel(
+    "uint64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], uint32[::1], uint64, uint8[::1], uint64, "
+    "float64, int64[::1], uint64[::1], uint64[::1], int64[::1]",
+)
 def _postings(
     begin,
     end,

@@ -39,7 +39,7 @@ def reference(values, offsets):
     return distinct, new_offsets, np.array([n for row in rows for n in row.values()], np.int64)
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int64[::1]")
 def _count_rows(begin, end, values, offsets, bounds, out, counts, sizes):
     """Write each row's distinct values and their counts to where the row begins, and their number to `sizes`."""
     base = offsets[0]
@@ -71,7 +71,7 @@ def _count_rows(begin, end, values, offsets, bounds, out, counts, sizes):
             sizes[d] = size
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]")
 def _close_gaps(begin, end, values, counts, offsets, bounds, new_offsets, new_values, new_counts):
     """Copy what `_count_rows` left at the beginning of each row to its place."""
     for p in range(begin, end):

@@ -201,7 +201,7 @@ def _farther(farthest):
     return min(farthest + (farthest >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64, uint64, uint64[::1], uint64[:, ::1]")
 def _throw_rows(begin, end, features, offsets, bounds, weights, salt, expected, thresholds, sketches):
     samples = sketches.shape[1]
     for part in range(begin, end):

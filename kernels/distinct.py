@@ -72,7 +72,7 @@ def _size(values, table, rest):
     return size
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1]")
 def _sizes(begin, end, values, offsets, bounds, sizes):
     for p in range(begin, end):
         longest = 0

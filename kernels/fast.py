@@ -123,7 +123,7 @@ def _least(x, salt, r):
     return least
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], uint64, int64, uint64[:, ::1]")
 def _sketches(begin, end, values, offsets, bounds, salt, t, sketches):
     for part in range(begin, end):
         hashes = np.empty(_CHUNK, np.uint64)

@@ -40,7 +40,11 @@ def _new_offsets(xp, sizes):
     return new_offsets
 
 
-@parallel()
+@parallel(
+    "uint32[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
+    "uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
+    "uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
+)
 def _copy_rows(begin, end, values, starts, new_offsets, bounds, gathered):
     for part in range(begin, end):
         for i in range(bounds[part], bounds[part + 1]):

@@ -64,7 +64,7 @@ def _covered(num_rows, left, right, pinned):
     return covered
 
 
-@jit()
+@jit("int64, int64[::1], int64[::1], float64[::1], boolean[::1]")
 def cpu(num_rows, left, right, weight, pinned):
     """As `reference`, in two passes over the pairs."""
     covered = _covered(num_rows, left, right, pinned)

@@ -51,7 +51,7 @@ def reference(bits, first, stop, left, right, num_known):
     return np.array(words, np.uint64), np.array(later, np.int64)
 
 
-@jit()
+@jit("uint64[::1], int64, int64, int64[::1], int64[::1], int64")
 def update(bits, first, stop, left, right, num_known):
     """Bring the bits up to date where they are; returns the right rows from `stop` on, as `reference` does."""
     later, num_later = np.empty(len(right), np.int64), 0

@@ -76,7 +76,7 @@ def _cut(sketches, row, salt, groups):
 _cut_on_host, _cut_on_device = jit()(_cut), Device(_cut)
 
 
-@parallel()
+@parallel("uint64[:, ::1], uint64, uint64[:, ::1]")
 def _cut_rows(begin, end, sketches, salt, groups):
     for row in range(begin, end):
         _cut_on_host(sketches, row, salt, groups)

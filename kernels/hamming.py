@@ -95,7 +95,10 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
     return left, right, distance, num_large, num_uncompared, crowded
 
 
-@parallel()
+@parallel(
+    "uint64[::1], uint32[::1], uint64, int64[::1], int64, int64, int64, uint32[::1], uint32[::1], "
+    "boolean[::1], int64[:, ::1]",
+)
 def _count_pairs(
     lower, upper, words, rows, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops, crowded, counts
 ):
@@ -125,7 +128,10 @@ def _count_pairs(
         counts[run, 0], counts[run, 1], counts[run, 2] = size, num_large, num_uncompared
 
 
-@parallel()
+@parallel(
+    "uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], uint32[::1], uint32[::1], int64[::1], "
+    "uint64[::1], uint8[::1], int64[::1]",
+)
 def _write_pairs(begin, end, words, rows, bounds, radius, before, num_near, stops, places, packed, distance, sizes):
     """Write left << 32 | right of each run's pairs, from its place on; and how many, without those found before."""
     for run in range(begin, end):

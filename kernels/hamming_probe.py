@@ -103,7 +103,10 @@ def _permuted_query(query, parts):
     return word
 
 
-@jit()
+@jit(
+    "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint64[:, :, ::1], uint64[::1], uint64[:, ::1], int64, "
+    "int64, int64",
+)
 def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, bucket_probe):
     """(query << 32 | row, distance) of all that is found, sorted; large buckets, and what they left out.
 
@@ -203,7 +206,10 @@ def touched(words, masks, queries, radius):
     return _touched(words, np.ascontiguousarray(in_columns(queries)), prepared.moves, prepared.tops, radius)
 
 
-@parallel()
+@parallel(
+    "uint64[::1], uint64[::1], uint64, int64[::1], int64, int64, int64, uint32[::1], uint32[::1], "
+    "uint32[::1], int64[:, ::1]",
+)
 def _count_near(
     lower, upper, words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops, counts
 ):
@@ -240,7 +246,10 @@ def _count_near(
         counts[run, 0], counts[run, 1], counts[run, 2] = size, num_large, num_uncompared
 
 
-@parallel()
+@parallel(
+    "uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], uint32[::1], "
+    "uint32[::1], uint32[::1], int64[::1], uint64[::1], uint8[::1], int64[::1]",
+)
 def _write_near(
     begin, end, words, rows, queries, numbers, bounds, radius, before, num_near, starts, stops,
     places, packed, distance, sizes,

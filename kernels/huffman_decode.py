@@ -81,7 +81,7 @@ def _decode_block(block, book, words):
     return True
 
 
-@parallel()
+@parallel("uint64[:, ::1], uint16[:, ::1], int64[::1], int64[::1], int64[::1], uint64[::1], boolean[::1]")
 def _decode_blocks(begin, end, blocks, books, tables, numbers, places, words, good):
     for i in range(begin, end):
         good[i] = _decode_block(blocks[numbers[i]], books[tables[i]], words[places[i] : places[i + 1]])

@@ -164,7 +164,10 @@ def _permuted_query(query, parts):
     return word
 
 
-@jit()
+@jit(
+    "uint16[:, ::1], int64[::1], uint64[:, ::1], uint64[::1], int64[::1], uint32[:, ::1], uint64[::1], "
+    "uint64[:, :, ::1], uint64[::1], int64, int64, int64",
+)
 def _search(books, offsets, blocks, keys, firsts, rows, queries, parts, tops, radius, bucket_limit, bucket_probe):
     """(query << 32 | row, distance) of all that is found, some more than once; large buckets, and what they left out.
 

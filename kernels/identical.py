@@ -36,7 +36,7 @@ def reference(words):
     return np.array([seen.setdefault(tuple(row), number) for number, row in enumerate(rows)], np.int64)
 
 
-@parallel()
+@parallel("uint64[:, ::1], uint64[::1]")
 def _hash_rows(begin, end, columns, hashes):
     """Write a hash of the words of each row: mixed, as words that lie near each other would sort slowly."""
     for i in range(begin, end):
@@ -58,7 +58,7 @@ def _first_equal(columns, rows, start, i, representatives):
     return rows[i]
 
 
-@parallel()
+@parallel("uint64[:, ::1], uint64[::1], uint32[::1], int64[::1], int64[::1], uint64, int64, int64[::1]")
 def _write_representatives(begin, end, columns, hashes, rows, ends, bounds, shift, bits, representatives):
     for share in range(begin, end):
         largest = 0

@@ -34,7 +34,7 @@ def reference(features, table, table_weights, absent):
     return np.array([weight_of.get(f, absent) for f in features.tolist()], np.int64)
 
 
-@parallel(least=4096)
+@parallel("uint64[::1], uint64[::1], int64[::1], int64, uint64, int64[::1], int64[::1]", least=4096)
 def _look_up(begin, end, features, table, table_weights, absent, shift, begins, weights):
     for i in range(begin, end):
         f = features[i]

@@ -40,7 +40,7 @@ def reference(keys, rows, offsets):
     return keys[order], rows[order]
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], uint64[::1], int64[:, ::1]")
 def _cut(begin, end, keys, offsets, splitters, cuts):
     """Write where each run has its first key that is not below a splitter: int64, shape (splitters, runs)."""
     for number in range(begin, end):
@@ -74,7 +74,7 @@ def _merge_two(keys, rows, start, middle, end, into_keys, into_rows):
         other, place = other + np.int64(1), place + np.int64(1)
 
 
-@parallel()
+@parallel("uint64[::1], uint32[::1], int64[:, ::1], int64[::1], uint64[::1], uint32[::1]")
 def _merge(lower, upper, keys, rows, cuts, places, merged_keys, merged_rows):
     """Merge piece by piece: its runs are brought together, and merged by twos until there is one."""
     for piece in range(lower, upper):

@@ -114,7 +114,10 @@ _minima_64 = _minima(16, 4)
 _CHUNK = 2048  # shingles at a time: 8 or 16 kB, which stay in the first-level cache
 
 
-@parallel()
+@parallel(
+    "uint64[::1], int64[::1], int64[::1], uint32[::1], uint32[::1], int64, uint64, uint32[:, ::1]",
+    "uint64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], int64, uint64, uint64[:, ::1]",
+)
 def _signatures(begin, end, shingles, offsets, bounds, a, b, samples, shift, signature):
     padded = len(a)
     greatest = ~a.dtype.type(0)

@@ -84,7 +84,7 @@ def reference(features, present, r, poly, bucket_limit, bucket_probe, tables=Non
     return left, right, num_large, num_uncompared, crowded
 
 
-@parallel(least=1024)
+@parallel("uint64[:, ::1], uint32[::1], int64[::1], int64, uint64, uint64[::1]", least=1024)
 def _write_keys(begin, end, features, rows, subset, number, poly, keys):
     modulus = prepare(poly)
     first = advance(poly ^ np.uint64(number), modulus)
@@ -109,7 +109,7 @@ def keys_of_tables(features, r, poly):
         yield _keys(features, rows, np.array(subset, np.int64), number, np.uint64(poly))
 
 
-@parallel()
+@parallel("uint64[::1], uint32[::1], int64[::1], int64[::1], uint64, int64")
 def _sort_shares(begin, end, keys, rows, ends, bounds, shift, bits):
     """Sort each part, runs of parts in parallel; see `in_parts`."""
     for share in range(begin, end):
@@ -170,7 +170,7 @@ def _run_of_buckets(keys, rows, bits, bucket_limit, bucket_probe, crowded, packe
     return num_pairs, num_large, num_uncompared
 
 
-@parallel()
+@parallel("uint64[::1], uint32[::1], int64[::1], int64, int64, int64, boolean[::1], int64[:, ::1]")
 def _count_buckets(begin, end, keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, counts):
     nothing = np.empty(0, np.uint64)
     for run in range(begin, end):
@@ -179,7 +179,7 @@ def _count_buckets(begin, end, keys, rows, bounds, bits, bucket_limit, bucket_pr
         counts[run, 0], counts[run, 1], counts[run, 2] = found
 
 
-@parallel()
+@parallel("uint64[::1], uint32[::1], int64[::1], int64, int64, int64, boolean[::1], int64[::1], uint64[::1]")
 def _write_buckets(begin, end, keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded, starts, packed):
     for run in range(begin, end):
         some, mine = slice(bounds[run], bounds[run + 1]), packed[starts[run] : starts[run + 1]]
@@ -200,7 +200,7 @@ def bucket_pairs(keys, rows, bounds, bits, bucket_limit, bucket_probe, crowded):
     return packed, int(counts[:, 1].sum()), int(counts[:, 2].sum())
 
 
-@parallel(least=1024)
+@parallel("uint64[::1], int64, uint64[:, ::1], int64[::1], boolean[::1]", least=1024)
 def _mark_collided(begin, end, packed, bits, features, subset, before):
     for p in range(begin, end):
         left = packed[p] >> np.uint64(bits)

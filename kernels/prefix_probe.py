@@ -98,7 +98,10 @@ def reference(keys, rows, ends, asked, places, offsets, sizes, threshold, first,
     return np.array([row for some in found for row in some], np.int64), np.cumsum([0, *map(len, found)], dtype=np.int64)
 
 
-@parallel()
+@parallel(
+    "uint64[:, ::1], uint32[:, ::1], uint64[::1], uint32[::1], int64[::1], int64[::1], int64[::1], int64[:, "
+    "::1], int64[:, ::1], int64",
+)
 def _find_all(lower, upper, keys, rows, words, turns, queries, first, stop, starts, stops, parts):
     """Write where the postings of each shingle lie whose rows are looked for, in two runs, where there are any.
 
@@ -182,7 +185,12 @@ def _merge(rows, ends, asked, places, query_size, threshold, most, allowed, star
     return done
 
 
-@parallel()
+@parallel(
+    "uint32[:, ::1], int64[::1], uint64[::1], uint32[::1], int64[::1], int32[::1], float64, int64[::1], "
+    "uint8[::1], int64[:, ::1], int64[:, ::1], int64[::1], int64[::1], int64[::1], int64",
+    "uint32[:, ::1], int64[::1], uint64[::1], uint64[::1], int64[::1], int32[::1], float64, int64[::1], "
+    "uint8[::1], int64[:, ::1], int64[:, ::1], int64[::1], int64[::1], int64[::1], int64",
+)
 def _merge_all(
     lower,
     upper,

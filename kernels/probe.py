@@ -111,7 +111,7 @@ def _mark(begin, end, keys, shift, marks):
             marks[table, np.int64(key >> shift)] |= _bits(key)
 
 
-@parallel()
+@parallel("uint64[:, ::1], uint64, uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1]")
 def _marked(begin, end, marks, shift, keys, numbers, some, theirs, sizes):
     """Copy the queries whose marks are set, and how many each table has."""
     for table in range(begin, end):
@@ -223,7 +223,10 @@ def _find(keys, rows, table, asked, numbers, dense, first, stop, guesses, sound,
     return size
 
 
-@parallel()
+@parallel(
+    "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], int64[::1], int64[::1], "
+    "(uint8[::1], uint8[::1]), (uint8[::1], uint8[::1]), int64[:, ::1], int64[:, ::1]",
+)
 def _find_all(lower, upper, keys, rows, asked, numbers, asking, first, stop, sound, wanted, runs, sizes):
     """Pieces of the queries of each table in parallel, of which each writes its runs behind its own beginning."""
     pieces, nothing = sizes.shape[1], np.empty(0, np.int64)
@@ -238,7 +241,7 @@ def _find_all(lower, upper, keys, rows, asked, numbers, asking, first, stop, sou
         )
 
 
-@jit()
+@jit("int64[:, ::1], int64[:, ::1], int64[::1], int64, int64[::1]")
 def _by_query(runs, sizes, asking, width, ends):
     """Bring runs together by their query, in the order of tables: (those of query i are before ends[i])."""
     pieces, number = sizes.shape[1], np.int64(0)
@@ -296,7 +299,9 @@ def _merge(rows, runs, r, most, allowed, found, place):
     return number
 
 
-@parallel()
+@parallel(
+    "uint32[:, ::1], int64[:, ::1], int64[::1], int64, int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1]",
+)
 def _merge_all(lower, upper, rows, runs, ends, r, most, allowed, found, places, counts):
     """Count the rows of each query, or write them, if there is a place for each."""
     for query in range(lower, upper):
@@ -306,7 +311,10 @@ def _merge_all(lower, upper, rows, runs, ends, r, most, allowed, found, places, 
             counts[query] = _merge(rows, runs[begin : ends[query]], r, most[query], allowed, found, place)
 
 
-@jit()
+@jit(
+    "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], int64, int64[::1], "
+    "int64[::1], int64[::1], uint8[::1], (uint8[::1], uint8[::1])",
+)
 def _probe_few(keys, rows, asked, numbers, asking, r, first, stop, most, allowed, sound):
     """All of it on one thread: rows that are found, where those of each query begin, and blocks that are wanted."""
     (tables, width), queries = asked.shape, len(first)
@@ -432,7 +440,7 @@ def together(files):
     return Together(np.array(about, np.int64).reshape(-1, 4), files)
 
 
-@jit()
+@jit("int64[:, ::1], uint64[::1], int64, boolean[::1], int64[:, ::1]")
 def _sharing(about, query, r, shared, unread):
     """Write whether r tables of each file have the query's keys, and (file, block) that has to be compared before that
     is used; returns how many of these there are, some twice."""
@@ -487,7 +495,7 @@ def sharing(files, query, r):
     return shared, unread[:size]
 
 
-@parallel()
+@parallel("uint64[:, ::1], uint32[:, ::1], int64[:, ::1]")
 def _count_within(lower, upper, keys, rows, sizes):
     """How many entries of each piece of a table have an earlier one of the same key."""
     pieces, entries = sizes.shape[1], keys.shape[1]
@@ -500,7 +508,7 @@ def _count_within(lower, upper, keys, rows, sizes):
         sizes[table, piece] = size
 
 
-@jit()
+@jit("uint64[:, ::1], uint32[:, ::1], int64, int64[::1]")
 def _runs_within(keys, rows, number, ends):
     """Write behind which run each row's runs end; returns (table, first place, place behind the last one) of each."""
     runs = np.empty((number, 3), np.int64)
@@ -548,7 +556,7 @@ def within(keys, rows, number):
     return _runs_within(keys, rows, int(sizes.sum()), ends), ends
 
 
-@jit()
+@jit("uint32[:, ::1], int64[:, ::1], int64[::1], int64[::1], int64[::1]")
 def _of_asked(rows, runs, ends, asked, first):
     """The runs of some rows, of the rows from the first on that are looked for."""
     size = np.int64(0)

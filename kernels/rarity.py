@@ -76,7 +76,7 @@ def reference(values, bits, table=None):
 _PART_BITS = 8  # parts of the table that are counted in by themselves: 256 kB each, of a table of 64 MB
 
 
-@parallel()
+@parallel("uint64[::1], int64[:, ::1]")
 def _count_parts(begin, end, values, places):
     runs, n, top = len(places), len(values), np.uint64(64 - _PART_BITS)
     for run in range(begin, end):
@@ -84,7 +84,7 @@ def _count_parts(begin, end, values, places):
             places[run, values[i] >> top] += 1
 
 
-@parallel()
+@parallel("uint64[::1], int64[:, ::1], uint64[::1]")
 def _scatter(begin, end, values, places, scattered):
     runs, n, top = len(places), len(values), np.uint64(64 - _PART_BITS)
     for run in range(begin, end):
@@ -94,7 +94,7 @@ def _scatter(begin, end, values, places, scattered):
             places[run, part] += 1
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], uint64, uint8[::1], uint32[::1]")
 def _count(begin, end, scattered, ends, shift, counters, beyond):
     for part in range(begin, end):
         for i in range(ends[part], ends[part + 1]):

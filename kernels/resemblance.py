@@ -103,7 +103,7 @@ def _common_of_few(few, many, least):
     return common if common >= least else -1
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]")
 def _merge_pairs(begin, end, values, offsets, left, right, least, bounds, intersection):
     for p in range(begin, end):
         for pair in range(bounds[p], bounds[p + 1]):
@@ -163,7 +163,7 @@ def gpu(values, offsets, left, right, least):
     return intersection
 
 
-@jit()
+@jit("int64[::1], int64[::1], int64[::1], int64")
 def blocks_of_pairs(left, right, sizes, budget):
     """Cut a list of pairs into blocks whose distinct rows hold at most `budget` values together.
 

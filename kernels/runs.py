@@ -96,7 +96,7 @@ def _keep_runs(shingles, entries, lengths, shorts):
     return number
 
 
-@parallel()
+@parallel("uint64[::1], uint64[::1], int64[::1], int64[::1], uint64, int64, uint32[::1], uint32[::1], int64[::1]")
 def _sort_parts(begin, end, shingles, entries, ends, bounds, shift, bits, lengths, shorts, numbers):
     """Sort each part, and keep its runs; those that begin at `at` lie from `at // 2` on in `lengths` and `shorts`."""
     for share in range(begin, end):
@@ -111,7 +111,9 @@ def _sort_parts(begin, end, shingles, entries, ends, bounds, shift, bits, length
             numbers[part + 1] = _keep_runs(some, theirs, lengths[first // 2 :], shorts[first // 2 :])
 
 
-@parallel()
+@parallel(
+    "uint64[::1], int64[::1], int64[::1], uint32[::1], uint32[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
+)
 def _describe_runs(lower, upper, entries, ends, numbers, all_lengths, all_shorts, begins, lengths, shorts, first_rows):
     """Write of each run that stays where it begins, its length, its short entries, and the row of its first entry."""
     for part in range(lower, upper):
@@ -122,7 +124,7 @@ def _describe_runs(lower, upper, entries, ends, numbers, all_lengths, all_shorts
             begin += lengths[run]
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], uint32[::1], int64[::1], uint64[::1]")
 def _close_runs(lower, upper, entries, begins, which, starts, kept):
     for number in range(lower, upper):
         begin = begins[which[number]]
@@ -130,7 +132,7 @@ def _close_runs(lower, upper, entries, begins, which, starts, kept):
             kept[starts[number] + i] = entries[begin + i]
 
 
-@jit()
+@jit("uint64[::1], int64[::1], int64[::1], uint64[::1]")
 def _place_rows(entries, starts, offsets, places):
     """Write the places of all rows, scattered by row in the order of runs."""
     ends = offsets[:-1].copy()
@@ -141,7 +143,7 @@ def _place_rows(entries, starts, offsets, places):
             ends[row] += 1
 
 
-@jit()
+@jit("uint64[::1], int64[::1]")
 def _count_rows(entries, counts):
     for entry in entries:
         counts[((entry >> np.uint64(PLACE_BITS)) & _ROW) + np.uint64(1)] += 1

@@ -44,7 +44,7 @@ def reference(values, offsets, polys):
     return np.array([[rabin_words(row, int(q)) for q in polys] for row in rows], np.uint64).reshape(-1, 2)
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], uint64, uint64, (uint64,) * 5, (uint64,) * 5, uint64[:, ::1]")
 def _fingerprints(begin, end, values, offsets, bounds, q0, q1, weights0, weights1, result):
     modulus0, modulus1 = prepare(q0), prepare(q1)
     for part in range(begin, end):

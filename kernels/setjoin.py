@@ -163,7 +163,10 @@ def _probe(entries, starts, splits, places, offsets, sizes, needed, larger, row,
     return number, looks
 
 
-@parallel()
+@parallel(
+    "uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int32[::1], int64, "
+    "int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[::1], int64[::1]",
+)
 def _probe_rows(
     begin,
     end,
@@ -205,7 +208,7 @@ def _probe_rows(
                 )
 
 
-@parallel()
+@parallel("int64[:, ::1], int64[::1], int64[::1]")
 def _gather_lists(begin, end, best, ends, found):
     for i in range(begin, end):
         for k in range(ends[i + 1] - ends[i]):

@@ -102,7 +102,7 @@ def distinct(row, out, ends):
     return out[:size]
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]")
 def _sort_rows(begin, end, values, offsets, bounds, out, sizes):
     """Write each row's distinct values, ascending, to where the row begins in `out`, and their number to `sizes`."""
     base = offsets[0]
@@ -116,7 +116,7 @@ def _sort_rows(begin, end, values, offsets, bounds, out, sizes):
             sizes[d] = len(distinct(values[offsets[d] : offsets[d + 1]], row, ends))
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1]")
 def _close_gaps(begin, end, values, offsets, bounds, packed_offsets, packed):
     """Copy the first values of each row of `values` to their place in `packed`."""
     for p in range(begin, end):

@@ -70,7 +70,7 @@ def reference(values, offsets, least, bucket_limit, bucket_probe):
     return left, right, counts, num_large, num_uncompared, crowded
 
 
-@jit()
+@jit("int64[::1]")
 def _row_numbers(offsets):
     rows = np.empty(offsets[-1] - offsets[0], np.uint32)
     for row in range(len(offsets) - 1):

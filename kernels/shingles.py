@@ -78,7 +78,7 @@ def _new_offsets(xp, offsets, w, mode):
     return new_offsets
 
 
-@jit()
+@jit("int64[::1], int64, boolean, int64[::1]")
 def _count(offsets, w, circular, new_offsets):
     """`_new_offsets`, of which the first is 0, in one call."""
     for d in range(len(offsets) - 1):
@@ -86,7 +86,7 @@ def _count(offsets, w, circular, new_offsets):
         new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], (uint64,) * 6, boolean, uint64")
 def _fill(begin, end, tokens, offsets, new_offsets, bounds, values, weights, circular, q):
     modulus = prepare(q)
     w = len(weights) - 1
@@ -102,7 +102,7 @@ def _fill(begin, end, tokens, offsets, new_offsets, bounds, values, weights, cir
                 values[out + i] = f
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], uint64")
 def _label(begin, end, values, offsets, bounds, bag_poly):
     """Replace each shingle by the fingerprint of (shingle, occurrence number)."""
     modulus = prepare(bag_poly)

@@ -140,7 +140,10 @@ def _tie(features, salt):
     return mix64(least)
 
 
-@parallel()
+@parallel(
+    "uint64[::1], int64[::1], int64[::1], none, uint64, uint64[::1]",
+    "uint64[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1]",
+)
 def _simhashes(begin, end, features, offsets, bounds, weights, salt, simhash):
     for part in range(begin, end):
         x = np.empty(_CHUNK, np.uint64)

@@ -97,7 +97,7 @@ def _in_table(token, table, first):
     return table[at] == token
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], uint64[::1], int64, boolean[::1], int64[::1], boolean[::1]")
 def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, without):
     """Mark the stop words, and count the features of each document."""
     table = _table_of(stops)
@@ -114,7 +114,10 @@ def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, withou
             counts[d] = max(1, length - c + 1) if without[d] else spots
 
 
-@parallel()
+@parallel(
+    "uint64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], "
+    "uint64[::1], (uint64,) * 6, uint64",
+)
 def _fill(lower, upper, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
     """`others` and `places` are room for the tokens of each document that are no stop words, and for where those are.
 

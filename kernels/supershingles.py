@@ -56,7 +56,10 @@ def reference(signatures, k, s, bits, poly):
     return features
 
 
-@parallel()
+@parallel(
+    "uint32[:, ::1], int64[::1], int64, int64, int64, uint64[::1], uint64, uint64[:, ::1]",
+    "uint64[:, ::1], int64[::1], int64, int64, int64, uint64[::1], uint64, uint64[:, ::1]",
+)
 def _features(begin, end, signatures, bounds, k, s, bits, weights, q, features):
     modulus = prepare(q)
     width = -(-k // LANES) * LANES

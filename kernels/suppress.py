@@ -46,7 +46,7 @@ def reference(features, present, r):
 BLOCK = 256  # rows above that are compared at once, before it is asked whether one of them hides
 
 
-@jit()
+@jit("uint16[:, ::1], boolean[::1], int64", "uint64[:, ::1], boolean[::1], int64")
 def _suppress(features, present, r):
     num_rows, k = features.shape
     shown_by = np.arange(num_rows)

@@ -73,7 +73,10 @@ def _count(some, least, place, found, shared):
     return number
 
 
-@parallel()
+@parallel(
+    "uint32[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1], uint32[::1], "
+    "int64[::1], int64[::1]",
+)
 def _gather_all(lower, upper, rows, starts, stops, offsets, least, allowed, places, gathered, sizes, counts):
     """Gather and sort what the lists of each query hold, and count what is found."""
     nothing = np.empty(0, np.int64)
@@ -89,7 +92,7 @@ def _gather_all(lower, upper, rows, starts, stops, offsets, least, allowed, plac
         counts[query] = _count(gathered[begin:end], least[query], -1, nothing, nothing)
 
 
-@parallel()
+@parallel("uint32[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]")
 def _write_all(begin, end, gathered, places, sizes, least, new_offsets, found, shared):
     for query in range(begin, end):
         some = gathered[places[query] : places[query] + sizes[query]]

@@ -63,7 +63,7 @@ def _extend_by_text(f, text, i, words, weights, modulus):
     return extend(f, words, 0, weights, modulus)
 
 
-@parallel()
+@parallel("uint8[::1], int64[::1], int64[::1], uint64, (uint64,) * 5, (uint64,) * 17, uint64[::1]")
 def _fingerprints(begin, end, text, offsets, bounds, q, few, many, result):
     modulus = prepare(q)
     for part in range(begin, end):

@@ -70,7 +70,7 @@ def _merge(values, a, a_end, b, b_end, most, s):
 _merge_on_host, _merge_on_device = jit()(_merge), Device(_merge)
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], int64, int64[::1], int64[::1], int64[::1]")
 def _counts(begin, end, values, offsets, left, right, most, s, both, one, other):
     for p in range(begin, end):
         a, b = left[p], right[p]

@@ -861,7 +861,10 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
     return (shown if hidden != 0 else at), doubtful or hidden != 0
 
 
-@parallel()
+@parallel(
+    "uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], boolean[::1], uint64[::1], int64[::1], "
+    "int64[::1], uint8[::1], int64[::1]",
+)
 def _fill(lower, upper, text, offsets, bounds, room, lengths, doubtful, names, classes, references, spelled, windows):
     """Write the text of each run of documents to its own place in `room`, its lengths and which pages are doubtful."""
     for part in range(lower, upper):
@@ -880,7 +883,7 @@ def _place(offsets, bounds, part):
     return MOST_GROWN * (offsets[bounds[part]] - offsets[0]) + 64 * part
 
 
-@parallel()
+@parallel("int64[::1], int64[::1], uint8[::1], int64[::1], uint8[::1]")
 def _gather(begin, end, offsets, bounds, room, new_offsets, values):
     for part in range(begin, end):
         start, stop = new_offsets[bounds[part]], new_offsets[bounds[part + 1]]

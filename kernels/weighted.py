@@ -119,7 +119,7 @@ def _chosen(log_weight, r, b, log_c):
     return np.int64(log_c) - log_y - np.int64(r), t
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64, uint64[::1], uint64[:, ::1]")
 def _sample_rows(begin, end, features, offsets, bounds, weights, salt, y, sketches):
     samples, both = sketches.shape[1], np.uint64(64 << 32)
     for part in range(begin, end):

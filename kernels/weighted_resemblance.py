@@ -75,7 +75,7 @@ def _sums(a, b):
     return minima, maxima
 
 
-@parallel()
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]")
 def _merge_pairs(begin, end, values, offsets, left, right, bounds, minima, maxima):
     for p in range(begin, end):
         for pair in range(bounds[p], bounds[p + 1]):

@@ -2,7 +2,7 @@
 
 The automaton (`kernels.visible_text`) is the usual way: many times as fast, many pages at once, and its time is linear
 whatever the page. It agrees with the tree on pages without errors; its docstring lists where it does not. A page of
-which it cannot say where hidden text ends is read by the tree, unless `markup.is_tame` says that a parser would need
+which it cannot say where hidden text ends is read by the tree, unless `is_tame` says that a parser would need
 more than linear time. A crawl in which every page needs the tree takes at most about 3 s per MB.
 
 For the tree, selectolax (its Lexbor parser) was chosen over resiliparse. Both were compared with the texts that come
@@ -30,9 +30,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neardup_gpu.kernels._markup import is_tame
+
 from ..engine.processors import own_threads
 from .charsets import page_as_utf8
-from .markup import is_tame
 
 TREE = "tree"
 """The value of `html` by which pages are parsed into trees."""
@@ -125,7 +126,7 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
 
     Notes
     -----
-    Linear time: a page that would take a parser longer (see `markup.is_tame`) is not parsed. Its words are the same
+    Linear time: a page that would take a parser longer (see `is_tame`) is not parsed. Its words are the same
     unless its markup is so broken that a parser would move or drop text.
     """
     if tree:

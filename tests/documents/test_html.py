@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from neardup_gpu.documents.html import Markup, read_page, visible_text, without_markup
-from neardup_gpu.documents.markup import MAX_OPEN, is_tame
+from neardup_gpu.kernels._markup import MAX_OPEN, is_tame
 
 BOTH = pytest.mark.parametrize("tree", [False, True], ids=["text", "tree"])
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neardup_gpu.kernels._cpu import jit
-from neardup_gpu.kernels.visible_text import (
+from ._cpu import jit
+from .visible_text import (
     _after,
     _after_declaration,
     _after_spaces,
@@ -100,7 +100,7 @@ def is_tame(page: bytes) -> bool:
     return bool(_is_tame(np.frombuffer(page, np.uint8), NAMES, KINDS))
 
 
-@jit()
+@jit("uint8[::1], uint64[::1], int64[::1]")
 def _is_tame(page, names, kinds):
     stack = np.zeros((7, MAX_OPEN), np.int64)
     names_at, lengths, classes, places = stack[0], stack[1], stack[2], stack[3]  # places among distinct formatting tags
