@@ -216,7 +216,7 @@ def _closed_up(values, begins, numbers):
     return values[:end]
 
 
-@kernel("void(uint64[::1], int64, uint8[::1], uint64, bool_[::1])")
+@kernel("void(uint64[::1], int64, uint8[::1], uint64, boolean[::1])")
 def _mark_singles(values, first, counters, shift, single):
     """One thread a value: whether it was counted once."""
     at = cuda.grid(1)

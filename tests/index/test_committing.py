@@ -52,7 +52,7 @@ def test_documents_are_looked_up_while_those_before_are_written(index, monkeypat
     index.add(table(list(LIVE), TEXTS), id_column="id", commit_every=8)
     assert searched.is_set() and set(threads) == {"neardup-commit_0"}
     same_as_dedup(index, LIVE)
-    assert not any(each.name.startswith("neardup-") for each in threading.enumerate())
+    assert not any(each.name.startswith("neardup-commit") for each in threading.enumerate())
 
 
 def test_a_commit_that_fails_ends_the_adding(index, monkeypatch) -> None:

@@ -176,8 +176,8 @@ def test_what_was_loaded_can_be_compiled_into_other_functions(home, monkeypatch)
 
     assert _cpu.jit()(add)(20, 22) == 42
     loaded = _cpu.jit()(add)
-    assert loaded(20, 22) == 42 and loaded.stats.cache_hits
-    (result,) = loaded.overloads.values()
+    assert loaded(20, 22) == 42 and loaded.original.stats.cache_hits
+    (result,) = loaded.original.overloads.values()
     assert result.library._shared_module is None
 
     def twice(a):

@@ -273,8 +273,8 @@ def checked_bounds(monkeypatch):
         compiled = getattr(module, name)  # as integers of Python's are too large
         monkeypatch.setattr(module, name, lambda *words, of=compiled: np.uint64(of(*map(np.uint64, words))))
 
-    def decode_blocks(blocks, books, tables, numbers, places, words, good):
-        for i, number in enumerate(numbers):
+    def decode_blocks(count, blocks, books, tables, numbers, places, words, good):
+        for i, number in enumerate(numbers[:count]):
             row = words[places[i] : places[i + 1]]
             good[i] = huffman_decode._decode_block(blocks[number], books[tables[i]], row)
 
