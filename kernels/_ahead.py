@@ -1,16 +1,16 @@
-"""Kernels of the processor that came compiled with the package: nobody waits for a compiler, or imports Numba.
+"""Loads kernels of the processor that were compiled when the package was built.
 
-Extension modules hold the code of every declared signature (`_cpu.py`). `_pycc.py` makes them when a wheel is built;
-a repository and an editable installation have none. `_ahead.json` says what they were made of and for:
+Extension modules hold the code for every declared signature (`_cpu.py`). `_pycc.py` makes them when a wheel is built;
+a repository and an editable installation have none. `_ahead.json` describes them:
 
-    "sources"    hash of the kernels; beside other sources nothing is taken from the modules
-    "suffix"     which Python, system and processor they are for, as in the names of extension modules
-    "features"   what the processor has to have
+    "sources"    hash of the kernels they were made from; if the present hash differs, they are not used
+    "suffix"     the Python, system and processor that they are for, as in the names of extension modules
+    "features"   features that the processor must have
     "modules"    {file: SHA-256}, checked before a module is loaded
     "functions"  {function: {signature: [file, name in it]}}
     "made_by"    versions of packages
 
-What is not found there is compiled when it is first called.
+A function that is not found there is compiled when it is first called.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import hashlib
 import importlib.util
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -37,12 +38,15 @@ INDEX = "_ahead.json"
 UNRELATED = {"_ahead.py", "_build.py", "_cache.py", "_compiled.py", "_pycc.py"}
 """Files on which no compiled code depends."""
 
-_lock = threading.Lock()
+_loading = threading.Lock()
+
+if hasattr(os, "register_at_fork"):  # else a process forked while a thread loads a module would wait for that thread
+    os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
 
 
 @cache
 def sources() -> str:
-    """Return the hash of all files in `kernels/` that compiled code can depend on."""
+    """Return the hash of all files in `kernels/` on which compiled code may depend."""
     digest = hashlib.sha256()
     for source in sorted(files(__package__).iterdir(), key=lambda f: f.name):
         if source.name.endswith((".py", ".npz")) and source.name not in UNRELATED:
@@ -58,14 +62,14 @@ def suffix() -> str:
 
 @cache
 def index() -> tuple[dict[str, Any], str]:
-    """Return what came compiled, and an empty reason; or nothing, and why it is not used."""
+    """Return the index of the modules and an empty reason, or an empty index and the reason why none is used."""
     place = files(__package__) / INDEX
-    if not place.is_file():
-        return {}, "none came with this installation"
     try:
         found = json.loads(place.read_bytes())
         made_of, needed, for_python = found["sources"], set(found["features"]), found["suffix"]
-        found["modules"], found["functions"]
+        dict(found["modules"]), dict(found["functions"])
+    except FileNotFoundError:
+        return {}, "none came with this installation"
     except (OSError, ValueError, KeyError, TypeError) as error:
         return {}, f"{INDEX} cannot be read ({type(error).__name__}: {error})"
     if not isinstance(place, Path):
@@ -82,11 +86,11 @@ def index() -> tuple[dict[str, Any], str]:
 
 
 def entry(function: str, signature: str) -> Callable | None:
-    """Return the compiled code of a function for a declared signature; None if it has to be compiled."""
+    """Return a function's code for a declared signature; None if it has to be compiled."""
     found, reason = index()
     file, name = found.get("functions", {}).get(function, {}).get(signature, ("", ""))
     if file:
-        with _lock:
+        with _loading:
             module, reason = _module(file)
         if module is not None:
             code: Callable = getattr(module, name)
@@ -97,7 +101,7 @@ def entry(function: str, signature: str) -> Callable | None:
 
 @cache
 def _module(file: str) -> tuple[ModuleType | None, str]:
-    """Load a module whose hash is the one that the index names; None, and why not, if that fails."""
+    """Load a module if its hash is in the index; return it, or None and the reason why it cannot be used."""
     path = Path(str(files(__package__) / file))
     try:
         if hashlib.sha256(path.read_bytes()).hexdigest() != index()[0]["modules"][file]:
@@ -107,7 +111,7 @@ def _module(file: str) -> tuple[ModuleType | None, str]:
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
-    except (OSError, ImportError) as error:  # a file system that allows no programs, another C library
+    except (OSError, ImportError) as error:  # such as a file system without programs (noexec)
         return None, f"{file} cannot be loaded ({error})"
     return module, ""
 

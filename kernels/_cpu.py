@@ -10,38 +10,44 @@ A function is declared with the signatures that Python calls it by:
 
     _mix(len(values), values, mixed)  # begin and end are filled in, for each thread that takes part
 
-A signature's code comes from an extension module that was built with the package (`_ahead.py`). Where there is none of
-these sources, Numba compiles the function when it is first called, and keeps its code (`_numba.py`). Only then is Numba
-imported: this file and every kernel name Numba's modules by stand-ins, which are `types`, `ir` and `carray`.
+A signature's code comes from an extension module that was built with the package (`_ahead.py`). If no module was built
+from the present sources, Numba compiles the function when it is first called, and keeps its code (`_numba.py`). Only
+then is Numba imported: this file and every kernel name Numba's modules by stand-ins, `types`, `ir` and `carray`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import math
+import operator
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import count as counted
-from types import FunctionType
+from queue import SimpleQueue
+from time import perf_counter
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from ._processor import most_threads
 
-# ------------------------------------------------------------------------------------------------- what Numba has
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError("neardup_gpu needs Python's global lock; on a free-threaded Python, set PYTHON_GIL=1")
+
+# ------------------------------------------------------------------------------------------- stand-ins for Numba
 
 
 class StandIn:
-    """Something of Numba's or LLVM's that kernels name, imported when it is first used.
+    """A module of Numba or LLVM that kernels name, or an attribute of one, imported when it is first used.
 
     Parameters
     ----------
     module : str
-    name : str
+    name : str, default ""
         An attribute of the module; empty for the module itself.
     """
 
@@ -50,7 +56,7 @@ class StandIn:
 
     @cached_property
     def original(self) -> Any:
-        """The thing itself."""
+        """The module or the attribute."""
         module = importlib.import_module(self._module)
         return getattr(module, self._name) if self._name else module
 
@@ -64,7 +70,7 @@ carray: Any = StandIn("numba", "carray")
 
 
 class intrinsic:
-    """Decorator: a function for kernels whose LLVM code is written by hand, as `numba.extending.intrinsic`."""
+    """Decorator for functions whose LLVM code is written by hand: `numba.extending.intrinsic`, imported later."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
@@ -78,7 +84,10 @@ class intrinsic:
 
 
 def linked(function: Callable, **names: Any) -> FunctionType:
-    """Return the function with what `jit`, `intrinsic` and `StandIn` stand for in its globals, and `names`."""
+    """Return a copy of the function for Numba.
+
+    Its globals and its closure hold Numba's objects instead of ours. `names` are further globals, which win.
+    """
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
         if name not in names and isinstance(value, (Function, StandIn, intrinsic)):
@@ -92,14 +101,12 @@ def linked(function: Callable, **names: Any) -> FunctionType:
     )
 
 
-def _linked_closure(function: Callable) -> Any:
-    if not function.__closure__:
-        return function.__closure__
+def _linked_closure(function: Callable) -> tuple[CellType, ...]:
     return tuple(
-        (lambda value: (lambda: value).__closure__[0])(cell.cell_contents.original)  # a new cell
+        CellType(cell.cell_contents.original)
         if isinstance(cell.cell_contents, (Function, StandIn, intrinsic))
         else cell
-        for cell in function.__closure__
+        for cell in function.__closure__ or ()
     )
 
 
@@ -107,7 +114,7 @@ def _linked_closure(function: Callable) -> Any:
 
 
 class _Array:
-    """The kind of an array in a signature: `uint64[:, ::1]`."""
+    """A type in a signature: of numbers by itself, and of arrays if indexed, as in `uint64[:, ::1]`."""
 
     def __init__(self, dtype: np.dtype) -> None:
         self.dtype = dtype
@@ -124,8 +131,16 @@ _NAMES: dict[str, Any] = {name: _Array(np.dtype(name)) for name in _NUMBERS} | {
 }
 
 
+def declared_kinds(signature: str) -> tuple[Any, ...]:
+    """Return the kind of each argument of a signature.
+
+    The kind of an array is (dtype, number of dimensions, whether it must be in C order), and that of a number a letter:
+    "i", "f" or "b". The kind of a tuple is the tuple of its elements' kinds.
+    """
+    return tuple(map(_declared, eval(f"({signature},)", dict(_NAMES))))
+
+
 def _declared(kind: Any) -> Any:
-    """Return the kind of an argument as `_kinds` gives it, of what a signature says."""
     if isinstance(kind, _Array):
         return kind.dtype.kind.replace("u", "i")
     if isinstance(kind, tuple) and not isinstance(kind[0], np.dtype):
@@ -133,53 +148,65 @@ def _declared(kind: Any) -> Any:
     return kind
 
 
-def declared_kinds(signature: str) -> tuple[Any, ...]:
-    """Return the kind of each argument of a signature: as `_kinds` gives those of arguments."""
-    return tuple(map(_declared, eval(f"({signature},)", dict(_NAMES))))
+class _Describers(dict[type, Callable[[Any], Any]]):
+    """For each type of argument, the function that describes an argument, as far as compiled code depends on it.
+
+    It returns (dtype, number of dimensions, bits of `flags`) for an array, a tuple for a tuple, and else the type:
+    compiled code converts numbers itself. Every call of a kernel describes its arguments, so functions in C do it.
+    """
+
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        self[kind] = type
+        return type
 
 
-def _kinds(arguments: Any) -> tuple[Any, ...]:
-    """Return the kind of each argument: of an array dtype, dimensions and whether it is in C order; of numbers a
-    letter, as compiled code converts them itself."""
-    found: list[Any] = []
-    for each in arguments:
-        if type(each) is np.ndarray:
-            found.append((each.dtype, each.ndim, each.flags.c_contiguous))
-        elif type(each) is tuple:
-            found.append(_kinds(each))
-        else:
-            found.append(_SCALARS.get(type(each)) or _scalar(each))
-    return tuple(found)
+_describers = _Describers()
+_describers[np.ndarray] = _describers[np.memmap] = operator.attrgetter("dtype", "ndim", "flags.num")
 
 
-_SCALARS: dict[type, str] = {int: "i", bool: "b", float: "f"}
+def _described(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([_describers[type(each)](each) for each in arguments])
 
 
-def _scalar(value: Any) -> str:
-    kind = np.dtype(type(value)).kind.replace("u", "i") if isinstance(value, np.generic) else type(value).__name__
-    _SCALARS[type(value)] = kind
-    return kind
+_describers[tuple] = _described
+
+_C_ORDER, _ALIGNED = 1, 0x100  # bits of an array's `flags.num`
 
 
 def _fits(declared: Any, given: Any) -> bool:
-    """Whether a function of a declared signature takes arguments of these kinds."""
-    if isinstance(declared, tuple) and isinstance(given, tuple):
-        if declared and isinstance(declared[0], np.dtype):
-            return given[:2] == declared[:2] and (given[2] or not declared[2])
-        return len(declared) == len(given) and all(map(_fits, declared, given))
-    return declared == given or (declared, given) == ("f", "i")
+    """Return whether code for a declared kind takes an argument that is described so."""
+    if isinstance(declared, str):
+        return isinstance(given, type) and _letter(given) in (declared, "i" if declared == "f" else declared)
+    is_array = isinstance(given, tuple) and len(given) > 0 and isinstance(given[0], np.dtype)
+    if isinstance(declared[0], np.dtype):
+        needed = _ALIGNED | _C_ORDER * declared[2]
+        return is_array and given[:2] == declared[:2] and given[2] & needed == needed
+    return (
+        isinstance(given, tuple) and not is_array and len(given) == len(declared) and all(map(_fits, declared, given))
+    )
+
+
+def _letter(kind: type) -> str:
+    if kind in (bool, int, float) or issubclass(kind, np.generic):
+        return np.dtype(kind).kind.replace("u", "i")
+    return kind.__name__
 
 
 class Function:
-    """A function of arrays and numbers that is compiled.
+    """A compiled function of arrays and numbers.
+
+    Arguments that fit no declared signature are compiled for as well, when they are first given. Whoever calls makes
+    sure that the function may write the arrays that it writes: compiled code does not look whether an array is
+    read-only.
 
     Parameters
     ----------
     function : callable
         In the part of Python that Numba compiles.
     signatures : tuple of str
-        What Python calls it by: names of NumPy's types, with [::1] for arrays in C order, [:] for others, and
-        parentheses around tuples. None for functions that only kernels call.
+        The types of arguments that Python calls it with: names of NumPy's types, with [::1] for arrays in C order, [:]
+        for any array, and parentheses around tuples. Empty for functions that only kernels call. Numbers have 64 bits,
+        since compiled code would cut a number to fewer bits without an error.
     """
 
     def __init__(self, function: Callable, signatures: tuple[str, ...]) -> None:
@@ -189,7 +216,7 @@ class Function:
 
     @property
     def name(self) -> str:
-        """What tells it from all other functions: its file and its name in it."""
+        """Name of its file and its name there, which no two functions share."""
         return f"{self.__module__.rpartition('.')[2]}.{self.py_func.__qualname__}"
 
     @cached_property
@@ -203,24 +230,23 @@ class Function:
         return self.entry(arguments)(*arguments)
 
     def entry(self, arguments: tuple[Any, ...]) -> Callable:
-        """Return the compiled code for arguments of these kinds."""
-        kinds = _kinds(arguments)
+        """Return the compiled code for arguments of these types."""
         try:
-            return self._entries[kinds]
+            return self._entries[tuple([_describers[type(each)](each) for each in arguments])]
         except KeyError:
-            found = self._entries[kinds] = self._find(kinds)
+            found = self._entries[_described(arguments)] = self._find(_described(arguments))
             return found
 
-    def _find(self, kinds: tuple[Any, ...]) -> Callable:
+    def _find(self, described: tuple[Any, ...]) -> Callable:
         from ._ahead import entry
 
         for signature in self.signatures:
-            if _fits(declared_kinds(signature), kinds):
+            if _fits(declared_kinds(signature), described):
                 return entry(self.name, signature) or self.compiled(signature)
         return self.original
 
     def compiled(self, signature: str) -> Callable:
-        """Return the code of a declared signature, kept or compiled now."""
+        """Return the code for a declared signature from Numba, which loads or compiles it."""
         from ._numba import compiled
 
         return compiled(self.original, signature)
@@ -229,49 +255,51 @@ class Function:
 class Parallel(Function):
     """A function of a range of items, which threads divide among themselves.
 
-    It is called with the number of items in place of the range's begin and end. The thread that calls takes part, and
-    returns when all is done. Threads take a share of the items at a time, so an error or an interrupt is raised after
-    the shares that are being computed. Few items stay on the calling thread.
+    It is called with the number of items in place of the range's begin and end. The calling thread takes part, and
+    returns when all items are done. Each thread takes one share of the items after another. After an error or an
+    interrupt no thread takes another share, and the error is raised when no thread computes any more.
 
     Parameters
     ----------
     function, signatures
-        As `Function`; the first two arguments, `begin` and `end`, are left out in the signatures.
+        As for `Function`; signatures leave out the first two arguments, `begin` and `end`.
     least : int
-        Items that are worth a share.
+        Fewest items that are worth a share.
     """
 
     def __init__(self, function: Callable, signatures: tuple[str, ...], least: int) -> None:
         super().__init__(function, tuple(f"int64, int64, {each}" for each in signatures))
         self._least = least
+        self._pace = math.inf  # seconds for an item, in the last call
 
     def __call__(self, count: int, *arguments: Any) -> None:
-        entry = self.entry((0, 0, *arguments))
-        threads = num_threads()
-        share = max(self._least, -(-count // (_SHARES * threads)))
-        if share >= count:
+        count = operator.index(count)
+        entry = self.entry(arguments)
+        if count <= self._least:
             if count > 0:
                 entry(0, count, *arguments)
             return
-        begins, failed = counted(0, share), threading.Event()
-
-        def work() -> None:
+        threads = num_threads()
+        work = _Work(entry, arguments, count, self._least, threads)
+        try:
+            if self._pace * count < _LITTLE_TIME:
+                work.try_alone()
+            if work.is_left:
+                for _ in range(min(threads, -(-count // self._least)) - 1):
+                    if not _invite(work):
+                        break
+                work.compute()
+        finally:
+            work.end()
+        self._pace = work.pace
+        if work.error is not None:
             try:
-                for begin in begins:  # each thread takes the next one
-                    if begin >= count or failed.is_set():
-                        return
-                    entry(begin, min(begin + share, count), *arguments)
-            except BaseException:
-                failed.set()
-                raise
+                raise work.error
+            finally:
+                work.error = None  # its traceback holds this frame
 
-        shares = -(-count // share)
-        with _others(min(threads, shares) - 1, work):
-            work()
-
-
-_SHARES = 8
-"""Shares of the items for each thread: as threads are not equally fast, and so that an interrupt is heard."""
+    def _find(self, described: tuple[Any, ...]) -> Callable:
+        return super()._find((int, int, *described))  # begin and end
 
 
 def jit(*signatures: str) -> Callable[[Callable], Function]:
@@ -292,7 +320,6 @@ class _Here(threading.local):
 
 
 _here = _Here()
-_pool: ThreadPoolExecutor | None = None
 
 
 def num_threads() -> int:
@@ -301,13 +328,13 @@ def num_threads() -> int:
 
 
 def set_num_threads(number: int | None) -> None:
-    """Set how many threads run the kernels that this thread calls; None for all of this machine's."""
+    """Set how many threads run the kernels that this thread calls; None for one per processor."""
     _here.number = number
 
 
 @contextlib.contextmanager
 def on_threads(number: int | None) -> Iterator[None]:
-    """Let kernels that this thread calls in the block run on so many threads."""
+    """Run the kernels that this thread calls in the block on this number of threads; None for one per processor."""
     before, _here.number = _here.number, number
     try:
         yield
@@ -325,37 +352,140 @@ def is_alone() -> bool:
     return num_threads() == 1
 
 
-@contextlib.contextmanager
-def _others(number: int, work: Callable[[], None]) -> Iterator[None]:
-    """Let other threads do work in the block, and wait until they have ended; those that have not begun never do.
+class _Work:
+    """The items of one call of a parallel function, from which threads take shares.
 
-    Where no thread can be started, as at the interpreter's exit, fewer take part.
+    Shares begin small and double, as threads are not equally fast. Shares that take long are halved, so that an
+    interrupt is soon noticed.
     """
-    global _pool
-    begun = []
-    if number > 0:
-        with contextlib.suppress(RuntimeError):
-            if _pool is None:
-                _pool = ThreadPoolExecutor(most_threads(), "neardup-kernels")
-            for _ in range(number):
-                begun.append(_pool.submit(work))
+
+    def __init__(self, entry: Callable, arguments: tuple[Any, ...], count: int, least: int, threads: int) -> None:
+        self.error: BaseException | None = None
+        self.pace = 0.0  # seconds for an item
+        self._entry, self._arguments = entry, arguments
+        self._count, self._least, self._threads = count, least, threads
+        self._next = self._helping = 0  # the first item that nobody has taken; the number of helpers that compute
+        self._lock, self._helped = threading.Lock(), threading.Event()
+
+    @property
+    def is_left(self) -> bool:
+        """Whether threads can take more shares."""
+        return self._next < self._count
+
+    def try_alone(self) -> None:
+        """Compute without helpers for a little time, since waking them would take longer."""
+        self._compute(self._count // 16, self._count, _LITTLE_TIME)
+
+    def compute(self) -> None:
+        """Take shares until none is left, or until a thread has failed."""
+        self._compute(self._count // (64 * self._threads), -(-self._count // (8 * self._threads)), math.inf)
+
+    def _compute(self, size: int, most: int, seconds: float) -> None:
+        count, done, since = self._count, 0, perf_counter()
+        before = since
+        try:
+            while before - since < seconds:
+                size = max(size, self._least)
+                with self._lock:
+                    begin = self._next
+                    end = self._next = min(begin + size, count)
+                if begin == count:
+                    return
+                self._entry(begin, end, *self._arguments)
+                now = perf_counter()
+                done += end - begin
+                self.pace = (now - since) / done
+                size = min(2 * size, most) if now - before < _LONG else size // 2
+                before = now
+        except BaseException as error:
+            with self._lock:
+                self.error = self.error or error
+                self._next = count
+
+    def help(self, helper: _Helper) -> None:
+        """Compute on a helper's thread, unless there is nothing left to take."""
+        with self._lock:
+            takes_part = self._next < self._count
+            self._helping += takes_part
+        if takes_part:
+            self.compute()
+        _idle.append(helper)  # first, so that the next call of the thread that waits finds it
+        if takes_part:
+            with self._lock:
+                self._helping -= 1
+                if not self._helping:  # and nobody will begin, as nothing is left to take
+                    self._helped.set()
+
+    def end(self) -> None:
+        """Let no thread take another share, and wait for helpers.
+
+        An interrupt does not end the waiting, since helpers write the caller's arrays.
+        """
+        interrupt: BaseException | None = None
+        while True:
+            try:
+                with self._lock:
+                    self._next = self._count
+                    is_done = not self._helping
+                if is_done or self._helped.wait():
+                    break
+            except BaseException as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
+_LONG = 0.1
+"""Seconds after which a share was too large."""
+
+_LITTLE_TIME = 1e-4
+"""Seconds that one thread computes before it wakes others."""
+
+
+class _Helper(threading.Thread):
+    """A thread that waits for work of threads that call parallel functions."""
+
+    def __init__(self) -> None:
+        super().__init__(name="neardup-kernels", daemon=True)
+        self.given: SimpleQueue[_Work] = SimpleQueue()
+
+    def run(self) -> None:
+        while True:
+            self.given.get().help(self)
+
+
+_idle: list[_Helper] = []
+_starting = threading.Lock()
+_started = 0
+
+
+def _invite(work: _Work) -> bool:
+    """Give the work to a helper; return False if none is idle and no other thread can be started."""
+    global _started
     try:
-        yield
-    finally:
-        ended = [each for each in begun if not each.cancel()]
-        errors = [each.exception() for each in ended]
-    for error in errors:
-        if error is not None:
-            raise error
+        helper = _idle.pop()
+    except IndexError:
+        with _starting:
+            if _started >= most_threads():
+                return False
+            helper = _Helper()
+            try:
+                helper.start()
+            except RuntimeError:  # the system's limit, or the interpreter is about to exit
+                return False
+            _started += 1
+    helper.given.put(work)
+    return True
 
 
-def _forget_pool() -> None:
-    global _pool
-    _pool = None  # its threads are the parent's
+def _forget_helpers() -> None:
+    """Begin without helpers in a forked process, which has only the thread that forked."""
+    global _idle, _starting, _started
+    _idle, _starting, _started = [], threading.Lock(), 0
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_forget_helpers)
 
 
 def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
@@ -377,9 +507,9 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
 
 
 _LITTLE = 1 << 16
-"""Elements that one thread computes at a time: dividing them would take longer."""
+"""Number of elements below which dividing rows takes longer than it saves."""
 
 # --------------------------------------------------------------------------------------------------- compiling
 
 listeners: list[Callable[[bool], None]] = []
-"""Functions that are called with True when a thread begins to compile, and with False when it has ended."""
+"""Functions that Numba's compiler calls: with True when a thread begins to compile, and with False at the end."""

@@ -1,4 +1,4 @@
-"""Numba, for what has to be compiled: the only file that imports it for kernels of the processor.
+"""Compiles kernels of the processor with Numba, when they are called and no module has their code.
 
 Each compiled signature is kept in a folder whose name is a hash of all kernel sources. Numba's own check looks at one
 file at a time, so it would go on using a kernel whose callee in another file has changed.
@@ -10,6 +10,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
@@ -34,7 +35,13 @@ CACHE, WHY_NOT_KEPT = private_folder(_key())
 
 
 def function(declared: _cpu.Function) -> Any:
-    """Return Numba's function of a declared one: it releases the GIL, and keeps its machine code in `CACHE`."""
+    """Return Numba's function for a declared one, which releases the GIL and keeps its machine code in `CACHE`."""
+    with global_compiler_lock:  # so that two threads get the same one, and it is compiled once
+        return _function(declared)
+
+
+@cache
+def _function(declared: _cpu.Function) -> Any:
     compiles = numba.njit(nogil=True)(_cpu.linked(declared.py_func))
     compiles._cache = KernelCache(compiles.py_func, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
     compiles._compilation_chain_init_hook = _no_extensions
@@ -55,9 +62,9 @@ def argument_types(signature: str) -> tuple[Any, ...]:
 
 
 def compiled(compiles: Any, signature: str) -> Callable:
-    """Return the code of a declared signature, from `CACHE` or compiled now.
+    """Return the code for a declared signature, loaded from `CACHE` or compiled now.
 
-    It takes what fits the signature, and no other code of the function is chosen by the types of arguments.
+    This is the code itself, without Numba's choice by the types of arguments: the caller makes sure that they fit.
     """
     arguments = argument_types(signature)
     compiles.compile(arguments)
@@ -65,7 +72,7 @@ def compiled(compiles: Any, signature: str) -> Callable:
 
 
 class _Forwarding(event.Listener):
-    """Tells `_cpu.listeners` when Numba compiles."""
+    """Calls `_cpu.listeners` when Numba begins and ends to compile."""
 
     def on_start(self, event: Any) -> None:
         for listener in tuple(_cpu.listeners):

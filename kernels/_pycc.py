@@ -2,12 +2,12 @@
 
     python -m neardup_gpu.kernels._pycc FOLDER
 
-Every signature that a kernel declares is compiled, in a process for each processor. That needs a C compiler, for the
-small part of Numba's runtime that each module contains.
+Every signature that a kernel declares is compiled, by several processes at once. That needs a C compiler, for the small
+part of Numba's runtime that each module contains.
 
 This is the only file that uses Numba's ahead-of-time compiler, numba.pycc. Numba has deprecated it, and has not yet
-released what is to replace it (the PIXIE project); what the replacement has to give is a module whose functions take
-NumPy arrays and release the interpreter's lock.
+released its replacement (the PIXIE project). A replacement has to make modules whose functions take NumPy arrays and
+release the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ._cpu import Function, linked
 from ._processor import HASWELL, is_x86
 
 TARGET = "haswell"
-"""Name of the oldest x86-64 processor that runs the modules, as LLVM knows it; elsewhere, what the compiler runs on."""
+"""LLVM's name of the oldest x86-64 processor that runs the modules. Other modules are for the processor that builds."""
 
 
 def declared() -> dict[str, Function]:
@@ -51,14 +51,15 @@ def build(folder: Path, processes: int | None = None) -> list[str]:
     ----------
     folder : Path
     processes : int, optional
-        How many processes compile, each a module. Default: one for each processor, at most four.
+        How many processes compile a module each. Default: one per processor, at most four. There are never more than
+        files with kernels.
 
     Raises
     ------
     subprocess.CalledProcessError
-        If one fails; it has printed why.
+        If a process fails, which then has printed the reason.
     """
-    processes = processes or max(1, min(4, os.cpu_count() or 1))
+    processes = min(processes or min(4, os.cpu_count() or 1), len({each.__module__ for each in declared().values()}))
     with tempfile.TemporaryDirectory() as scratch:
         environment = {**os.environ, "NEARDUP_CACHE_DIR": scratch}
         if is_x86():
@@ -95,7 +96,7 @@ def build(folder: Path, processes: int | None = None) -> list[str]:
 
 
 def _build_share(folder: Path, number: int, processes: int) -> tuple[str, list[tuple[str, str, str]]]:
-    """Compile one of several equal shares of all signatures into a module."""
+    """Compile one of several shares of all signatures into a module; return its file, and what it holds."""
     import numba.pycc.compiler as of_numba
     from numba.core.compiler import Flags
     from numba.pycc.cc import CC
@@ -107,7 +108,7 @@ def _build_share(folder: Path, number: int, processes: int) -> tuple[str, list[t
         made.release_gil = True
         return made
 
-    of_numba.Flags = flags  # all that the compiler lacks
+    of_numba.Flags = flags  # the compiler has no option for this
     cc = CC(f"_ahead_{number}", sys.modules[__name__])
     cc.output_dir = os.fspath(folder)
     cc.output_file = f"_ahead_{number}{_ahead.suffix()}"
