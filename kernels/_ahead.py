@@ -37,6 +37,9 @@ INDEX = "_ahead.json"
 UNRELATED = {"_ahead.py", "_build.py", "_cache.py", "_compiled.py", "_pycc.py"}
 """Files on which no compiled code depends."""
 
+taken: set[tuple[str, str]] = set()
+"""Functions and signatures whose code this process has taken from the modules."""
+
 _lock = threading.Lock()
 
 
@@ -90,6 +93,7 @@ def entry(function: str, signature: str) -> Callable | None:
             module, reason = _module(file)
         if module is not None:
             code: Callable = getattr(module, name)
+            taken.add((function, signature))
             return code
     _say(reason or f"{function} was left out of them")
     return None
