@@ -1,8 +1,9 @@
 """Where compiled kernels are kept, who else may write there, and what becomes of a file that is no longer whole.
 
 A kept kernel is a pickle of machine code: whoever can write one runs their code in every process that reads it. So the
-folder is its owner's alone, and one that others can write is not used. Each file begins with a checksum, as a machine
-that loses power leaves files cut or full of zeros; a file that is not whole is compiled anew and replaced.
+folder is its owner's alone, and one that others can write is not used. A folder that belongs to root, or that lies on a
+disk that cannot be written, is read, and nothing is kept there. Each file begins with a checksum, as a machine that
+loses power leaves files cut or full of zeros; a file that is not whole is compiled anew and replaced.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 
+from ._ahead import index
+
 log = logging.getLogger("neardup_gpu")
 
-AGAIN = "so every process compiles them again (about a minute)"
+AGAIN = "so every process compiles them again"
 ELSEWHERE = "NEARDUP_CACHE_DIR=DIR keeps them in another folder"
 ONCE = {"once": True}
 """Mark of records about this machine instead of a job: they are logged once per job's process, not by each worker."""
@@ -47,7 +50,7 @@ def private_folder(name: str) -> tuple[Path | None, str]:
     Returns
     -------
     path or None, str
-        None where nothing can be kept, with the reason; else an empty reason.
+        The folder, None if there is none to be trusted; and why nothing can be kept there, empty if it can be.
     """
     try:
         folder = Path(os.path.realpath(home() / name))
@@ -59,9 +62,11 @@ def private_folder(name: str) -> tuple[Path | None, str]:
         return None, f"{error.filename}: {error.strerror}"
     except RuntimeError:
         return None, "there is no home folder"
-    if problem is None and not os.access(folder, os.W_OK | os.X_OK):
-        problem = f"{folder} cannot be written"
-    return (folder, "") if problem is None else (None, problem)
+    if problem is None and not os.access(folder, os.R_OK | os.X_OK):
+        problem = f"{folder} cannot be read"
+    if problem is not None:
+        return None, problem
+    return folder, ("" if os.access(folder, os.W_OK) else f"{folder} cannot be written")
 
 
 def home() -> Path:
@@ -257,9 +262,9 @@ class KernelCache(FunctionCache):
     ----------
     function : callable
     folder : path or None
-        None to keep nothing.
+        Where kept functions are read.
     reason : str
-        Why nothing is kept.
+        Why nothing is kept there; empty if it is.
     """
 
     def __init__(self, function: Callable, folder: Path | None, reason: str) -> None:
@@ -281,20 +286,20 @@ class KernelCache(FunctionCache):
             except Exception as error:  # whatever a strange file makes of a pickle
                 log.info("%s: cannot be used (%s); it is compiled anew", path, error)
         if found is None:
-            _announce(self._folder, self._reason)
+            _announce(self._reason)
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if self._folder is None or data.library.has_dynamic_globals:
+        if self._reason or data.library.has_dynamic_globals:
             return
         try:
             _write(self._path(sig, data.codegen), dumps(Kept.of(data)))
         except OSError as error:
-            _warn(f"{self._folder}: {error.strerror}")
-            self._folder = None
+            self._reason = f"{self._folder}: {error.strerror}"
+            _warn(self._reason)
 
     def flush(self) -> None:
-        if self._folder is not None:
+        if self._folder is not None and not self._reason:
             for path in self._folder.glob(f"{self._name}-*"):
                 path.unlink(missing_ok=True)
 
@@ -348,18 +353,28 @@ def _write(path: Path, data: bytes) -> None:
 _announced = False
 
 
-def _announce(folder: Path | None, reason: str) -> None:
-    """Say, once in a process, that it compiles now: that takes a minute for all kernels."""
+def _announce(reason: str) -> None:
+    """Say, once in a process, that it compiles now.
+
+    Where nobody has set up logging, as in a notebook, Python shows warnings alone; so the line is one there.
+    """
     global _announced
     if _announced:
         return
     _announced = True
-    if folder is not None:
-        log.info("compiling kernels for this machine, once (about a minute)", extra=ONCE)
-    else:
+    if reason:
         _warn(reason)
+    else:
+        level = logging.INFO if log.hasHandlers() else logging.WARNING
+        log.log(level, "compiling kernels for this machine, once (%s)", _duration(), extra=ONCE)
+
+
+def _duration() -> str:
+    """Return how long a common job compiles: a few kernels, if most came compiled."""
+    return "some seconds" if index()[0] else "about a minute"
 
 
 def _warn(reason: str) -> None:
     """Say why no kernel is kept. The filter of `neardup_gpu.log` lets the first such line of a process pass."""
-    log.warning("compiled kernels cannot be kept: %s, %s; %s", reason, AGAIN, ELSEWHERE, extra=ONCE)
+    again = f"{AGAIN} ({_duration()})"
+    log.warning("compiled kernels cannot be kept: %s, %s; %s", reason, again, ELSEWHERE, extra=ONCE)

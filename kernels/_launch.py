@@ -164,13 +164,13 @@ class Kernel:
             return module.jit(function)
         from numba.cuda.core import config
 
-        from ._numba import CACHE
+        from ._numba import CACHE, WHY_NOT_KEPT
 
         config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # small grids are small inputs here, nothing to be warned of
         before = config.CACHE_DIR
         config.CACHE_DIR = str(CACHE or "")
         try:
-            return module.jit(self.signature, cache=CACHE is not None)(function)
+            return module.jit(self.signature, cache=not WHY_NOT_KEPT)(function)
         finally:
             config.CACHE_DIR = before
 

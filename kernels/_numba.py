@@ -31,7 +31,8 @@ def _key() -> str:
 
 
 CACHE, WHY_NOT_KEPT = private_folder(_key())
-"""This version's folder of compiled kernels; None where nothing can be kept, and why."""
+"""This version's folder of compiled kernels, None if there is none; and why nothing can be kept there, empty if it can
+be."""
 
 
 def function(declared: _cpu.Function) -> Any:

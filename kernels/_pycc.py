@@ -28,7 +28,8 @@ from ._cpu import Function, linked
 from ._processor import HASWELL, is_x86
 
 TARGET = "haswell"
-"""LLVM's name of the oldest x86-64 processor that runs the modules. Other modules are for the processor that builds."""
+"""Name of the oldest x86-64 processor that runs the modules, as LLVM knows it. Other processors get code for all of
+their kind."""
 
 
 def declared() -> dict[str, Function]:
@@ -112,7 +113,7 @@ def _build_share(folder: Path, number: int, processes: int) -> tuple[str, list[t
     cc = CC(f"_ahead_{number}", sys.modules[__name__])
     cc.output_dir = os.fspath(folder)
     cc.output_file = f"_ahead_{number}{_ahead.suffix()}"
-    cc.target_cpu = TARGET if is_x86() else "host"
+    cc.target_cpu = TARGET if is_x86() else "generic"
     names = []
     for at, (function, signature) in enumerate(_shares(processes)[number]):
         name = f"f{at}"

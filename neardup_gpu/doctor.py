@@ -216,9 +216,9 @@ def _gpu() -> Facts:
 
 
 def _kernels() -> Facts:
-    from neardup_gpu.kernels._launch import CACHE, WHY_NOT_KEPT
+    from neardup_gpu.kernels._numba import CACHE, WHY_NOT_KEPT
 
-    shipped = {"for_gpus": _tried(_shipped)}
+    shipped = {"for_processor": _tried(_ahead_of_time), "for_gpus": _tried(_shipped)}
     if CACHE is None:
         return {"folder": None, "reason": WHY_NOT_KEPT, **shipped}
     compiled, num_bytes = _content(CACHE)
@@ -231,6 +231,16 @@ def _kernels() -> Facts:
         "other_bytes": sum(others),
         **shipped,
     }
+
+
+def _ahead_of_time() -> Facts:
+    """Return whether kernels for the processor came compiled with this installation, and why they are not used."""
+    from neardup_gpu.kernels._ahead import index
+
+    found, reason = index()
+    if not found:
+        return {"usable": False, "reason": reason}
+    return {"usable": True, "functions": len(found["functions"]), "made_by": found["made_by"]}
 
 
 def _shipped() -> Facts:
@@ -341,14 +351,22 @@ def _memory_in_words(facts: Facts) -> list[str]:
 
 
 def _kernels_in_words(facts: Facts) -> list[str]:
-    shipped = _shipped_in_words(facts["for_gpus"])
+    shipped = [_ahead_in_words(facts["for_processor"]), _shipped_in_words(facts["for_gpus"])]
     if facts["folder"] is None:
-        return [f"compiled anew in each process, not kept: {facts['reason']}", shipped]
+        return [f"compiled anew in each process, not kept: {facts['reason']}", *shipped]
     kept = f"{facts['compiled']} compiled ({_size(facts['bytes'])})" if facts["compiled"] else "none compiled yet"
     others = ""
     if facts["other_versions"]:
         others = f"; folders of other versions: {facts['other_versions']} ({_size(facts['other_bytes'])})"
-    return [f"{kept} in {facts['folder']}{others}", shipped]
+    return [f"{kept} in {facts['folder']}{others}", *shipped]
+
+
+def _ahead_in_words(facts: Facts) -> str:
+    if UNKNOWN in facts:
+        return f"for the processor: {UNKNOWN} ({facts[UNKNOWN]})"
+    if not facts["usable"]:
+        return f"for the processor, compiled when first used: {facts['reason']}"
+    return f"for the processor, {facts['functions']} functions came compiled"
 
 
 def _shipped_in_words(facts: Facts) -> str:
@@ -393,9 +411,7 @@ _IN_WORDS: dict[str, Callable[[Facts], list[str]]] = {
     "packages": _packages_in_words,
     "optional": _packages_in_words,
     "processor": _processor_in_words,
-    "threads": lambda facts: [
-        f"{facts['used']} used, of {facts['usable']} usable and {facts['processors']} there are; layer {facts['layer']}"
-    ],
+    "threads": lambda facts: [f"{facts['used']} used, of {facts['usable']} usable and {facts['processors']} there are"],
     "memory": _memory_in_words,
     "kernels": _kernels_in_words,
     "gpu": _gpu_in_words,

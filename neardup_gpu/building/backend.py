@@ -1,7 +1,7 @@
 """Builds the package: setuptools, with kernels compiled ahead of time in wheels where there is a C compiler.
 
-Without one the wheel is for every system, and kernels are compiled when they are first used. Editable installations
-compile nothing: their sources may change.
+Without a C compiler the wheel is for every system, and kernels are compiled when they are first used. Editable
+installations compile nothing, because their sources may change.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 from setuptools import build_meta, dist
 from setuptools.build_meta import *  # noqa: F403 (the hooks that are the same)
+from setuptools.command import build_py
 
-COMPILERS = ["numba==0.68.1", "numpy==2.4.*"]
-"""What compiles kernels ahead of time: pinned, so that a source always gives the same code."""
+COMPILERS = ["llvmlite==0.50.0", "numba==0.68.1", "numpy==2.4.6"]
+"""What compiles kernels ahead of time. The versions are pinned, so that equal sources give equal code; they have wheels
+for Python 3.11 to 3.14."""
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -29,34 +32,46 @@ def _has_compiler() -> bool:
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    """Return what a wheel needs beside setuptools: Numba, where it can be used."""
-    compilers = COMPILERS if _has_compiler() else []
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *compilers]
+    """Return what a wheel needs besides setuptools: Numba, if there is a C compiler that it can use."""
+    return COMPILERS if _has_compiler() else []
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """Build a wheel, with compiled kernels if they can be compiled here."""
-    kernels = ROOT / "kernels"
-    built = []
-    try:
-        if _has_compiler():
-            built = _compile(kernels)
-        else:
-            print("There is no C compiler: kernels will be compiled when they are first used.", file=sys.stderr)
-        if built:
+    """Build a wheel, with compiled kernels if they can be compiled here. The source tree stays as it is."""
+    with tempfile.TemporaryDirectory() as scratch:
+        compiled = _compile(Path(scratch, "compiled"))
+        if compiled:
             dist.Distribution.has_ext_modules = lambda self: True  # the wheel is for this Python and system alone
+            build_py.build_py = _adding(compiled)
+        # A folder build/ in the source tree would bring files of earlier versions into the wheel.
+        configuration = Path(scratch, "setup.cfg")
+        configuration.write_text(f"[build]\nbuild_base={scratch}/build\n[egg_info]\negg_base={scratch}\n")
+        os.environ["DIST_EXTRA_CONFIG"] = os.fspath(configuration)
         return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
-    finally:
-        for file in built:
-            file.unlink(missing_ok=True)
 
 
-def _compile(kernels: Path) -> list[Path]:
-    """Compile all kernels into their folder; return the files, none if that failed."""
-    command = [sys.executable, "-m", "neardup_gpu.kernels._pycc", os.fspath(kernels)]
-    environment = {**os.environ, "PYTHONPATH": os.fspath(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
-    if done.returncode:
-        print("Kernels could not be compiled; they will be when they are first used.", file=sys.stderr)
+def _adding(compiled: list[Path]) -> type:
+    """Return the command that copies the sources of the package, and then what was compiled."""
+
+    class BuildPy(build_py.build_py):
+        def run(self) -> None:
+            super().run()
+            for file in compiled:
+                self.copy_file(os.fspath(file), os.path.join(self.build_lib, "neardup_gpu", "kernels", file.name))
+
+    return BuildPy
+
+
+def _compile(folder: Path) -> list[Path]:
+    """Compile all kernels into a new folder; return the files, none if they cannot be compiled."""
+    if not _has_compiler():
+        print("There is no C compiler: kernels will be compiled when they are first used.", file=sys.stderr)
         return []
-    return [kernels / name for name in done.stdout.split()]
+    folder.mkdir()
+    path = os.pathsep.join(filter(None, [os.fspath(ROOT), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-m", "neardup_gpu.kernels._pycc", os.fspath(folder)]
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    if subprocess.run(command, cwd=ROOT, env=environment).returncode:
+        print("Kernels could not be compiled: they will be when they are first used.", file=sys.stderr)
+        return []
+    return sorted(folder.iterdir())

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from compiling import compile_a_function
 from rich.console import Console
 
 import neardup_gpu as nd
@@ -19,7 +20,6 @@ from neardup_gpu import cli, demo
 from neardup_gpu.engine import bars, clock
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.stage_names import STAGES
-from neardup_gpu.kernels._cpu import jit
 
 LIBRARY, MIRROR, _ = demo.FILES
 READING = {"text_columns": "text", "id_column": "id"}
@@ -122,16 +122,12 @@ def test_the_log_of_the_library_has_the_facts(caplog: pytest.LogCaptureFixture) 
     assert facts[0]["done"] == 239 and facts[0]["compiling"] >= 0
 
 
-def compiled_now() -> None:
-    jit()(lambda x: x * x + 3)(1.5)
-
-
 def test_compiling_has_a_bar_of_its_own() -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
     with bars.bars(screen) as report:
         report("sketch", 10, 100)
-        compiled_now()
-        compiled_now()
+        compile_a_function()
+        compile_a_function()
         report("sketch", 100, 100)
     drawn = screen.file.getvalue()  # type: ignore[attr-defined]
     assert re.search(r"compiling kernels +━+ 2 kernels +\d\d:\d\d", drawn)

@@ -25,7 +25,7 @@ from numba import types
 from numba.core import sigutils
 
 from neardup_gpu.kernel_inputs import kernel_modules
-from neardup_gpu.kernels import _compiled
+from neardup_gpu.kernels import _ahead, _compiled
 from neardup_gpu.kernels._launch import Kernel
 
 KERNELS = kernel_list.all_kernels()
@@ -116,10 +116,11 @@ def installed(content, monkeypatch, tmp_path):
     for source in (*here.glob("*.py"), *here.glob("*.npz")):
         shutil.copy(source, tmp_path)
     (tmp_path / _compiled.FILE).write_bytes(content)
-    monkeypatch.setattr(_compiled, "files", lambda package: tmp_path)
+    for module in (_ahead, _compiled):
+        monkeypatch.setattr(module, "files", lambda package: tmp_path)
 
     def forget():
-        _compiled.sources.cache_clear()
+        _ahead.sources.cache_clear()
         _compiled.archive.cache_clear()
 
     forget()
