@@ -14,7 +14,7 @@ import pytest
 from neardup_gpu.kernels import _cache, _cpu, _numba
 from neardup_gpu.log import once
 
-AGAIN = ", so every process compiles them again (about a minute); NEARDUP_CACHE_DIR=DIR keeps them in another folder"
+AGAIN = f", so every process compiles them again ({_cache._duration()}); NEARDUP_CACHE_DIR=DIR keeps them in another folder"
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 as_root = pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to give files away")
 
@@ -141,7 +141,7 @@ def test_what_was_compiled_is_found_again(home, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "neardup_gpu")
     folder, _ = _cache.private_folder("name")
     assert not compiled(monkeypatch, folder)
-    assert caplog.messages == ["compiling kernels for this machine, once (about a minute)"]
+    assert caplog.messages == [f"compiling kernels for this machine, once ({_cache._duration()})"]
     caplog.clear()
     monkeypatch.setattr(_cache, "_announced", False)
     once.lines.clear()
@@ -360,7 +360,7 @@ assert _cpu.jit()(add)(20, 22) == 42
         return done.stderr
 
     first, again, other, other_again = said(), said(), said(NUMBA_CPU_NAME="generic"), said(NUMBA_CPU_NAME="generic")
-    assert (first, other) == ("INFO:neardup_gpu:compiling kernels for this machine, once (about a minute)\n",) * 2
+    assert (first, other) == (f"INFO:neardup_gpu:compiling kernels for this machine, once ({_cache._duration()})\n",) * 2
     assert (again, other_again) == ("", "")
 
 
