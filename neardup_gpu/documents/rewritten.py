@@ -31,13 +31,13 @@ from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .formats import format_of
 from .jsonlines import JsonLines
-from .kept import ROW_GROUP_BYTES, Rows, each_in_order, in_groups, united, writing
+from .kept import Rows, each_in_order, in_groups, united, writing
 from .memory import bounded
 from .packed import COMPRESSIONS
 from .parquet_types import check_parquet, parquet_columns, parquet_schema
 from .passes import over_readers
 from .reading import brief, reading
-from .row_groups import RowGroupWriter, encoded_in_order
+from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 from .stream import Documents
 from .writing_options import OUTPUT_FORMATS, Writing
 
