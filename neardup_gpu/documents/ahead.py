@@ -70,7 +70,12 @@ def ahead(items: Iterable[T], most_bytes: int = 1, num_bytes: Callable[[T], int]
     return _in_background(iter([Step(lambda: items)]), 1, most_bytes, num_bytes)
 
 
-def in_order(steps: Iterable[Step[T]], num_bytes: Callable[[T], int], threads: int | None = None) -> Iterator[T]:
+def in_order(
+    steps: Iterable[Step[T]],
+    num_bytes: Callable[[T], int],
+    threads: int | None = None,
+    thread_bytes: int | None = None,
+) -> Iterator[T]:
     """What all steps give, in order; several are made at once.
 
     Parameters
@@ -82,17 +87,20 @@ def in_order(steps: Iterable[Step[T]], num_bytes: Callable[[T], int], threads: i
     threads : int, optional
         How many steps are made at once: all threads of the job unless given. With one, steps are made as their results
         are asked for, in the caller's thread.
+    thread_bytes : int, optional
+        Bytes per thread for results that wait and for steps that are being made: `AHEAD_BYTES` unless given. A step
+        that needs more than is left waits until it is the first one.
 
     Notes
     -----
-    Memory: up to `AHEAD_BYTES` for each thread, of which there are at most `MOST_THREADS`; a result and the `num_bytes`
-    of a step for each thread; and one more result. When the caller stops early, no thread goes on, and generators that
-    were begun are closed.
+    Memory: up to `thread_bytes` for each thread, of which there are at most `MOST_THREADS`; a result and the
+    `num_bytes` of a step for each thread; and one more result. When the caller stops early, no thread goes on, and
+    generators that were begun are closed.
     """
     threads = min(own_threads() if threads is None else threads, MOST_THREADS)
     if threads <= 1:
         return _in_caller(iter(steps))
-    return _in_background(iter(steps), threads, AHEAD_BYTES * threads, num_bytes)
+    return _in_background(iter(steps), threads, (thread_bytes or AHEAD_BYTES) * threads, num_bytes)
 
 
 def _in_caller(steps: Iterator[Step[T]]) -> Iterator[T]:
@@ -215,7 +223,7 @@ class _Work(Generic[T]):
             lane.error = error
         finally:
             with self._room:
-                lane.done = True
+                lane.done, lane.step = True, Step(tuple)  # frees what the step was made from, as its results may wait
                 if lane.error is not None:
                     self._end()
                 self._release(size)

@@ -31,11 +31,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ..engine.processors import own_threads
 from ..errors import InputError
 from ..log import log
 from ..report import shorten
-from .ahead import Step, check_stopped, closing, in_order
+from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .compared import Values, without_markers
 from .files import POINTER, File
@@ -388,7 +387,7 @@ class Csv:
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
         with writing(path, folder):
-            write_packed(path, self.compression, in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2)))
+            write_packed(path, self.compression, ahead(in_order(self._kept_bytes(rows), len, 1), 3 * BLOCK_BYTES, len))
 
     def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
         """The header, and the kept rows as the bytes they were."""

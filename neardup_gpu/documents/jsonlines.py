@@ -30,10 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from ..engine.processors import own_threads
 from ..errors import InputError
 from . import nested
-from .ahead import Step, check_stopped, closing, in_order
+from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found
 from .columns import mixed_integers
 from .files import File
@@ -647,7 +646,7 @@ class JsonLines:
     def write(self, folder: Path, name: str, rows: Rows) -> None:
         path = folder / name
         with writing(path, folder):
-            pieces = in_order(self._kept_bytes(rows), len, max(1, own_threads() // 2))
+            pieces = ahead(in_order(self._kept_bytes(rows), len, 1), 3 * BLOCK_BYTES, len)
             write_packed(path, self.compression, self._as_in_file(pieces))
 
     def _as_in_file(self, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -21,9 +21,7 @@ from .batches import num_bytes
 from .columns import is_view, plain_type, with_inner_types
 from .parquet_types import parquet_columns, parquet_schema
 from .reading import brief
-from .row_groups import RowGroupWriter, encoded_in_order
-
-ROW_GROUP_BYTES = 16 << 20  # of kept rows, before compression, written as one row group
+from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 
 
 class Rows:
@@ -151,16 +149,23 @@ def in_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_bytes: 
     """Yield tables of about `most_bytes`, none without rows, with the types of a `parquet_schema`."""
     pending: list[pa.RecordBatch] = []
     size = 0
+
+    def table() -> pa.Table:
+        """Return what is pending, and hold it no longer."""
+        made = pa.Table.from_batches(pending, schema)
+        pending.clear()
+        return made
+
     with closing(batches):
         for batch in batches:
             if batch.num_rows:
                 pending.append(parquet_columns(batch, schema))
                 size += batch.nbytes
             if size >= most_bytes:
-                yield pa.Table.from_batches(pending, schema)
-                pending, size = [], 0
+                size = 0
+                yield table()
     if pending:
-        yield pa.Table.from_batches(pending, schema)
+        yield table()
 
 
 @contextlib.contextmanager

@@ -17,11 +17,12 @@ from .batches import Found
 from .columns import is_text, without_view_dictionary
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
-from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
+from .kept import Rows, filtered, write_parquet
 from .parquet_types import check_parquet
 from .parts import WHOLE, Part
 from .ray_data import RayDataset
 from .reading import brief, reading
+from .row_groups import ROW_GROUP_BYTES
 from .seen import State
 from .skipped import Problem
 from .valid import validated, with_readable_names

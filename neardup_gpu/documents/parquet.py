@@ -19,9 +19,10 @@ from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, Found
 from .files import File
-from .kept import ROW_GROUP_BYTES, Rows, filtered, write_parquet
+from .kept import Rows, filtered, write_parquet
 from .parts import WHOLE, Part, runs
 from .reading import reading
+from .row_groups import ROW_GROUP_BYTES
 from .seen import Seen, State, changed
 from .skipped import Loss, Policy, Problem
 from .valid import with_readable_names

@@ -25,19 +25,19 @@ import pyarrow as pa
 
 from ..errors import InputError, ParameterError
 from ..report import shorten
-from .ahead import Step, closing, in_order
+from .ahead import Step, ahead, closing, in_order
 from .batches import num_bytes
 from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .formats import format_of
 from .jsonlines import JsonLines
-from .kept import ROW_GROUP_BYTES, Rows, each_in_order, in_groups, united, writing
+from .kept import Rows, each_in_order, in_groups, united, writing
 from .memory import bounded
 from .packed import COMPRESSIONS
 from .parquet_types import check_parquet, parquet_columns, parquet_schema
 from .passes import over_readers
 from .reading import brief, reading
-from .row_groups import RowGroupWriter, encoded_in_order
+from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 from .stream import Documents
 from .writing_options import OUTPUT_FORMATS, Writing
 
@@ -324,6 +324,8 @@ class _Files:
         parts: Iterator[Any] = self._parts(pieces)
         if stored is not None and self.kind == "parquet":
             parts = encoded_in_order(stored, in_groups(parts, stored, self.step))
+        elif self.kind.startswith("jsonl"):
+            parts = ahead(parts, self.step, len)  # a thread of its own, as another one compresses
         with closing(parts) as following:
             step = next(following, None)
             while True:
@@ -337,13 +339,14 @@ class _Files:
                     return
 
     def _parts(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """The pieces in parts between which a file can end."""
+        """Yield the pieces in parts between which a file can end, as lines where these are written."""
         with closing(pieces):
             for piece in pieces:
                 if isinstance(piece, bytes):
                     yield piece
                 elif piece.num_rows:
-                    yield from bounded(piece, self.step)
+                    parts = bounded(piece, self.step)
+                    yield from map(_as_lines, parts) if self.kind.startswith("jsonl") else parts
 
     @contextlib.contextmanager
     def _opened(
@@ -362,7 +365,7 @@ class _Files:
                     yield batches.write_batch, file.tell
             else:
                 with _packed(file, self.kind) as stream:
-                    yield lambda piece: stream.write(_as_lines(piece)), file.tell
+                    yield stream.write, file.tell
 
 
 def _packed(file: Any, kind: str) -> Any:
@@ -372,10 +375,8 @@ def _packed(file: Any, kind: str) -> Any:
     return pa.CompressedOutputStream(file, "zstd") if kind == "jsonl.zst" else contextlib.nullcontext(file)
 
 
-def _as_lines(piece: Piece) -> bytes:
-    """Rows as lines of JSON."""
-    if isinstance(piece, bytes):
-        return piece
+def _as_lines(piece: pa.RecordBatch) -> bytes:
+    """Return rows as lines of JSON."""
     dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
     rows = _rows(piece)
     if any(map(_holds_floats, piece.schema.types)):

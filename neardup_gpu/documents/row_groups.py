@@ -22,6 +22,8 @@ import pyarrow.parquet as pq
 from ..errors import OutputError
 from .ahead import Step, closing, in_order
 
+ROW_GROUP_BYTES = 16 << 20  # of kept rows, before compression, written as one row group
+
 MAGIC = b"PAR1"
 _TAIL = 8  # bytes of the length of the footer and of the magic behind it
 
@@ -40,15 +42,17 @@ _SIZES = {1: 0, 2: 0, 3: 1, 7: 8}
 def encoded_in_order(schema: pa.Schema, tables: Iterable[pa.Table], threads: int | None = None) -> Iterator[memoryview]:
     """Each table as a Parquet file of its own, in order, to be added to a `RowGroupWriter`.
 
-    Memory: two tables for each thread, and what `in_order` holds.
+    Memory: for each thread a table, as much again to encode it, and an encoded one that waits to be written.
     """
+
+    def step(table: pa.Table) -> Step[memoryview]:
+        return Step(partial(_encoded, schema, table), 2 * table.nbytes)
 
     def steps() -> Iterator[Step[memoryview]]:
         with closing(tables):
-            for table in tables:
-                yield Step(partial(_encoded, schema, table), 2 * table.nbytes)
+            yield from map(step, tables)  # a loop would hold each table while the next one is made
 
-    return in_order(steps(), len, threads)
+    return in_order(steps(), len, threads, 3 * ROW_GROUP_BYTES)
 
 
 def _encoded(schema: pa.Schema, table: pa.Table | None) -> list[memoryview]:

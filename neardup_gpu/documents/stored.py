@@ -21,11 +21,11 @@ from pyarrow import fs
 from .. import checks
 from ..errors import NeardupError, OutputError, ResourceError, want
 from ..store.folder import Folder
-from .kept import ROW_GROUP_BYTES
 from .memory import Memory, bounded
 from .parts import Part, runs
 from .ray_data import RayDataset
 from .reading import brief
+from .row_groups import ROW_GROUP_BYTES
 from .slices import Slice, SlicedFile, source_of
 from .stream import Documents
 from .uris import file_system, is_uri, masked

@@ -17,10 +17,11 @@ from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .charsets import file_as_utf8, page_as_utf8
 from .files import File, relative_names
 from .html import Markup, read_page, without_markup
-from .kept import ROW_GROUP_BYTES, Rows, writing
+from .kept import Rows, writing
 from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
 from .parts import WHOLE, Part, runs
 from .reading import reading
+from .row_groups import ROW_GROUP_BYTES
 from .seen import Seen, State
 from .skipped import Noted, Policy, Problem
 

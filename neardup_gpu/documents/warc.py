@@ -33,10 +33,11 @@ from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .files import File
 from .html import without_markup
 from .http_payloads import UndecodableError, is_text, text_of, undone
-from .kept import ROW_GROUP_BYTES, Rows, writing
+from .kept import Rows, writing
 from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import brief, reading
+from .row_groups import ROW_GROUP_BYTES
 from .seen import Seen, State
 from .skipped import Noted, Policy, Problem
 from .warc_records import END, DamagedRecordError, Framed, Records

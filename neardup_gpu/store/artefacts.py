@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,20 +191,23 @@ def write_result(
     """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/ or
     kept_ids.parquet.
 
-    The report comes last and says how long this took; before it report.html, where the name of the output is given.
-    `schema` has the columns of all files of kept/, where they are known.
+    One thread writes the tables while others write the kept rows. The report comes last and says how long this took;
+    before it report.html, where the name of the output is given. `schema` has the columns of all files of kept/, where
+    they are known.
     """
-    with clock.stage("write"):
-        _write_tables(folder, result, documents, writing, clock, schema)
+    with clock.stage("write"), ThreadPoolExecutor(1, "neardup-tables") as beside:
+        tables = beside.submit(_write_tables, folder, result, writing.ids_only)
+        if not writing.ids_only:
+            kept = bools(result.documents["kept"].combine_chunks())
+            write_kept(documents, folder / KEPT, kept, writing, partial(clock.report, "write"), schema=schema)
+        tables.result()
     result.report["seconds"] = clock.elapsed
     if page_of is not None:
         write_page(folder, lambda: result.report.run(page_of))
     write_report(folder, result.report)
 
 
-def _write_tables(
-    folder: Path, result: Any, documents: Documents, writing: Writing, clock: Any, schema: pa.Schema | None
-) -> None:
+def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
     write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
     write_table(result.pairs, folder / f"{PAIRS}.parquet")
     if result.skipped is not None:
@@ -211,12 +215,8 @@ def _write_tables(
         write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
-    if writing.ids_only:
+    if ids_only:
         write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
-        return
-    kept = bools(result.documents["kept"].combine_chunks())
-    progress = partial(clock.report, "write")
-    write_kept(documents, folder / KEPT, kept, writing, progress, schema=schema)
 
 
 def ids_of_kept(documents: pa.Table) -> pa.Table:

@@ -3,12 +3,17 @@
 import datetime
 import decimal
 import io
+import threading
+import weakref
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from chores import wait_for
 
+from neardup_gpu.documents import row_groups
+from neardup_gpu.documents.ahead import closing
 from neardup_gpu.documents.row_groups import RowGroupWriter, encoded_in_order
 from neardup_gpu.errors import OutputError
 
@@ -97,3 +102,34 @@ def test_other_columns_are_an_error_also_where_assertions_are_left_out():
     (encoded,) = encoded_in_order(other.schema, iter([other]))
     with pytest.raises(OutputError, match=r"^the output: rows with other columns"):
         writer.add(encoded)
+
+
+def row_group(value):
+    """Return a table of as many bytes as a row group that is written, and few once it is encoded."""
+    return pa.table({"value": np.full(row_groups.ROW_GROUP_BYTES // 8, value)})
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_each_thread_encodes_a_row_group(monkeypatch, threads):
+    meet, encoded = threading.Barrier(threads, timeout=60), row_groups._encoded
+
+    def encoded_at_once(schema, table):
+        meet.wait()
+        return encoded(schema, table)
+
+    monkeypatch.setattr(row_groups, "_encoded", encoded_at_once)
+    groups = encoded_in_order(pa.schema({"value": pa.int64()}), map(row_group, range(2 * threads)), threads)
+    assert len(list(groups)) == 2 * threads
+
+
+def test_row_groups_that_wait_to_be_written_hold_no_tables():
+    tables = []
+
+    def watched(value):
+        table = row_group(value)
+        tables.append(weakref.ref(table))
+        return table
+
+    with closing(encoded_in_order(pa.schema({"value": pa.int64()}), map(watched, range(20)), 2)) as groups:
+        next(groups)
+        wait_for(lambda: len(tables) == 20 and not any(table() for table in tables))

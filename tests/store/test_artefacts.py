@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +126,28 @@ def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
         artefacts.write_table(pa.table({"x": np.arange(3).tolist()}), partial)
     (tmp_path / "plain").touch()
     assert (tmp_path / "x.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_tables_are_written_while_the_kept_rows_are(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meet = threading.Barrier(2, timeout=60)
+
+    def at_once(write: Callable[..., None], *given: object, **options: object) -> None:
+        meet.wait()
+        write(*given, **options)
+
+    for name in ("_write_tables", "write_kept"):
+        monkeypatch.setattr(artefacts, name, partial(at_once, getattr(artefacts, name)))
+    dedup(file, output=file.parent / "out")
+    assert pq.read_table(file.parent / "out" / "kept" / "in.parquet").equals(
+        pq.read_table(file).filter(pq.read_table(file.parent / "out" / "documents.parquet")["kept"])
+    )
+
+
+def test_nothing_is_left_where_a_table_cannot_be_written(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(artefacts, "write_table", full)
+    with pytest.raises(OutputError, match="out: No space left on device; nothing was written"):
+        dedup(file, output=file.parent / "out")
+    assert os.listdir(file.parent) == [file.name]
