@@ -4,10 +4,15 @@ Sources: Broder 1997, sections 4.1 and 4.2 (collisions of fingerprints, size of 
 and 6 (means of bounded values).
 """
 
+from __future__ import annotations
+
 import math
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from . import checks
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 MAX_TRIALS = 10**7  # of sums with a term for each trial, which take seconds then
 MAX_BITS = 1000  # of an id; 2**bits is a float64
@@ -220,7 +225,7 @@ def within_probability(samples: int, resemblance: float, error: float) -> float:
     """
     samples = checks.integer("samples", samples, 1, MAX_TRIALS)
     resemblance, error = checks.fraction("resemblance", resemblance), checks.fraction("error", error)
-    middle, margin = (Fraction(value).limit_denominator(10**9) for value in (resemblance, error))
+    middle, margin = (_simplest(value) for value in (resemblance, error))
     first = max(0, math.ceil(samples * (middle - margin)))
     last = min(samples, math.floor(samples * (middle + margin)))
     return min(1.0, math.fsum(_binomial_terms(samples, resemblance, first, last)))
@@ -248,8 +253,15 @@ def exceed_probability(samples: int, resemblance: float, estimate: float) -> flo
     """
     samples = checks.integer("samples", samples, 1, MAX_TRIALS)
     resemblance, estimate = checks.fraction("resemblance", resemblance), checks.fraction("estimate", estimate)
-    first = math.floor(samples * Fraction(estimate).limit_denominator(10**9)) + 1
+    first = math.floor(samples * _simplest(estimate)) + 1
     return min(1.0, math.fsum(_binomial_terms(samples, resemblance, first, samples)))
+
+
+def _simplest(share: float) -> Fraction:
+    """Return the simplest fraction within 1e-9."""
+    from fractions import Fraction  # slow to import, as is `decimal`, which it needs
+
+    return Fraction(share).limit_denominator(10**9)
 
 
 def _binomial_terms(trials: int, p: float, first: int, last: int) -> list[float]:

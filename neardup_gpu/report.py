@@ -5,7 +5,6 @@ rich draws what goes to a terminal. It takes 0.1 s to import, so it is imported 
 
 from __future__ import annotations
 
-import html as _html
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -432,15 +431,17 @@ def recipe_lines(recipe: dict[str, Any]) -> list[Text]:
 
 def html(report: dict[str, Any]) -> str:
     """A report as one small table for a notebook; no script, no style sheet, ids escaped."""
-    rows = [(label, _html.escape(printable(text))) for label, text in facts(report)]
-    rows += [("warning", _html.escape(printable(line))) for line in report.get("warnings", ())]
+    from html import escape
+
+    rows = [(label, escape(printable(text))) for label, text in facts(report)]
+    rows += [("warning", escape(printable(line))) for line in report.get("warnings", ())]
     bars = histogram(report["group_sizes"])
     most = max((groups for _, groups in bars), default=1)
     for i, (label, groups) in enumerate(bars):
         bar = f"<div style='background:#4c9; height:0.8em; width:{max(1, round(240 * groups / most))}px'></div>"
         rows.append(("" if i else "groups by size", f"{label}: {groups:,} {bar}"))
     for i, group in enumerate(report["largest_groups"]):
-        name = _html.escape(shorten(str(group["id"]), 60))
+        name = escape(shorten(str(group["id"]), 60))
         rows.append(("" if i else "largest groups", f"{group['size']:,}: {name}"))
     left = "style='text-align:left'"
     return (

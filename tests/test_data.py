@@ -139,9 +139,16 @@ class TestPairs:
             Pairs(left, right)
 
 
-def test_a_job_does_without_pandas(tmp_path):
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "nd.dedup('d.jsonl', output='out')",
+        "index = nd.Index.create('i'); index.add('d.jsonl'); index.query(['d.jsonl']); index.query('one two')",
+    ],
+)
+def test_a_job_does_without_pandas(calls, tmp_path):
     """pa.array imports it wherever it is installed, which costs a fifth of a second."""
     (tmp_path / "d.jsonl").write_text('{"text": "one two"}\n')
-    code = "import neardup_gpu as nd, sys; nd.dedup('d.jsonl', output='out'); assert 'pandas' not in sys.modules"
+    code = f"import neardup_gpu as nd, sys; {calls}; assert 'pandas' not in sys.modules"
     found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from ..errors import NeardupError
-from .console import say, say_json
+from .console import say_json
 
 app = App(
     name="neardup",
@@ -24,13 +24,13 @@ app.command(f"{__package__}.index:app", name="index")
 app.command(f"{__package__}.completion:install", name="--install-completion")
 
 
-def run(arguments: list[str] | None) -> int:
-    """Run the command that these arguments name.
+def run(words: list[str]) -> int:
+    """Run the command that these words name.
 
     Parameters
     ----------
-    arguments : list of str or None
-        Those of the process if None.
+    words : list of str
+        The arguments of the process, other than ``--version``.
 
     Returns
     -------
@@ -44,14 +44,6 @@ def run(arguments: list[str] | None) -> int:
     NeardupError
         What the library raises; its message names flags instead of parameters.
     """
-    import sys
-
-    words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] == ["--version"]:
-        from .. import __version__
-
-        say(f"neardup {__version__}")
-        return 0
     from .options import with_values
 
     command, bound, _ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)

@@ -226,13 +226,14 @@ def shown_progress(shown: Output) -> Iterator[Callable[[str, int, int | None], N
         with notes(quiet=True):
             yield None
         return
-    console = _console(sys.stderr)
-    drawing = not shown.log_json and _is_terminal(sys.stderr) and console.is_interactive
+    console = None if shown.log_json or not _is_terminal(sys.stderr) else _console(sys.stderr)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(notes(stages=not drawing))
         draw = None
-        if drawing:
+        if console is not None and console.is_interactive:
             from ..engine.bars import bars
 
+            stack.enter_context(notes(stages=False))
             draw = stack.enter_context(bars(console, transient=True))
+        else:
+            stack.enter_context(notes())
         yield draw

@@ -103,7 +103,9 @@ def flags(heading: Group, *settings: type) -> Any:
         )
         made.append((name, Annotated[kind | None, PLAIN, parameter], dataclasses.field(default=None)))
     namespace = {"FLAGS": names, "__module__": __name__}
-    gathered = dataclasses.make_dataclass("Flags", made, bases=(Given,), kw_only=True, namespace=namespace)
+    gathered = dataclasses.make_dataclass(
+        "Flags", made, bases=(Given,), kw_only=True, repr=False, eq=False, namespace=namespace
+    )
     return Annotated[gathered, Parameter(name="*", group=heading)]
 
 

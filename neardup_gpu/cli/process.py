@@ -5,6 +5,7 @@ Nothing here is slow to import, so that signals find their handler from the star
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -20,18 +21,30 @@ BUG = 70
 
 
 def run() -> int:
-    """What the installed command calls: `main`, and the end of the process."""
+    """Run the installed command: `main`, and the end of the process."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of which NumPy would start one for each core, for nothing
+    done: list[int] = []
+    atexit.register(_leave, done)  # called last, as nothing was registered before
     status = main()
     if status != 0:
         # Nothing waits for what is left of the job, and nothing can fail again. Besides, Python makes a status of 130 a
         # death by SIGINT where the interrupt went through `exec`.
+        _leave([status])
+    for number in _ending():
+        signal.signal(number, signal.SIG_DFL)
+    done.append(status)
+    return status
+
+
+def _leave(done: list[int]) -> None:
+    """End the process with the status in `done`, if there is one, and leave its modules and objects to the system.
+
+    Python would take them apart one by one, which lasts as long as a short job.
+    """
+    for status in done:
         for stream in (sys.stdout, sys.stderr):
             _flush(stream)
         os._exit(status)
-    for number in _ending():
-        signal.signal(number, signal.SIG_DFL)
-    return status
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,11 +83,19 @@ def _run(arguments: list[str] | None) -> int:
     except FileNotFoundError:
         _complain("the working folder was removed; change to one that exists")
         return 2
-    from .app import run as run_command
-    from .console import log_as_json
+    from .console import log_as_json, say
 
-    log_as_json("--log-json" in (sys.argv[1:] if arguments is None else arguments))  # also of what cannot be parsed
-    status = run_command(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    log_as_json("--log-json" in words)  # also of what cannot be parsed
+    if words[:1] == ["--version"]:
+        from .. import __version__
+
+        say(f"neardup {__version__}")
+        status = 0
+    else:
+        from .app import run as run_command
+
+        status = run_command(words)
     sys.stdout.flush()
     return status
 

@@ -1,21 +1,23 @@
-"""The formats of files: their extensions and readers. A new format is a file with its reader, and one line here."""
+"""The formats of files: their extensions and readers. A new format is a file with its reader, and one line here.
+
+A reader is imported when the first file of its format is opened.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from .contract import Reader
-from .csv import Csv
-from .files import File
-from .ipc import Ipc
-from .jsonlines import JsonLines
 from .packed import COMPRESSIONS
-from .parquet import Parquet
-from .parts import Part
 from .reading_options import INPUT_FORMATS
-from .skipped import Policy
-from .warc import Warc
+
+if TYPE_CHECKING:
+    from .contract import Reader
+    from .files import File
+    from .parts import Part
+    from .skipped import Policy
 
 
 @dataclass(frozen=True)
@@ -26,25 +28,31 @@ class Format:
     ----------
     extensions : tuple of str
         In lower case, with their dots.
-    reader : callable, optional
-        Makes the `Reader` of one file, or of a part of it. None for text, whose files are read together, by
+    home : str
+        The module and class of its reader, such as "parquet.Parquet"; "" for text, whose files are read together, by
         `textfiles.TextFiles`.
     compressions : tuple of str
         Extensions of compressions that may follow.
     """
 
     extensions: tuple[str, ...]
-    reader: Callable[[File, Policy, Part], Reader] | None
+    home: str
     compressions: tuple[str, ...] = ()
+
+    @property
+    def reader(self) -> Callable[[File, Policy, Part], Reader] | None:
+        """The class that makes the `Reader` of one file, or of a part of it. None for text."""
+        module, _, name = self.home.partition(".")
+        return getattr(import_module(f"{__package__}.{module}"), name) if name else None
 
 
 FORMATS = {
-    "parquet": Format((".parquet", ".pq"), Parquet),
-    "jsonl": Format((".jsonl", ".ndjson", ".json"), JsonLines, tuple(COMPRESSIONS)),
-    "csv": Format((".csv", ".tsv"), Csv, tuple(COMPRESSIONS)),
-    "ipc": Format((".arrow", ".arrows", ".ipc", ".feather"), Ipc),
-    "warc": Format((".warc", ".wet"), Warc, (".gz",)),
-    "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), None, tuple(COMPRESSIONS)),
+    "parquet": Format((".parquet", ".pq"), "parquet.Parquet"),
+    "jsonl": Format((".jsonl", ".ndjson", ".json"), "jsonlines.JsonLines", tuple(COMPRESSIONS)),
+    "csv": Format((".csv", ".tsv"), "csv.Csv", tuple(COMPRESSIONS)),
+    "ipc": Format((".arrow", ".arrows", ".ipc", ".feather"), "ipc.Ipc"),
+    "warc": Format((".warc", ".wet"), "warc.Warc", (".gz",)),
+    "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), "", tuple(COMPRESSIONS)),
 }
 """All formats, by the names that reports call them."""
 
@@ -75,5 +83,5 @@ def supported() -> str:
         listed = ", ".join(each.extensions)
         if each.compressions:
             listed += f" (plain, {', '.join(each.compressions)})"
-        (text if each.reader is None else data).append(listed)
+        (data if each.home else text).append(listed)
     return f"{', '.join(data)}; folders of {', '.join(text)}"

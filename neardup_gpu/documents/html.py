@@ -22,15 +22,12 @@ lacks two things, which are added: block elements divide words, and pages that w
 
 from __future__ import annotations
 
-import html
 import re
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-
-from neardup_gpu.kernels._markup import is_tame
 
 from ..engine.processors import own_threads
 from .charsets import page_as_utf8
@@ -72,6 +69,8 @@ def _with_trees(
     pages: np.ndarray, offsets: np.ndarray, text: np.ndarray, ends: np.ndarray, doubtful: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the text and its offsets, with the text of a parser's tree for each doubtful page that `is_tame`."""
+    from .markup import is_tame
+
     parts, lengths, copied = [], np.diff(ends), 0
     for row in doubtful.tolist():
         page = pages[offsets[row] : offsets[row + 1]].tobytes()
@@ -136,6 +135,8 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
 
 
 def _read_tree(page: bytes) -> Page:
+    from .markup import is_tame
+
     return Page(_tree_text(page), True) if is_tame(page) else Page(_stripped(page.decode()), False)
 
 
@@ -176,9 +177,11 @@ def _markup() -> re.Pattern[str]:
 
 def _stripped(markup: str) -> str:
     """The page without its markup: a newline for block elements, nothing for others, character references decoded."""
+    from html import unescape
+
     from neardup_gpu.kernels._html_names import BLOCKS, BREAKS
 
     def divider(match: re.Match[str]) -> str:
         return "\n" if (match["name"] or "").lower() in (*BLOCKS, *BREAKS) else ""
 
-    return html.unescape(_markup().sub(divider, markup))
+    return unescape(_markup().sub(divider, markup))

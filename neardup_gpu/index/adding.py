@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
+from ..data import arrow, numpy_of
 from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
@@ -280,7 +281,7 @@ class Adding:
             part = joined([each.sketched for each in waiting])
             first = self._next_sequence
             if numbered:
-                names = pa.array(np.arange(first, first + len(part.tokens)))
+                names = arrow(np.arange(first, first + len(part.tokens)))
             else:
                 names = pa.concat_arrays([checked_ids(each.ids, manifest) for each in waiting])
             names = checked_ids(names, manifest)
@@ -354,7 +355,7 @@ class Adding:
         InputError
             If there are some, and they are not to be replaced; or if an id is repeated.
         """
-        ascending = kind == "integer" and (np.diff(names.to_numpy()) > 0).all()
+        ascending = kind == "integer" and (np.diff(numpy_of(names)) > 0).all()
         if not ascending and len(names.unique()) < len(names):
             import pyarrow.compute as pc
 
@@ -381,7 +382,7 @@ class Adding:
         kind = self._opened.manifest.id_type
         nothing = np.empty(0, np.int64)
         empty = Decided(nothing.astype(bool), nothing, nothing.astype(float), nothing)
-        return self._artefact(self._table_of(pa.array([], kind), empty).schema, self._tables)
+        return self._artefact(self._table_of(pa.nulls(0, kind), empty).schema, self._tables)
 
     def skipped(self) -> pa.Table:
         """Rows that cannot be read and were left out."""

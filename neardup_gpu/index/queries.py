@@ -90,7 +90,7 @@ def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, column
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
         manifest, snapshot = opened.snapshot(runtime)
-        found = answer(manifest, snapshot, pa.array([0]), Ragged(data, offsets), opened.recipe, runtime)
+        found = answer(manifest, snapshot, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), opened.recipe, runtime)
         return with_columns(found, manifest, snapshot, columns)
 
 

@@ -13,7 +13,7 @@ import xxhash
 from neardup_gpu.kernels import gather, probe
 from neardup_gpu.kernels.probe import in_order
 
-from ..data import Ragged, arrow
+from ..data import Ragged, arrow, numpy_of
 from ..errors import DamagedError
 from .marks import Marks
 from .order import Order
@@ -25,7 +25,7 @@ WITHOUT_END = np.int64(2**62)
 def hashes_of(ids: pa.Array, kind: str) -> np.ndarray:
     """What ids are looked up by: uint64, shape (ids,)."""
     if kind == "integer":
-        values = ids.to_numpy().astype(np.int64).view(np.uint64)
+        values = numpy_of(ids).astype(np.int64).view(np.uint64)
         with np.errstate(over="ignore"):
             values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -209,7 +209,7 @@ class Snapshot:
         found = [(np.empty(0, np.int64),) * 3]
         for number, query, place in self._looked_up("id", hashes_of(ids, kind)):
             theirs = self.segments[number].ids.arrow(place)
-            asked = ids.take(pa.array(query)).cast(theirs.type)
+            asked = ids.take(arrow(query)).cast(theirs.type)
             same = np.array(
                 [one == other for one, other in zip(theirs.to_pylist(), asked.to_pylist(), strict=True)], bool
             )
@@ -250,16 +250,16 @@ class Snapshot:
             number, _, names = self.members(wanted[lost], kind)
             begins = np.flatnonzero(np.diff(number, prepend=-1))
             order.append(lost)
-            parts.append(names.take(pa.array(begins)))
+            parts.append(names.take(arrow(begins)))
         if not parts:
-            return pa.array([], kind)
+            return pa.nulls(0, kind)
         found = np.empty(len(wanted), np.int64)
         found[np.concatenate(order)] = np.arange(len(wanted))
-        return pa.concat_arrays(parts).take(pa.array(found[back]))
+        return pa.concat_arrays(parts).take(arrow(found[back]))
 
     def members(self, entries: np.ndarray, kind: pa.DataType) -> tuple[np.ndarray, np.ndarray, pa.Array]:
         """(number of the entry, sequence number, id) of the live documents of some entries, in this order."""
-        numbers, sequences, ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.array([], kind)]
+        numbers, sequences, ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.nulls(0, kind)]
         least, most = (int(entries.min()), int(entries.max())) if len(entries) else (0, -1)
         for segment in self.segments if len(entries) else ():
             if segment.stop <= least or (segment.first > most and not len(segment.arrays["copies"])):

@@ -74,7 +74,7 @@ def _problems_of_types(manifest: Manifest) -> Iterator[str]:
     if not all(isinstance(each, list) and all(isinstance(category, str) for category in each) for each in lists):
         yield f"categories is {orders!r:.60}"
     try:
-        if manifest.id_as is not None and Ids.of(pa.array([], type_named(manifest.id_as))).kind != manifest.id_kind:
+        if manifest.id_as is not None and Ids.of(pa.nulls(0, type_named(manifest.id_as))).kind != manifest.id_kind:
             yield f"id_as is {manifest.id_as!r:.40}"
         for column, kind in manifest.column_types.items():
             if kept_as(column, kind) != kind:

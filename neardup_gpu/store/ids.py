@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..data import numpy_of
 from ..errors import DamagedError, ParameterError
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Ids:
         if isinstance(ids, pa.ChunkedArray):
             ids = ids.combine_chunks()
         if name == "integer":
-            return cls(name, {"ids": np.ascontiguousarray(ids.to_numpy())})
+            return cls(name, {"ids": np.ascontiguousarray(numpy_of(ids))})
         _, offsets, values = ids.buffers()
         starts = np.frombuffer(offsets, np.int64)[ids.offset :][: len(ids) + 1] if len(ids) else np.zeros(1, np.int64)
         bytes_ = np.frombuffer(values or b"", np.uint8)[starts[0] : starts[-1]]

@@ -100,6 +100,23 @@ assert not {"numpy", "numba", "pyarrow", "neardup_gpu.pipeline"} & set(sys.modul
         assert word in done.stdout
 
 
+def test_the_process_ends_without_taking_its_objects_apart() -> None:
+    code = """
+import atexit, sys
+from neardup_gpu.cli.process import run
+class Left:
+    def __del__(self):
+        print("taken apart")
+left, sys.argv = Left(), ["neardup", "--version"]
+status = run()
+atexit.register(print, "called")
+sys.exit(status)
+"""
+    done = python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"neardup {neardup_gpu.__version__}\ncalled\n"
+
+
 def test_version_and_bare_command(run: Run) -> None:
     assert run("--version") == (0, f"neardup {neardup_gpu.__version__}\n", "")
     status, out, _ = run()
@@ -474,12 +491,12 @@ def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, run: Run, cor
     decide = job.decide
 
     def compiling(*arguments: object, **options: object) -> object:
-        _cache._announce(corpus, "")
+        _cache._announce("")
         return decide(*arguments, **options)
 
     monkeypatch.setattr(job, "decide", compiling)
     monkeypatch.setattr(_cache, "_announced", False)
-    for said in ("compiling kernels for this machine, once (about a minute)\n", ""):
+    for said in (f"compiling kernels for this machine, once ({_cache._duration()})\n", ""):
         assert run("dedup", corpus, "--dry-run")[::2] == (0, said)
 
 
