@@ -24,7 +24,7 @@ sys.path.append(str(ROOT))
 def test_every_benchmark_can_be_run_as_a_module(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, "--help"])
     monkeypatch.delitem(sys.modules, f"benchmarks.{name}", raising=False)
-    with pytest.raises(SystemExit, match="^0$"):
+    with pytest.raises(SystemExit, match=r"^0$"):
         runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
     assert "--" in capsys.readouterr().out
 
