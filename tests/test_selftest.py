@@ -96,8 +96,9 @@ def wrong_bit(values, offsets, a, b, right=minhash.cpu):
 
 
 def wrong_type(values, offsets, right=sets.cpu):
+    """Without values only: a whole run by offsets of another type would compile the kernels that take them anew."""
     values, offsets = right(values, offsets)
-    return values, offsets.astype(np.int32)
+    return values, offsets if len(values) else offsets.astype(np.int32)
 
 
 def fails(*arguments):

@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from progress import messages
 from thinned import thinned
 
 from neardup_gpu import Engine, Recipe, dedup, tokenize
+from neardup_gpu.cli import main
 from neardup_gpu.engine import choice, memory as engine_memory
 from neardup_gpu.engine.choice import resolve
 from neardup_gpu.engine.gpu import GpuRuntime
@@ -287,22 +289,22 @@ class TestHere:
 
     @pytest.mark.parametrize("command", thinned(["dedup", "sketch", "pairs", "selftest"], "dedup"))
     @pytest.mark.parametrize("way", thinned(["option", "variable"], "option"))
-    def test_the_command_says_why_in_one_line(self, tmp_path, command, way):
+    def test_the_command_says_why_in_one_line(self, tmp_path, command, way, monkeypatch, capsys):
         reason = self.why()
-        source = tmp_path / "in.jsonl"
-        source.write_text('{"text": "one two"}\n')
-        sketches = tmp_path / "sketches.parquet"
-        code = "import sys; from neardup_gpu.cli import main; sys.exit(main(sys.argv[1:]))"
+        source, sketches = str(tmp_path / "in.jsonl"), str(tmp_path / "sketches.parquet")
+        Path(source).write_text('{"text": "one two"}\n')
+        monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
         if command == "pairs":
-            assert python(code, "sketch", source, "-o", sketches, "-q").returncode == 0
+            assert main(["sketch", source, "-o", sketches, "-q"]) == 0
         where = {"dedup": [source, "--dry-run"], "sketch": [source, "-o", sketches], "pairs": [sketches]}
         arguments = [command, *where.get(command, [])]
         if way == "option":
-            done = python(code, *arguments, "--backend", "gpu")
+            arguments += ["--backend", "gpu"]
         else:
-            done = python(code, *arguments, NEARDUP_BACKEND="gpu")
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == f"neardup: --backend 'gpu': {reason}; or use --backend cpu\n"
+            monkeypatch.setenv("NEARDUP_BACKEND", "gpu")
+        capsys.readouterr()
+        assert main(arguments) == 2
+        assert capsys.readouterr() == ("", f"neardup: --backend 'gpu': {reason}; or use --backend cpu\n")
 
     @pytest.mark.thorough
     def test_found_or_not_it_runs(self, tmp_path):

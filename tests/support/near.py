@@ -103,9 +103,9 @@ def as_integers(values):
 
 
 def answers(index, queries, radius):
-    """(row, query, distance) of what an index answers to queries together, which are as one by one."""
+    """Return (row, query, distance) of an index's answers to all queries; some queries are also asked one by one."""
     ids, distances = index.query(queries, radius)
-    every = max(1, len(queries) // 20)
+    every = max(1, len(queries) // 5)
     for number, query in list(enumerate(as_integers(queries)))[::every]:
         one_ids, one_distances = index.query(query, radius)
         np.testing.assert_array_equal(one_ids, ids[number])
