@@ -22,6 +22,7 @@ SPHINX = ("-q", "-W", "--keep-going", "-b", "html", "-d")
 README = (REPOSITORY / "README.md").read_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in PAGES if blocks(TEXTS[name])])
 @pytest.mark.skipif(os.name == "nt", reason="the pages' commands are for a POSIX shell")
 def test_blocks(name: str, tmp_path: Path) -> None:
