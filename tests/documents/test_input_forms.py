@@ -148,7 +148,10 @@ def _ids(documents):
     return [id for batch in documents.batches() for id in batch.ids.to_pylist()]
 
 
-@pytest.mark.parametrize("form", ["csv.gz", "DatasetDict", "dolma", "datatrove parquet"])
+OF_FILES = ["csv.gz", "dolma", "datatrove parquet"]
+
+
+@pytest.mark.parametrize("form", thinned([*OF_FILES, "DatasetDict"], *OF_FILES))
 def test_tasks_decide_alike(form, expected, tmp_path):
     keep = "stars:desc" if form in ("csv.gz", "DatasetDict") else "metadata.stars:desc"
     options = {"text_columns": "text", "id_column": "id"}
@@ -334,6 +337,7 @@ def test_what_is_kept_is_what_was_read(tmp_path):
     assert dedup(tmp_path / "crawl").kept_dataset()["text"][:] == ["a x", "b x"]
 
 
+@pytest.mark.thorough
 def test_what_a_stream_cannot_do(tmp_path):
     stream = FORMS["IterableDataset"]
     result = dedup(stream(tmp_path), id_column="id")

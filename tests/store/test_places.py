@@ -186,6 +186,7 @@ def test_a_place_that_is_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "thesis").read_text() == "thesis"
 
 
+@pytest.mark.thorough
 def test_what_is_a_path_and_what_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert Place.of("work").folder == tmp_path / "work" == Place.of(tmp_path.joinpath("work")).folder
