@@ -3,6 +3,7 @@
 import json
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings, strategies as st
 from witnesses import decoded, token_strings
 
