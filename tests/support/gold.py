@@ -100,7 +100,8 @@ class Corpus:
         self.ids, texts = table["id"].to_pylist(), table["text"].to_pylist()
         tokens = [words(text) for text in texts]
         self.differs = differing(texts)
-        self.tokens = [" ".join(mine) for mine in tokens]  # no token holds a space
+        # One string for all words of a document takes less memory; no token holds a space.
+        self.tokens = [(" ".join(mine),) if mine else () for mine in tokens]
         seen = {}
         self.representative = [seen.setdefault(mine, row) for row, mine in enumerate(self.tokens)]
         rows = [row for row, first in enumerate(self.representative) if row == first and tokens[row]]
