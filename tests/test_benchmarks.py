@@ -1,6 +1,8 @@
 """Benchmarks follow the library: each file starts, reaches into nothing private, and a run of small parts ends."""
 
 import ast
+import os
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -90,3 +92,45 @@ def test_the_table_of_methods(tmp_path):
         assert row["peak_mb"] > 10 and row["cpu_seconds"] > 0
     assert "bytes_a_document" not in exact
     assert 8 * 200 <= bottomk["bytes_a_document"] < 8 * 200 + 8
+
+
+def test_every_tool_in_readme_has_a_version_and_its_pin():
+    from benchmarks import versions
+
+    readme = versions.README.read_text()
+    (table,) = re.findall(r"^\|.*good at.*\n\|[-|]+\n((?:\|.*\n)+)", readme, re.MULTILINE)
+    named = versions.named_versions(readme)
+    assert len(named) == table.count("\n") - 1 > 4  # all but neardup_gpu
+    pins = dict(re.findall(r"^([\w-]+)==(.*)$", (ROOT / "benchmarks/requirements.txt").read_text(), re.MULTILINE))
+    assert {name: pins[name] for name in named if name in pins}.items() <= named.items()
+    assert {"datasketch", "datatrove", "rensa", "text-dedup"} <= named.keys() & pins.keys()
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "printed", "complaint"),
+    [
+        ({"a": "1.0", "b-c": "2.0rc1"}, 0, ["2 of 2 tools have"], ""),
+        ({"a": "1.1", "b-c": "2.0rc1"}, 1, ["a: README names 1.0, pip installs 1.1", "1 of 2 tools have"], ""),
+        ({"a": "1.0"}, 1, ["b-c: README names 2.0rc1, pip finds no version", "1 of 2 tools have"], ""),
+        ({}, 2, [], "versions: pip finds none of a, b-c; is the package index within reach?\n"),
+    ],
+)
+def test_versions_that_have_changed_are_printed(found, status, printed, complaint, monkeypatch, tmp_path, capsys):
+    from benchmarks import versions
+
+    (tmp_path / "README.md").write_text("| **neardup_gpu 0.1** | x |\n| a 1.0 | x |\n| b-c 2.0rc1 | y |\n")
+    monkeypatch.setattr(versions, "README", tmp_path / "README.md")
+    monkeypatch.setattr(versions, "version_by_pip", found.get)
+    assert versions.main() == status
+    said = capsys.readouterr()
+    assert said.err == complaint
+    for line, start in zip(said.out.splitlines(), printed, strict=True):
+        assert line.startswith(start)
+
+
+def test_pip_finds_nothing_without_an_index(monkeypatch):
+    from benchmarks import versions
+
+    for name, value in {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}.items():
+        monkeypatch.setenv(name, value)
+    assert versions.version_by_pip("datasketch") is None

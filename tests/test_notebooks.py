@@ -8,9 +8,12 @@ import re
 import struct
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+
+nbformat = pytest.importorskip("nbformat")
+NotebookClient = pytest.importorskip("nbclient").NotebookClient
+
+pytestmark = pytest.mark.thorough
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
@@ -23,7 +26,6 @@ BEHIND = {
 }
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)

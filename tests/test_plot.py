@@ -11,16 +11,20 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from matplotlib import pyplot
-from matplotlib.container import BarContainer
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 import neardup_gpu as nd
 from neardup_gpu import plot, theory
 from neardup_gpu.cli.process import main
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.report import histogram
+
+pytestmark = pytest.mark.thorough
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+from matplotlib.container import BarContainer  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.text import Text  # noqa: E402
 
 pyplot.switch_backend("agg")
 

@@ -14,12 +14,17 @@ import tomllib
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 
 import neardup_gpu
 from neardup_gpu import demo
+from neardup_gpu.kernels import _compiled
+
+pytestmark = pytest.mark.thorough
+
+yaml = pytest.importorskip("yaml")
 
 REPOSITORY = Path(__file__).parent.parent
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -102,7 +107,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return source, wheel
 
 
-@pytest.mark.thorough
 def test_the_source_distribution_has_the_whole_tree(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames() if archive.getmember(name).isfile()}
@@ -110,14 +114,12 @@ def test_the_source_distribution_has_the_whole_tree(built: tuple[Path, Path]) ->
     assert names - made == set(tree())
 
 
-@pytest.mark.thorough
 def test_both_are_fit_for_an_index(built: tuple[Path, Path]) -> None:
     said = run(sys.executable, "-m", "twine", "check", "--strict", *built)
     assert said.count("PASSED") == 2
     assert all(f"neardup_gpu-{neardup_gpu.__version__}" in path.name for path in built)
 
 
-@pytest.mark.thorough
 def test_the_wheel_has_the_texts_with_their_notice(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[1]) as archive:
         names = archive.namelist()
@@ -128,7 +130,6 @@ def test_the_wheel_has_the_texts_with_their_notice(built: tuple[Path, Path]) -> 
     assert {f"neardup_gpu/demo/{Path(path).name}" for path in demo.FILES} <= set(names)
 
 
-@pytest.mark.thorough
 def test_the_wheel_runs_the_demonstration_elsewhere(built: tuple[Path, Path], tmp_path: Path) -> None:
     """Installed beside the packages that it needs, outside the checkout, and with no path to it."""
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", tmp_path / "packages"]
@@ -143,7 +144,6 @@ def test_the_wheel_runs_the_demonstration_elsewhere(built: tuple[Path, Path], tm
 # --------------------------------------------------------------------------------------------- what it is installed by
 
 
-@pytest.mark.thorough
 def test_each_extra_resolves() -> None:
     """With all others but the other CUDA, on Linux, where all of them are: what suits all suits each.
 
@@ -164,7 +164,7 @@ def test_each_extra_resolves() -> None:
     both = [[extra for extra in extras if extra != other] for other in ("cuda12", "cuda13")]
     with ThreadPoolExecutor(2) as threads:
         for some, said in zip(both, threads.map(resolved, both), strict=True):
-            lines = [line for extra in some for line in extras[extra]]
+            lines = [line for extra in some for line in extras[extra] if not line.startswith(PROJECT["name"])]
             named = {re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in lines}  # type: ignore[index]
             assert {"numba", *named} <= {line.partition("==")[0] for line in said.splitlines()}
 
@@ -172,7 +172,7 @@ def test_each_extra_resolves() -> None:
 def test_each_extra_is_explained() -> None:
     page = (REPOSITORY / "docs" / "how_to" / "install.md").read_text()
     table = "".join(re.findall(r"^\|([^|]*)\|", page, re.MULTILINE))
-    assert set(re.findall(r"`(\w+)`", table)) == set(PROJECT["optional-dependencies"]) - {"test"}
+    assert set(re.findall(r"`(\w+)`", table)) == set(PROJECT["optional-dependencies"])
 
 
 # ---------------------------------------------------------------------------------------------------- what it runs in
@@ -196,14 +196,52 @@ def test_the_images_are_built_from_what_a_wheel_needs() -> None:
     assert re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE) == ["wheel", "base", "cuda13", "cpu"]
 
 
-def test_the_workflow_is_valid_and_runs_what_this_repository_runs() -> None:
-    path = REPOSITORY / ".github" / "workflows" / "ci.yml"
+def workflow(name: str) -> dict[str, Any]:
+    """A workflow of GitHub, once it is known to be valid."""
+    path = REPOSITORY / ".github" / "workflows" / name
     run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", path, PATH=_path())
     if shutil.which("actionlint", path=_path()):
         run("actionlint", path, PATH=_path())
-    said = yaml.safe_load(path.read_text())
-    job = said["jobs"]["run"]
+    return yaml.safe_load(path.read_text())
+
+
+def test_ci_runs_what_this_repository_runs() -> None:
+    job = workflow("ci.yml")["jobs"]["run"]
     assert job["steps"][-1] == {"run": ".ci/run"} and os.access(REPOSITORY / ".ci" / "run", os.X_OK)
     machines = job["strategy"]["matrix"]["machine"]
     assert [name.partition("-")[0] for name in machines] == ["ubuntu", "ubuntu", "macos"]
     assert [name.endswith("-arm") for name in machines] == [False, True, False]
+
+
+def test_a_release_has_a_wheel_for_each_python_and_machine_that_ci_tests() -> None:
+    jobs = workflow("release.yml")["jobs"]
+    assert jobs["wheels"]["strategy"]["matrix"] == workflow("ci.yml")["jobs"]["run"]["strategy"]["matrix"]
+    asked = [sys.executable, "-m", "cibuildwheel", "--print-build-identifiers"]
+    linux = run(*asked, "--platform", "linux", "--archs", "x86_64,aarch64").split()
+    macos = run(*asked, "--platform", "macos", "--archs", "arm64").split()
+    systems = ("manylinux_x86_64", "manylinux_aarch64", "macosx_arm64")
+    assert sorted(linux + macos) == sorted(f"cp3{minor}-{system}" for minor in range(11, 15) for system in systems)
+    commands = "".join(step.get("run", "") for step in jobs["publish"]["steps"])
+    assert f"-eq {len(linux + macos)}" in commands
+
+
+def test_only_a_tag_is_published_by_the_one_job_that_the_index_trusts() -> None:
+    whole = workflow("release.yml")
+    jobs = whole["jobs"]
+    assert whole["permissions"] == {"contents": "read"}
+    assert [name for name, job in jobs.items() if "permissions" in job or "environment" in job] == ["publish"]
+    publish = jobs["publish"]
+    assert publish["permissions"] == {"id-token": "write"} and publish["environment"]["name"] == "pypi"
+    assert publish["if"] == "github.ref_type == 'tag'" and set(publish["needs"]) == {"wheels", "source"}
+    assert publish["steps"][-1] == {"uses": "pypa/gh-action-pypi-publish@release/v1"}
+
+
+def test_a_release_brings_the_archive_of_gpu_kernels() -> None:
+    """One job makes it, the jobs of Linux lay it beside the kernels, and nothing is published without it."""
+    jobs = workflow("release.yml")["jobs"]
+    (made,) = [step["with"] for step in jobs["gpu"]["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert made["path"] == f"kernels/{_compiled.FILE}"
+    assert any(made["path"] in step.get("run", "") for step in jobs["gpu"]["steps"])
+    (laid,) = [step for step in jobs["wheels"]["steps"] if "download-artifact" in step.get("uses", "")]
+    assert laid["with"] == {"name": made["name"], "path": "kernels"} and laid["if"] == "runner.os == 'Linux'"
+    assert f"neardup_gpu/kernels/{_compiled.FILE}" in "".join(step.get("run", "") for step in jobs["publish"]["steps"])

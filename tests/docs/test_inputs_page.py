@@ -241,7 +241,10 @@ TRY = {
 }
 
 
-@pytest.mark.parametrize(("kind", "heading", "entry"), ENTRIES)
+@pytest.mark.parametrize(
+    ("kind", "heading", "entry"),
+    [pytest.param(*each, marks=pytest.mark.thorough) if each[0] == "WARC" else each for each in ENTRIES],
+)
 def test_every_entry_is_true(kind, heading, entry, tmp_path):
     if kind == "WARC":
         pytest.importorskip("fastwarc")

@@ -22,6 +22,7 @@ SPHINX = ("-q", "-W", "--keep-going", "-b", "html", "-d")
 README = (REPOSITORY / "README.md").read_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in PAGES if blocks(TEXTS[name])])
 @pytest.mark.skipif(os.name == "nt", reason="the pages' commands are for a POSIX shell")
 def test_blocks(name: str, tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_blocks(name: str, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     """The site, as Sphinx makes it."""
-    pytest.importorskip("sphinx", reason="needs pip install 'neardup-gpu[docs]'")
+    pytest.importorskip("sphinx")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [
@@ -56,6 +57,7 @@ def site(tmp_path_factory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.thorough
 def test_the_site_is_made_without_warnings(site: Path) -> None:
     for name in PAGES:
         assert (site / name).with_suffix(".html").exists(), name
@@ -66,12 +68,14 @@ def test_drawings_are_as_their_script_draws_them() -> None:
         assert (DOCS / "pictures" / f"{draw.__name__}.svg").read_text() == draw().text()
 
 
+@pytest.mark.thorough
 def test_nothing_is_fetched_to_read_a_page(site: Path) -> None:
     fetched = re.compile(r'<(?:script|img|link)[^>]+(?:src|href)="(?:https?:)?//[^"]*"')
     for page in site.rglob("*.html"):
         assert not fetched.findall(page.read_text()), page
 
 
+@pytest.mark.thorough
 def test_names_of_the_package_lead_to_the_reference(site: Path) -> None:
     page = (site / "papers" / "broder_2000.html").read_text()
     assert 'href="../reference/api/neardup_gpu.theory.html#neardup_gpu.theory.pass_probability"' in page
@@ -95,6 +99,7 @@ def options_of(words: tuple[str, ...]) -> set[str]:
     return {name for each in command.assemble_argument_collection() for name in each.names if name.startswith("--")}
 
 
+@pytest.mark.thorough
 def test_every_command_and_option_has_its_place_in_the_reference(site: Path) -> None:
     assert len(leaf_commands()) > 12
     for words in leaf_commands():
@@ -104,6 +109,7 @@ def test_every_command_and_option_has_its_place_in_the_reference(site: Path) -> 
         assert options_of(words) <= shown, words
 
 
+@pytest.mark.thorough
 def test_every_public_name_has_a_page(site: Path) -> None:
     reference = (site / "reference" / "python.html").read_text()
     for name in neardup_gpu.__all__:

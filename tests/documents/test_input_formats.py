@@ -75,6 +75,7 @@ def test_a_file_without_an_extension_is_read_by_its_first_bytes(name, case, tmp_
     assert ids_of(tmp_path / "out", **IDS) == [1, 2]
 
 
+@pytest.mark.thorough
 def test_warc_without_an_extension(tmp_path):
     pytest.importorskip("fastwarc")
     (tmp_path / "part-00000").write_bytes(WARC)

@@ -16,11 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fastwarc.warc import ArchiveIterator
 from mutated import mutated
-from warcio.archiveiterator import ArchiveIterator as WarcioIterator
-from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
 
 from neardup_gpu import ScaleOut, dedup, dedup_in_tasks, info
 from neardup_gpu.cli.process import main
@@ -29,6 +25,16 @@ from neardup_gpu.documents.skipped import Noted
 from neardup_gpu.documents.warc_records import DamagedRecordError, Records
 from neardup_gpu.errors import InputError, NeardupError
 from neardup_gpu.explanation import explain
+
+pytestmark = pytest.mark.thorough
+
+pytest.importorskip("fastwarc")
+pytest.importorskip("warcio")
+
+from fastwarc.warc import ArchiveIterator  # noqa: E402
+from warcio.archiveiterator import ArchiveIterator as WarcioIterator  # noqa: E402
+from warcio.statusandheaders import StatusAndHeaders  # noqa: E402
+from warcio.warcwriter import WARCWriter  # noqa: E402
 
 SENTENCE = "the quick brown fox jumps over a lazy dog while seven wizards box with jolly farmers every other day"
 WORDS = SENTENCE.split()

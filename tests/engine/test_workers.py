@@ -11,6 +11,7 @@ from pathlib import Path
 import chores
 import pytest
 from chores import wait_for
+from thinned import thinned
 
 from neardup_gpu.engine import local as local_workers
 from neardup_gpu.engine.inline import InlineWorkers
@@ -52,12 +53,12 @@ def ray():
             library.shutdown()
 
 
-@pytest.fixture(scope="module", params=["inline", "local", "ray"])
+@pytest.fixture(scope="module", params=thinned(["inline", "local", "ray"], "inline", "local"))
 def workers(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(scope="module", params=["local", "ray"])
+@pytest.fixture(scope="module", params=thinned(["local", "ray"], "local"))
 def apart(request):
     """Workers in other processes."""
     return request.getfixturevalue(request.param)

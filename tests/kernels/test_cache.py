@@ -14,7 +14,9 @@ import pytest
 from neardup_gpu.kernels import _cache, _cpu, _numba
 from neardup_gpu.log import once
 
-AGAIN = f", so every process compiles them again ({_cache._duration()}); NEARDUP_CACHE_DIR=DIR keeps them in another folder"
+AGAIN = (
+    f", so every process compiles them again ({_cache._duration()}); NEARDUP_CACHE_DIR=DIR keeps them in another folder"
+)
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 as_root = pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to give files away")
 
@@ -360,7 +362,9 @@ assert _cpu.jit()(add)(20, 22) == 42
         return done.stderr
 
     first, again, other, other_again = said(), said(), said(NUMBA_CPU_NAME="generic"), said(NUMBA_CPU_NAME="generic")
-    assert (first, other) == (f"INFO:neardup_gpu:compiling kernels for this machine, once ({_cache._duration()})\n",) * 2
+    assert (first, other) == (
+        f"INFO:neardup_gpu:compiling kernels for this machine, once ({_cache._duration()})\n",
+    ) * 2
     assert (again, other_again) == ("", "")
 
 

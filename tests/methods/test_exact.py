@@ -111,11 +111,12 @@ def test_min_hash_finds_a_part_of_families_of_texts():
 
 def theirs(sets, threshold):
     """{(row, later row): resemblance} by SetSimilaritySearch."""
-    search = pytest.importorskip("SetSimilaritySearch", reason="SetSimilaritySearch is not installed")
+    search = pytest.importorskip("SetSimilaritySearch")
     found = search.all_pairs([sorted(each) for each in sets], "jaccard", threshold)
     return {(int(b), int(a)): float(resemblance) for a, b, resemblance in found}
 
 
+@pytest.mark.thorough
 class TestSetSimilaritySearch:
     """The same lemma in Python, release 1.0.1.
 
@@ -125,9 +126,8 @@ class TestSetSimilaritySearch:
     """
 
     @pytest.mark.corpus
-    @pytest.mark.parametrize("threshold", thinned([0.5]))
+    @pytest.mark.parametrize("threshold", [0.5])
     def test_django_docs(self, corpora, threshold):
-        pytest.importorskip("SetSimilaritySearch", reason="SetSimilaritySearch is not installed")
         import pyarrow.parquet as pq
 
         documents = pq.read_table(corpora / "django_docs.parquet", columns=["id", "text"])

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
+from thinned import thinned
 
 from neardup_gpu.errors import OutputError, ParameterError
 from neardup_gpu.store import exchange
@@ -47,7 +48,7 @@ ROW = st.tuples(
 )
 
 
-@pytest.fixture(params=["local", "fsspec"])
+@pytest.fixture(params=thinned(["local", "fsspec"], "local"))
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "local":
         yield Place.of(tmp_path / "work")
@@ -82,6 +83,7 @@ def write(
         return out.close()
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=60)
 @given(
     st.integers(1, 5).flatmap(

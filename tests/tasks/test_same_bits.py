@@ -405,6 +405,7 @@ def test_two_processes(corpora_made, tmp_path, method):
     compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out={"workers": 2})
 
 
+@pytest.mark.thorough
 def test_ray(corpora_made, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
@@ -418,6 +419,7 @@ def test_ray(corpora_made, tmp_path, monkeypatch):
         ray.shutdown()
 
 
+@pytest.mark.thorough
 def test_ray_with_devices(corpora_made, tmp_path, monkeypatch):
     """Two processes that have what Ray takes for a GPU compute in the simulator, another one on the CPU; this process
     needs no GPU."""

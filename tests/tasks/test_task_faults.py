@@ -387,6 +387,7 @@ class TestFolders:
         run(box)
         assert not (box / "work").exists()
 
+    @pytest.mark.thorough
     def test_another_driver_in_a_store(self, calm, box, monkeypatch):
         """One that is there, one that is killed, and one that takes the folder in the middle of the job."""
         pytest.importorskip("fsspec")
@@ -523,6 +524,7 @@ class TestInputs:
         assert not (box / "out").exists()
 
 
+@pytest.mark.thorough
 def test_ray_workers_that_are_killed(calm, box, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
