@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from ..arrow_versions import bytes_of
 from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
@@ -104,7 +105,7 @@ class _Part(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        return self.sketched.num_bytes + self.ids.nbytes + sum(each.nbytes for each in self.columns.values())
+        return self.sketched.num_bytes + sum(map(bytes_of, [self.ids, *self.columns.values()]))
 
 
 class Adding:
