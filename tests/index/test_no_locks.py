@@ -174,7 +174,7 @@ def test_one_of_two_that_find_a_stale_lease_gets_it(tmp_path, monkeypatch) -> No
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_lease_that_a_killed_process_left_aside_is_removed(ended, tmp_path) -> None:
-    """It was killed after it had renamed a lease, and before it removed it. A living owner's lease is put back instead."""
+    """It was killed between renaming the lease and removing it. The lease of a living owner is not removed."""
     path, owner, other = tmp_path / "lease", FolderLease(tmp_path / "lease"), FolderLease(tmp_path / "lease")
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
