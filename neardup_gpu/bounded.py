@@ -214,7 +214,7 @@ def foretold(documents: Documents, reference: Documents | None, recipe: Recipe, 
 def _file_bytes(documents: Documents) -> int:
     readers: list[Any] = documents._readers
     if documents.format == "memory":
-        return sum(getattr(reader.source, "nbytes", None) or 0 for reader in readers)
+        return sum(reader.source_bytes() or 0 for reader in readers)
     return sum(reader.seen.size for reader in readers)
 
 

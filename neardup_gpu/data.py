@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import checks
+from .arrow_versions import bytes_of
 from .errors import ArgumentTypeError, ParameterError
 from .report import count
 
@@ -291,7 +292,7 @@ def large_enough(*columns: pa.Array | pa.ChunkedArray) -> list[Any]:
     documents are as much; so this is called wherever a column of them is needed whole.
     """
     kinds = [_large_type(column.type) for column in columns]
-    if not any(kind and column.nbytes > MOST_STRING_BYTES for kind, column in zip(kinds, columns, strict=True)):
+    if not any(kind and bytes_of(column) > MOST_STRING_BYTES for kind, column in zip(kinds, columns, strict=True)):
         return list(columns)
     return [column if kind is None else column.cast(kind) for kind, column in zip(kinds, columns, strict=True)]
 

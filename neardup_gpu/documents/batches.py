@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..arrow_versions import bytes_of
 from ..data import Ragged
 from .skipped import Problem
 
@@ -32,14 +33,9 @@ class Found(NamedTuple):
     share: float = 0.0
 
 
-def num_bytes(batch: pa.RecordBatch) -> int:
-    """Bytes of the rows of a batch."""
-    return batch.nbytes
-
-
 def size_of(item: Found | Problem) -> int:
     """Bytes of what a reader gives."""
-    return num_bytes(item.batch) if isinstance(item, Found) else 0
+    return bytes_of(item.batch) if isinstance(item, Found) else 0
 
 
 def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool | str) -> Iterator[pa.RecordBatch]:

@@ -421,14 +421,15 @@ class Csv:
 def _rows(delimiter: str) -> re.Pattern[bytes]:
     """Return a pattern that matches one row after another.
 
-    Group 1 is a row whose last field is within quotes at the end of the bytes, and group 2 the line on which a row
+    Group 1 is the last field of a row if the bytes end within its quotes, and group 2 the line on which a row
     begins that has something after a closing quote.
     """
+    # Not `(?:a|b)?+`: before Python 3.11.5, that keeps what its last try read in vain (gh-106052). `(?>a|b|)` does not.
     delimiter = re.escape(delimiter)
     quoted, ending = r'"[^"]*+(?:""[^"]*+)*+', r"(?:\r\n?|\n|\Z)"
-    field = rf'(?:{quoted}"|[^{delimiter}\r\n"][^{delimiter}\r\n]*+)?+'
-    row = rf"{field}(?:{delimiter}{field})*+{ending}"
-    return re.compile(rf"{row}|((?:{field}{delimiter})*+{quoted}\Z)|([^\r\n]*+{ending})".encode())
+    field = rf'(?>{quoted}"|[^{delimiter}\r\n"][^{delimiter}\r\n]*+|)'
+    fields = rf"{field}(?:{delimiter}{field})*+"
+    return re.compile(rf"{fields}(?:{ending}|({quoted}\Z))|([^\r\n]*+{ending})".encode())
 
 
 _OPEN, _LINE = 1, 2

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ..arrow_versions import bytes_of
 from ..errors import InputError, NeardupError
 from .reading import brief
 
@@ -159,9 +160,8 @@ def _selected(reader: Any, rows: Rows, datasets: Any) -> Any:
 def _of_batches(reader: Any, rows: Rows, datasets: Any) -> Any:
     """A Dataset in memory of the rows of a reader."""
     from .ahead import in_order
-    from .batches import num_bytes
 
-    batches = in_order(reader.kept_steps(rows, reader.schema), num_bytes)
+    batches = in_order(reader.kept_steps(rows, reader.schema), bytes_of)
     return datasets.Dataset(pa.Table.from_batches(batches, reader.schema))
 
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..arrow_versions import bytes_of
 from ..errors import InputError
 from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
-from .batches import Found, num_bytes
+from .batches import Found
 from .files import File
 from .kept import Rows, filtered, writing
 from .parts import WHOLE, Part
@@ -168,7 +169,7 @@ class Ipc:
         with (
             writing(path, folder),
             opener(str(path), self.schema, options=options) as writer,
-            closing(in_order(self.kept_steps(rows, self.schema), num_bytes)) as batches,
+            closing(in_order(self.kept_steps(rows, self.schema), bytes_of)) as batches,
         ):
             for batch in batches:
                 writer.write_batch(batch)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..arrow_versions import bytes_of
 from ..data import arrow
 from ..engine.processors import own_threads
 from ..errors import InputError, NeardupError, OutputError, ResourceError, want
 from ..report import count
 from .ahead import Step, closing, in_order
-from .batches import num_bytes
 from .columns import is_view, plain_type, with_inner_types
 from .parquet_types import parquet_columns, parquet_schema
 from .reading import brief
@@ -125,7 +125,7 @@ def write_parquet(folder: Path, name: str, schema: pa.Schema, steps: Iterable[St
     with writing(path, folder), pa.OSFile(str(path), "wb") as file:
         output = RowGroupWriter(file, schema)
         # To encode takes about twice as long as to decode.
-        batches = in_order(steps, num_bytes, max(1, threads // 3))
+        batches = in_order(steps, bytes_of, max(1, threads // 3))
         with closing(encoded_in_order(schema, in_groups(batches, schema, ROW_GROUP_BYTES))) as groups:
             for group in groups:
                 output.add(group)
@@ -160,7 +160,7 @@ def in_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most_bytes: 
         for batch in batches:
             if batch.num_rows:
                 pending.append(parquet_columns(batch, schema))
-                size += batch.nbytes
+                size += bytes_of(batch)
             if size >= most_bytes:
                 size = 0
                 yield table()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..arrow_versions import bytes_of
 from ..errors import ArgumentTypeError, InputError
 from . import nested
 from .ahead import Step
@@ -79,6 +80,10 @@ class Memory:
                     raise error if isinstance(error, pa.ArrowException) else pa.ArrowInvalid(str(error)) from None
         self.source = Partly.of_pandas(self.source)
         return self._open()
+
+    def source_bytes(self) -> int | None:
+        """Return the bytes of the source as far as it knows them; None if it does not."""
+        return bytes_of(self.source) if isinstance(self.source, pa.Table) else getattr(self.source, "nbytes", None)
 
     def parts(self, most_bytes: int) -> list[Part]:
         """Never: other processes cannot open what is in memory; `stored.stored` writes it to files first."""
@@ -156,7 +161,7 @@ class Memory:
 
 def bounded(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
     """The batch in slices of about `most_bytes` by the mean size of its rows."""
-    step = max(1, min(65_536, most_bytes * batch.num_rows // max(1, batch.nbytes)))
+    step = max(1, min(65_536, most_bytes * batch.num_rows // max(1, bytes_of(batch))))
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
 

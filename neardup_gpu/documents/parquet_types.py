@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..arrow_versions import has_null_lists, is_about_null_lists
 from ..data import arrow
 from ..errors import InputError
 from .columns import is_view, plain_type, with_inner_types
@@ -17,7 +18,9 @@ def check_parquet(schema: pa.Schema, name: str) -> None:
         try:
             column = pa.nulls(1, field.type)  # Arrow refuses some types only once there is a row
             pq.write_table(pa.table({field.name: column}), pa.BufferOutputStream())
-        except (pa.ArrowException, OSError):  # the latter of binary values of length 0
+        except (pa.ArrowException, OSError) as error:  # the latter of binary values of length 0
+            if is_about_null_lists(error):
+                continue  # lists that are not null can be written: `parquet_columns` looks at each
             raise InputError(
                 f"{name}: column {field.name!r} of type {field.type} cannot be written as Parquet; cast it or leave "
                 "it out."
@@ -40,9 +43,21 @@ def _parquet_type(kind: pa.DataType) -> pa.DataType:
 
 
 def parquet_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with the types of `parquet_schema`, and without nulls among the values of dictionaries."""
+    """Return the batch with the types of `parquet_schema`, and without nulls among the values of dictionaries.
+
+    Raises
+    ------
+    InputError
+        If a column has nulls that this version of pyarrow could not read from Parquet again.
+    """
     pairs = zip(batch.columns, schema.types, strict=True)
     columns = [_parquet_column(column, kind) for column, kind in pairs]
+    for name, column in zip(schema.names, columns, strict=True):
+        if not has_null_lists() and _has_null_list(column):
+            raise InputError(
+                f"column {name!r} has null in place of lists of one length, which pyarrow {pa.__version__} cannot keep "
+                "in Parquet; install pyarrow 26 or newer, or cast the column to lists of any length."
+            )
     if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
         return batch
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -65,6 +80,22 @@ def _parquet_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
             kind
         )  # dictionaries of the values that occur
     return column
+
+
+def _has_null_list(column: pa.Array) -> bool:
+    """Return whether a list of one length is null, in the column or inside of it."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_null_list(column.storage)
+    if pa.types.is_fixed_size_list(kind) and column.null_count:
+        return True
+    if pa.types.is_struct(kind):
+        return any(map(_has_null_list, column.flatten()))
+    if pa.types.is_map(kind):
+        return _has_null_list(column.items)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _has_null_list(column.flatten())
+    return False
 
 
 def _has_null_value(column: pa.Array) -> bool:

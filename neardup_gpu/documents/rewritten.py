@@ -23,10 +23,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ..arrow_versions import bytes_of
 from ..errors import InputError, ParameterError
 from ..report import shorten
 from .ahead import Step, ahead, closing, in_order
-from .batches import num_bytes
 from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .formats import format_of
@@ -224,7 +224,7 @@ def _conforming(step: Step[pa.RecordBatch], schema: pa.Schema, kind: str, name: 
 
 
 def _size_of(piece: Piece) -> int:
-    return len(piece) if isinstance(piece, bytes) else num_bytes(piece)
+    return len(piece) if isinstance(piece, bytes) else bytes_of(piece)
 
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema, kind: str, name: str) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..arrow_versions import bytes_of
 from ..errors import OutputError
 from .ahead import Step, closing, in_order
 
@@ -46,7 +47,7 @@ def encoded_in_order(schema: pa.Schema, tables: Iterable[pa.Table], threads: int
     """
 
     def step(table: pa.Table) -> Step[memoryview]:
-        return Step(partial(_encoded, schema, table), 2 * table.nbytes)
+        return Step(partial(_encoded, schema, table), 2 * bytes_of(table))
 
     def steps() -> Iterator[Step[memoryview]]:
         with closing(tables):

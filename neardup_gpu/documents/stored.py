@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from .. import checks
+from ..arrow_versions import bytes_of
 from ..errors import NeardupError, OutputError, ResourceError, want
 from ..store.folder import Folder
 from .memory import Memory, bounded
@@ -165,8 +166,8 @@ def _runs(memory: Memory, most_bytes: int) -> Iterator[Iterator[pa.RecordBatch]]
     def run() -> Iterator[pa.RecordBatch]:
         nonlocal following
         total = 0
-        while following is not None and (total == 0 or total + following.nbytes <= most_bytes):
-            total += following.nbytes
+        while following is not None and (total + (size := bytes_of(following)) <= most_bytes or total == 0):
+            total += size
             yield following
             following = next(batches, None)
 

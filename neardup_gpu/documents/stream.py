@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from .. import checks
+from ..arrow_versions import bytes_of
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
 from ..log import log
@@ -28,7 +29,7 @@ from ..raw_text import to_readable, to_string
 from ..report import count
 from . import nested
 from .ahead import Step, ahead, closing
-from .batches import PIECE_BYTES, Found, coalesce, num_bytes, ragged, size_of, sliced
+from .batches import PIECE_BYTES, Found, coalesce, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
@@ -704,7 +705,7 @@ class _Piece(NamedTuple):
 
 
 def _size_of(piece: _Piece | Problem) -> int:
-    return 0 if isinstance(piece, Problem) else num_bytes(piece.batch)
+    return 0 if isinstance(piece, Problem) else bytes_of(piece.batch)
 
 
 def _ids(column: pa.Array, kind: pa.DataType | None, reader: Reader) -> pa.Array:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from neardup_gpu.kernels._launch import check_rows
 
+from ..arrow_versions import bytes_of
 from ..data import arrow, one_array
 from ..errors import InputError, NeardupError, ResourceError, want
 from ..log import log
@@ -102,7 +103,7 @@ class FingerprintFiles:
         ids: list[pa.Array] = []
         size = nulls = 0
         for piece in self._pieces(max_bytes):
-            more = piece.fingerprints.nbytes + piece.ids.nbytes
+            more = piece.fingerprints.nbytes + bytes_of(piece.ids)
             if values and size + more > max_bytes:
                 yield Chunk(_stacked(values, self.bits), pa.concat_arrays(ids), nulls)
                 values, ids, size, nulls = [], [], 0, 0

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
+from ..arrow_versions import bytes_of
 from ..data import arrow, numpy_of
 from ..definitions import METADATA_KEY
 from ..documents.ahead import ahead, closing
@@ -105,7 +106,7 @@ class _Part(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        return self.sketched.num_bytes + self.ids.nbytes + sum(each.nbytes for each in self.columns.values())
+        return self.sketched.num_bytes + sum(map(bytes_of, [self.ids, *self.columns.values()]))
 
 
 class Adding:

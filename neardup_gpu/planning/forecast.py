@@ -10,6 +10,7 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..arrow_versions import bytes_of
 from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
@@ -349,7 +350,7 @@ def _extent(documents: Documents, ask: bool) -> _Extent | None:
     readers = documents._readers
     rows = documents.num_rows
     if documents.format == "memory":
-        sizes = [getattr(reader.source, "nbytes", None) for reader in readers]  # type: ignore[attr-defined]
+        sizes = [reader.source_bytes() for reader in readers]  # type: ignore[attr-defined]
         parts = [each for each in sizes if isinstance(each, int)]
         held = largest = 0
         if len(parts) < len(sizes) and not ask:
@@ -375,7 +376,7 @@ def _extent(documents: Documents, ask: bool) -> _Extent | None:
             rows = 0
         else:
             text = int(batch.text.offsets[-1] - batch.text.offsets[0])
-            id_bytes = batch.ids.nbytes // batch.num_rows
+            id_bytes = bytes_of(batch.ids) // batch.num_rows
             if rows is None:
                 rows = max(batch.num_rows, num_bytes * batch.num_rows // max(1, text))
             num_bytes = num_bytes or rows * text // batch.num_rows

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
+from ..arrow_versions import bytes_of
 from ..data import arrow, numpy_of
 from ..errors import DamagedError, ParameterError
 from .checksums import checksum
@@ -671,4 +672,4 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _num_bytes(columns: list[Any]) -> int:
-    return sum(column.nbytes for column in columns)
+    return sum(c.nbytes if isinstance(c, np.ndarray) else bytes_of(c) for c in columns)

@@ -184,7 +184,9 @@ def test_a_column_whose_name_has_a_dot_wins(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "jsonl"])
 def test_errors_name_the_members_of_a_struct(suffix, tmp_path):
-    table = pa.Table.from_pylist([{"n": 1, "m": {"id": "a", "text": "b", "deep": {"x": "c"}}}])
+    members = pa.struct([("id", pa.string()), ("text", pa.string()), ("deep", pa.struct([("x", pa.string())]))])
+    schema = pa.schema([("n", pa.int64()), ("m", members)])
+    table = pa.Table.from_pylist([{"n": 1, "m": {"id": "a", "text": "b", "deep": {"x": "c"}}}], schema)
     path = tmp_path / f"d.{suffix}"
     if suffix == "jsonl":
         path.write_bytes(lines(table.to_pylist()))
