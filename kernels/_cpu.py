@@ -82,6 +82,9 @@ class intrinsic:
 
         return of_numba(linked(self.function))
 
+    def __call__(self, *arguments: Any) -> Any:
+        raise TypeError(f"{self.function.__name__} is for compiled functions, and Python cannot call it")
+
 
 def linked(function: Callable, **names: Any) -> FunctionType:
     """Return a copy of the function for Numba.

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numba.core import event, types
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.types.containers import BaseTuple
 
 from . import _cpu
 from ._ahead import sources
@@ -57,7 +58,7 @@ def argument_types(signature: str) -> tuple[Any, ...]:
     """Return Numba's types of a declared signature."""
 
     def typed(kind: Any) -> Any:
-        return types.BaseTuple.from_types(tuple(map(typed, kind))) if isinstance(kind, tuple) else kind
+        return BaseTuple.from_types(tuple(map(typed, kind))) if isinstance(kind, tuple) else kind
 
     return tuple(map(typed, eval(f"({signature},)", vars(types))))
 
