@@ -4,6 +4,8 @@
 #     docker build --target cuda13 -t neardup:cuda13 .
 
 FROM python:3.13-slim-trixie AS wheel
+# Kernels are compiled when the wheel is built, for which Numba needs a C and a C++ compiler.
+RUN apt-get update && apt-get install -y --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .

@@ -1,6 +1,6 @@
-"""Builds the package: setuptools, with kernels compiled ahead of time in wheels where there is a C compiler.
+"""Builds the package: setuptools, with kernels compiled ahead of time in wheels where there are a C and a C++ compiler.
 
-Without a C compiler the wheel is for every system, and kernels are compiled when they are first used. Editable
+Without them the wheel is for every system, and kernels are compiled when they are first used. Editable
 installations compile nothing, because their sources may change.
 """
 
@@ -27,12 +27,13 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def _has_compiler() -> bool:
-    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
-    return sys.platform != "win32" and shutil.which(shlex.split(command)[0]) is not None
+    """Return whether there are a C and a C++ compiler, for the small part of Numba's runtime that modules contain."""
+    commands = [os.environ.get(name) or sysconfig.get_config_var(name) or "" for name in ("CC", "CXX")]
+    return sys.platform != "win32" and all(shutil.which((shlex.split(each) or [""])[0]) for each in commands)
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    """Return what a wheel needs besides setuptools: Numba, if there is a C compiler that it can use."""
+    """Return what a wheel needs besides setuptools: Numba, if there are compilers that it can use."""
     return COMPILERS if _has_compiler() else []
 
 
@@ -65,7 +66,7 @@ def _adding(compiled: list[Path]) -> type:
 def _compile(folder: Path) -> list[Path]:
     """Compile all kernels into a new folder; return the files, none if they cannot be compiled."""
     if not _has_compiler():
-        print("There is no C compiler: kernels will be compiled when they are first used.", file=sys.stderr)
+        print("There is no C or C++ compiler: kernels will be compiled when they are first used.", file=sys.stderr)
         return []
     folder.mkdir()
     path = os.pathsep.join(filter(None, [os.fspath(ROOT), os.environ.get("PYTHONPATH")]))
