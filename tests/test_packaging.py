@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from neardup_gpu.kernels._ahead import INDEX
+
 pytestmark = pytest.mark.thorough
 
 REPOSITORY = Path(__file__).parent.parent
@@ -166,10 +168,13 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         licences = [name for name in archive.namelist() if name.endswith("LICENSE")]
+    compiled = {name for name in names if name.startswith("neardup_gpu/kernels/_ahead") and not name.endswith(".py")}
     files = [path for path in (REPOSITORY / "neardup_gpu").rglob("*") if path.is_file()]
-    package = {path.relative_to(REPOSITORY).as_posix() for path in files if "__pycache__" not in path.parts}
+    left_out = {"__pycache__", "building"}
+    package = {path.relative_to(REPOSITORY).as_posix() for path in files if not left_out & set(path.parts)}
     kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").iterdir() if path.is_file()}
-    assert names == package | kernels
+    assert names - compiled == (package | kernels) - compiled
+    assert not compiled or f"neardup_gpu/kernels/{INDEX}" in compiled
     assert len(licences) == 1
 
 
