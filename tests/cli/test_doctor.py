@@ -117,8 +117,8 @@ def test_method_is_for_compile() -> None:
 def test_kernels_that_cannot_be_kept(tmp_path: Path) -> None:
     """By a module that does not fit, as NEARDUP_CLMUL=0 asks for other code."""
     (tmp_path / "file").write_text("")
-    elsewhere = {"NEARDUP_CLMUL": "0", "NEARDUP_CACHE_DIR": str(tmp_path / "file" / "cache")}
-    found = json.loads(run("--compile", "--method", "containment", "--json", status=1, **elsewhere))
+    folder, asked = str(tmp_path / "file" / "cache"), ("--compile", "--method", "containment", "--json")
+    found = json.loads(run(*asked, status=1, NEARDUP_CLMUL="0", NEARDUP_CACHE_DIR=folder))
     assert found["not_kept"] > 0 and found["came_compiled"] == found["loaded"] == found["kept"] == 0
 
 
