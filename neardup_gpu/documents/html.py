@@ -69,7 +69,7 @@ def _with_trees(
     pages: np.ndarray, offsets: np.ndarray, text: np.ndarray, ends: np.ndarray, doubtful: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the text and its offsets, with the text of a parser's tree for each doubtful page that `is_tame`."""
-    from .markup import is_tame
+    from neardup_gpu.kernels._markup import is_tame
 
     parts, lengths, copied = [], np.diff(ends), 0
     for row in doubtful.tolist():
@@ -135,7 +135,7 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
 
 
 def _read_tree(page: bytes) -> Page:
-    from .markup import is_tame
+    from neardup_gpu.kernels._markup import is_tame
 
     return Page(_tree_text(page), True) if is_tame(page) else Page(_stripped(page.decode()), False)
 
