@@ -11,7 +11,7 @@ COPY . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim-trixie AS base
-# Compiled kernels, which are kept only in a folder of the one who runs: mount a folder of yours there.
+# Kernels that did not come compiled, such as those for GPUs, are kept there, if it is a folder of the one who runs.
 ENV NEARDUP_CACHE_DIR=/cache PYTHONUNBUFFERED=1
 RUN useradd --uid 1000 --create-home neardup && install -d -o neardup -g neardup -m 700 /cache && install -d -o neardup /data
 WORKDIR /data
@@ -29,3 +29,5 @@ FROM base AS cpu
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
     find /wheels -name '*.whl' -exec pip install --no-cache-dir '{}[report,warc]' ';'
 USER 1000
+# Fails if the wheel lacks kernels and they could not be kept.
+RUN neardup doctor --compile

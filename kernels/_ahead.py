@@ -38,6 +38,9 @@ INDEX = "_ahead.json"
 UNRELATED = {"_ahead.py", "_build.py", "_cache.py", "_compiled.py", "_pycc.py"}
 """Files on which no compiled code depends."""
 
+taken: set[tuple[str, str]] = set()
+"""Functions and signatures whose code this process has taken from the modules."""
+
 _loading = threading.Lock()
 
 if hasattr(os, "register_at_fork"):  # else a process forked while a thread loads a module would wait for that thread
@@ -94,6 +97,7 @@ def entry(function: str, signature: str) -> Callable | None:
             module, reason = _module(file)
         if module is not None:
             code: Callable = getattr(module, name)
+            taken.add((function, signature))
             return code
     _say(reason or f"{function} was left out of them")
     return None

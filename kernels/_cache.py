@@ -16,6 +16,7 @@ import pickle
 import stat
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,9 @@ AGAIN = "so every process compiles them again"
 ELSEWHERE = "NEARDUP_CACHE_DIR=DIR keeps them in another folder"
 ONCE = {"once": True}
 """Mark of records about this machine instead of a job: they are logged once per job's process, not by each worker."""
+
+counts: Counter[str] = Counter()
+"""How many functions this process has "loaded" from a folder, and compiled: those that are "kept", and "not kept"."""
 
 
 def private_folder(name: str) -> tuple[Path | None, str]:
@@ -287,16 +291,19 @@ class KernelCache(FunctionCache):
                 log.info("%s: cannot be used (%s); it is compiled anew", path, error)
         if found is None:
             _announce(self._reason)
+        else:
+            counts["loaded"] += 1
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if self._reason or data.library.has_dynamic_globals:
-            return
-        try:
-            _write(self._path(sig, data.codegen), dumps(Kept.of(data)))
-        except OSError as error:
-            self._reason = f"{self._folder}: {error.strerror}"
-            _warn(self._reason)
+        is_kept = not (self._reason or data.library.has_dynamic_globals)
+        if is_kept:
+            try:
+                _write(self._path(sig, data.codegen), dumps(Kept.of(data)))
+            except OSError as error:
+                self._reason, is_kept = f"{self._folder}: {error.strerror}", False
+                _warn(self._reason)
+        counts["kept" if is_kept else "not kept"] += 1
 
     def flush(self) -> None:
         if self._folder is not None and not self._reason:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -144,5 +145,6 @@ if __name__ == "__main__":
     if len(sys.argv) == 2:
         print(*build(Path(sys.argv[1])))
     else:
+        logging.getLogger("neardup_gpu").setLevel("ERROR")  # nothing is kept here for jobs
         said, sys.stdout = sys.stdout, sys.stderr  # distutils prints the compiler's commands
         print(json.dumps(_build_share(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))), file=said)

@@ -302,6 +302,76 @@ _SECTIONS: dict[str, Callable[[], Facts]] = {
     "disk": _disk,
 }
 
+# ----------------------------------------------------------------------------------------------------------- compiling
+
+
+def compile_kernels(method: str = "exact") -> Facts:
+    """Load, or compile and keep, the kernels of the processor that common work by a method needs.
+
+    Some generated documents are deduplicated, compared, sketched if the method keeps sketches, and added to an index if
+    it can have one.
+
+    Parameters
+    ----------
+    method : str, default "exact"
+        One of `METHODS`.
+
+    Returns
+    -------
+    dict
+        "method"; numbers of functions: "came_compiled" with the installation, "loaded" from the folder of compiled
+        kernels, compiled and "kept" there, compiled and "not_kept"; and "seconds".
+
+    Raises
+    ------
+    ParameterError
+        If there is no such method.
+    """
+    import time
+
+    from neardup_gpu.kernels import _ahead
+
+    from .methods import as_method
+
+    began = time.perf_counter()
+    _work_by(as_method(method).name)
+    cache = sys.modules.get("neardup_gpu.kernels._cache")  # imported, with Numba, once something did not come compiled
+    counts = cache.counts if cache is not None else {}
+    return {
+        "method": method,
+        "came_compiled": len(_ahead.taken),
+        "loaded": counts.get("loaded", 0),
+        "kept": counts.get("kept", 0),
+        "not_kept": counts.get("not kept", 0),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+
+
+def _work_by(method: str) -> None:
+    import numpy as np
+
+    from .comparison import resemblance
+    from .index import Index
+    from .index.finding import FINDERS
+    from .job import dedup
+    from .methods import SKETCHING
+    from .one_text import sketch_text
+    from .recipe import Recipe
+    from .selftest import documents
+
+    table = documents(np.random.default_rng(1), 300)
+    first, second, *_ = table["text"].to_pylist()
+    with tempfile.TemporaryDirectory() as folder:
+        dedup(table, text_columns="text", method=method, output=Path(folder, "out"), engine="cpu")
+        resemblance(first, second)
+        if method in SKETCHING:
+            sketch_text(first, Recipe(method=method))
+        if method in FINDERS:
+            with Index.create(Path(folder, "index"), method=method, engine="cpu") as index:
+                index.add(table, text_columns="text")
+                index.query(texts=[first, second])
+
+
 # ------------------------------------------------------------------------------------------------------------ in words
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from neardup_gpu.kernels._ahead import INDEX
+from neardup_gpu.kernels import _ahead
 
 pytestmark = pytest.mark.thorough
 
@@ -56,18 +56,43 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder)
+    left_out = shutil.ignore_patterns("__pycache__", "_ahead.json", "_ahead_*.so", "*.egg-info")
     for name in ("neardup_gpu", "kernels"):
-        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=left_out)
     return folder
 
 
-@pytest.fixture(scope="module")
-def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-    subprocess.run([*pip, str(checkout)], check=True, timeout=300)
+def build(source: Path, folder: Path, **environment: str) -> tuple[Path, str]:
+    """The wheel of a source tree, which stays as it is; and what pip prints."""
+    before = content(source)
+    pip = [sys.executable, "-m", "pip", "wheel", "-v", "--no-deps", "--no-build-isolation", "-w", str(folder)]
+    done = subprocess.run(
+        [*pip, str(source)],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout
+    assert content(source) == before
     (built,) = folder.glob("*.whl")
-    return built
+    return built, done.stdout
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def built(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    return build(checkout, tmp_path_factory.mktemp("wheel"), CC="/nonexistent/cc")
+
+
+@pytest.fixture(scope="module")
+def wheel(built: tuple[Path, str]) -> Path:
+    """A wheel that was built without a compiler."""
+    return built[0]
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +130,21 @@ def fresh_environment(folder: Path, dependencies: Path, source: Path, *options: 
     return executable
 
 
+@pytest.fixture(scope="module")
+def compiled(checkout: Path, dependencies: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment whose package was built with a compiler.
+
+    It is this one if the package that runs these tests is of that kind: building another one takes minutes.
+    """
+    folder = Path(_ahead.__file__).parent
+    if _ahead.index()[0] and "site-packages" in folder.parts:
+        kernels = [path for path in (checkout / "kernels").iterdir() if path.is_file()]
+        assert all((folder / path.name).read_bytes() == path.read_bytes() for path in kernels)
+        return Path(sys.executable)
+    wheel, _ = build(checkout, tmp_path_factory.mktemp("compiled"))
+    return fresh_environment(tmp_path_factory.mktemp("with_modules") / "environment", dependencies, wheel)
+
+
 @pytest.fixture(scope="module", params=["wheel", "editable"])
 def installed(
     request: pytest.FixtureRequest,
@@ -125,6 +165,54 @@ def test_installed(installed: tuple[str, Path], checkout: Path, tmp_path: Path) 
         assert found == checkout / "kernels" / "tokens.py"
     else:
         assert found.parent.name == "kernels" and found.parent.parent.name == "neardup_gpu"
+
+
+def test_without_a_compiler_the_wheel_is_for_every_system(built: tuple[Path, str]) -> None:
+    wheel, said = built
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert said.count("There is no C or C++ compiler: kernels will be compiled when they are first used.") == 1
+
+
+def test_a_compiler_that_fails(checkout: Path, tmp_path: Path) -> None:
+    """The wheel is built all the same: here no kernel is translated, as Numba cannot be imported."""
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "numba.py").write_text("raise ImportError('numba is broken')")
+    (tmp_path / "wheels").mkdir()
+    wheel, said = build(
+        checkout, tmp_path / "wheels", CC=sys.executable, CXX=sys.executable, PYTHONPATH=str(tmp_path / "broken")
+    )
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "numba is broken" in said
+    assert said.count("Kernels could not be compiled: they will be when they are first used.") == 1
+
+
+DAYS_WORK = """
+import sys
+import neardup_gpu as nd
+from neardup_gpu.comparison import resemblance
+texts = ["to be or not to be that is the question", "to be or not to be that is the question whether", "a rose"]
+for method in nd.METHODS:
+    assert nd.dedup(texts=texts, method=method, engine="cpu", output=f"out-{method}").documents.num_rows == 3
+for method in ("minhash", "exact", "simhash"):
+    with nd.Index.create(f"index-{method}", method=method, engine="cpu") as index:
+        index.add(texts=texts)
+        index.query(texts=texts[:1])
+assert resemblance(*texts[:2]).resemblance > 0.5
+nd.sketch_text(texts[0], nd.Recipe(method="minhash"))
+nd.sketch(texts=texts, method="minhash", output="sketches.parquet", engine="cpu")
+print([name for name in ("numba", "llvmlite") if name in sys.modules])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kernels are compiled on demand")
+def test_kernels_come_compiled(compiled: Path, tmp_path: Path) -> None:
+    """Nothing that is done every day compiles, or imports what compiles."""
+    cache = tmp_path / "cache"
+    assert python(compiled, DAYS_WORK, tmp_path, NEARDUP_CACHE_DIR=str(cache)) == "[]"
+    assert not cache.exists()
+    code = "import importlib.metadata as m; print(m.distribution('neardup_gpu').read_text('WHEEL'))"
+    said = python(compiled, code, tmp_path)
+    assert "Root-Is-Purelib: false" in said and f"Tag: cp3{sys.version_info.minor}-" in said
 
 
 def test_installed_command(installed: tuple[str, Path], tmp_path: Path) -> None:
@@ -164,17 +252,13 @@ def test_zip(wheel: Path, dependencies: Path, tmp_path: Path, suffix: str) -> No
     assert python(base, code, tmp_path, dependencies) == str(archive / "neardup_gpu" / "kernels" / "tokens.py")
 
 
-def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+def test_wheel_holds_the_package_and_nothing_else(wheel: Path, checkout: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         licences = [name for name in archive.namelist() if name.endswith("LICENSE")]
-    compiled = {name for name in names if name.startswith("neardup_gpu/kernels/_ahead") and not name.endswith(".py")}
-    files = [path for path in (REPOSITORY / "neardup_gpu").rglob("*") if path.is_file()]
-    left_out = {"__pycache__", "building"}
-    package = {path.relative_to(REPOSITORY).as_posix() for path in files if not left_out & set(path.parts)}
-    kernels = {f"neardup_gpu/kernels/{path.name}" for path in (REPOSITORY / "kernels").iterdir() if path.is_file()}
-    assert names - compiled == (package | kernels) - compiled
-    assert not compiled or f"neardup_gpu/kernels/{INDEX}" in compiled
+    files = {name for name in content(checkout) if name.startswith(("neardup_gpu/", "kernels/"))}
+    expected = {name.replace("kernels/", "neardup_gpu/kernels/", 1) for name in files}
+    assert names == {name for name in expected if "neardup_gpu/building/" not in name and ".egg-info/" not in name}
     assert len(licences) == 1
 
 

@@ -69,10 +69,13 @@ def _compile(folder: Path) -> list[Path]:
         print("There is no C or C++ compiler: kernels will be compiled when they are first used.", file=sys.stderr)
         return []
     folder.mkdir()
-    path = os.pathsep.join(filter(None, [os.fspath(ROOT), os.environ.get("PYTHONPATH")]))
+    # Laid out as installed: in a checkout, the kernels of another editable installation could be found first.
+    package = folder.parent / "source" / "neardup_gpu"
+    shutil.copytree(ROOT / "neardup_gpu", package, ignore=shutil.ignore_patterns("kernels", "__pycache__"))
+    shutil.copytree(ROOT / "kernels", package / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    path = os.pathsep.join(filter(None, [os.fspath(package.parent), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-m", "neardup_gpu.kernels._pycc", os.fspath(folder)]
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    if subprocess.run(command, cwd=ROOT, env=environment).returncode:
+    if subprocess.run(command, cwd=package.parent, env={**os.environ, "PYTHONPATH": path}).returncode:
         print("Kernels could not be compiled: they will be when they are first used.", file=sys.stderr)
         return []
     return sorted(folder.iterdir())

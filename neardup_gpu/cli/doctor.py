@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
-from .console import help_width, say, say_json
-from .options import Json, JsonFlags, given
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ParameterError
+from ..methods import METHODS
+from ..settings import setting
+from .console import help_width, notes, say, say_json
+from .options import RUNNING, Json, JsonFlags, flags, given
 
 
-def doctor(*, written: JsonFlags = None) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Compiling:
+    """What to be ready for."""
+
+    compile: bool = setting(
+        False,
+        "Load the kernels that a method needs, or compile and keep them. Exit status 1 if they cannot be kept.",
+    )
+    method: str = setting("exact", f"With --compile, the method: {', '.join(METHODS)}.", metavar="NAME")
+
+
+CompilingFlags: Any = flags(RUNNING, Compiling)
+
+
+def doctor(*, compiling: CompilingFlags = None, written: JsonFlags = None) -> int:
     """Show what there is to know of this machine, on one screen to paste into a report of a problem.
 
-    It never fails: what cannot be found out is said.
+    It never fails: what cannot be found out is said. With --compile, prepare this machine for jobs instead.
     """
+    chosen, as_json = given(compiling), Json(**given(written)).json
+    if chosen.pop("compile", False):
+        return _compile(as_json, **chosen)
+    if chosen:
+        raise ParameterError("method is for --compile; give both", parameter="method")
+    _show(as_json)
+    return 0
+
+
+def _compile(as_json: bool, method: str = "exact") -> int:
+    from ..doctor import compile_kernels
+    from ..report import count, duration
+
+    with notes(stages=False):
+        found = compile_kernels(method)
+    if as_json:
+        say_json(found)
+    else:
+        compiled = found["kept"] + found["not_kept"]
+        kept = f", of which {found['not_kept']} cannot be kept" if found["not_kept"] else ""
+        came = count(found["came_compiled"], "function")
+        say(
+            f"{method}: {came} came compiled, {found['loaded']} loaded from an earlier compilation, "
+            f"{compiled} compiled now{kept}; {duration(found['seconds'])}"
+        )
+    return 1 if found["not_kept"] else 0
+
+
+def _show(as_json: bool) -> None:
     import textwrap
 
     from ..doctor import examine, in_words
 
     found = examine()
-    if Json(**given(written)).json:
+    if as_json:
         say_json(found)
         return
     lines = []

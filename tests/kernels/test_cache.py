@@ -342,6 +342,36 @@ def test_a_folder_that_this_user_cannot_write_is_named_once(home, which):
     assert said.startswith("compiled kernels cannot be kept: ") and said.endswith(AGAIN) and str(home) in said
 
 
+READ = """
+import neardup_gpu.log
+from neardup_gpu.kernels import _cache, _cpu, _numba
+_numba.CACHE, _numba.WHY_NOT_KEPT = _cache.private_folder("name")
+def compiled(constant):
+    def add(a): return a + constant
+    assert _cpu.jit()(add)(20) == 20 + constant
+"""
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None or os.geteuid() != 0, reason="takes a right from root")
+def test_a_folder_that_cannot_be_written_is_read(home):
+    """Nobody has set up logging, so Python prints warnings alone."""
+
+    def said(code, *before):
+        command = [*before, sys.executable, "-c", f"{READ}{code}\nprint(sorted(_cache.counts.items()))"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout.strip(), done.stderr
+
+    announced = f"compiling kernels for this machine, once ({_cache._duration()})\n"
+    assert said("compiled(1); compiled(2)") == ("[('kept', 2)]", announced)
+    os.chmod(home / "name", 0o500)
+    held = sorted((home / "name").iterdir())
+    unprivileged = ("setpriv", "--bounding-set", "-dac_override")
+    assert said("compiled(1); compiled(2)", *unprivileged) == ("[('loaded', 2)]", "")
+    line = f"compiled kernels cannot be kept: {home / 'name'} cannot be written{AGAIN}\n"
+    assert said("compiled(1); compiled(3); compiled(4)", *unprivileged) == ("[('loaded', 1), ('not kept', 2)]", line)
+    assert sorted((home / "name").iterdir()) == held
+
+
 @pytest.mark.thorough
 def test_another_cpu_is_announced_too(home):
     """The folder is there and not empty, but what is there is of no use."""
