@@ -43,11 +43,12 @@ def resident(what):
 
 
 def growth(run, *arguments):
-    """Most bytes that a call adds to what is resident."""
+    """Return the most bytes that a call adds to what is resident, without pages of files, such as those of libraries:
+    the system takes these back where memory is scarce."""
     Path("/proc/self/clear_refs").write_text("5")  # begins VmHWM again
-    before = resident("VmRSS")
+    before, files = resident("VmRSS"), resident("RssFile")
     run(*arguments)
-    return resident("VmHWM") - before
+    return resident("VmHWM") - before - max(0, resident("RssFile") - files)
 
 
 def one_bucket(folder, rows):
