@@ -30,8 +30,6 @@ from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 
-from ._ahead import index
-
 log = logging.getLogger("neardup_gpu")
 
 AGAIN = "so every process compiles them again"
@@ -373,15 +371,9 @@ def _announce(reason: str) -> None:
         _warn(reason)
     else:
         level = logging.INFO if log.hasHandlers() else logging.WARNING
-        log.log(level, "compiling kernels for this machine, once (%s)", _duration(), extra=ONCE)
-
-
-def _duration() -> str:
-    """Return how long a common job compiles: a few kernels, if most came compiled."""
-    return "some seconds" if index()[0] else "about a minute"
+        log.log(level, "compiling kernels for this machine, once", extra=ONCE)
 
 
 def _warn(reason: str) -> None:
     """Say why no kernel is kept. The filter of `neardup_gpu.log` lets the first such line of a process pass."""
-    again = f"{AGAIN} ({_duration()})"
-    log.warning("compiled kernels cannot be kept: %s, %s; %s", reason, again, ELSEWHERE, extra=ONCE)
+    log.warning("compiled kernels cannot be kept: %s, %s; %s", reason, AGAIN, ELSEWHERE, extra=ONCE)
