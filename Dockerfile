@@ -5,6 +5,7 @@
 
 FROM python:3.13-slim-trixie AS wheel
 # Kernels are compiled when the wheel is built, for which Numba needs a C and a C++ compiler.
+# hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
