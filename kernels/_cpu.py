@@ -233,7 +233,7 @@ class Function:
         return self.entry(arguments)(*arguments)
 
     def entry(self, arguments: tuple[Any, ...]) -> Callable:
-        """Return the compiled code for arguments of these types."""
+        """Return the code that was compiled for the types of these arguments."""
         try:
             return self._entries[tuple([_describers[type(each)](each) for each in arguments])]
         except KeyError:

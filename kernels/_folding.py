@@ -185,7 +185,7 @@ def place_folded(text, offsets, bounds, widest):
 
 @parallel(
     "uint8[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], uint16[::1], uint16[:, ::1], "
-    "uint32[::1], uint8[::1], uint8[::1], uint32[::1], uint8[::1], int64[::1], int64[::1]",
+    "uint32[::1], uint8[::1], uint8[::1], uint32[::1], uint8[::1], int64[::1], int64[::1]"
 )
 def _fold_documents(
     begin, end, text, offsets, bounds, begins, ends, folded,

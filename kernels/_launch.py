@@ -36,7 +36,7 @@ def check_rows(count: int, what: str) -> None:
 
 
 cuda: Any = StandIn("numba.cuda")
-"""What kernels and device functions name; it is imported when a kernel is first launched, as that takes 0.3 s."""
+"""Stands for `numba.cuda` in kernels and device functions. The first launch imports it, because that takes 0.3 s."""
 
 
 def simulated() -> bool:

@@ -1,4 +1,4 @@
-"""What the processor can do, and how many threads kernels may use: instant to import, without NumPy."""
+"""Finds the features of the processor and the number of threads that kernels may use, without importing NumPy."""
 
 from __future__ import annotations
 

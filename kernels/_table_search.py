@@ -109,9 +109,7 @@ def first_row(rows, table, low, high, row):
     return low
 
 
-@parallel(
-    "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], int64[::1], int64[::1], int64[:, ::1], int64[:, ::1], int64",
-)
+@parallel("uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], int64[::1], int64[::1], int64[:, ::1], int64[:, ::1], int64")
 def find_all(lower, upper, keys, rows, queries, first, stop, starts, ends, parts):
     """Write where the entries of each query's runs lie whose rows are looked for, one table after another: so what is
     looked at of it stays in a core's cache."""

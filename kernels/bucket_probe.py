@@ -109,7 +109,7 @@ def _look(rows, starts, ends, simhashes, queries, masks, query, radius, most, al
 
 @parallel(
     "uint32[:, ::1], int64[:, ::1], int64[:, ::1], uint64[:, ::1], uint64[:, ::1], uint64[:, ::1], uint64, "
-    "int64[::1], uint8[::1], uint64[::1], int64[::1], int64[::1]",
+    "int64[::1], uint8[::1], uint64[::1], int64[::1], int64[::1]"
 )
 def _look_all(begin, end, rows, starts, ends, simhashes, queries, masks, radius, most, allowed, found, places, counts):
     """Count what each query finds, or write it, if there is a place for each."""

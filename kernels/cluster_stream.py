@@ -231,7 +231,7 @@ def _commonest(elements, counts, size, theirs, their_counts):
 
 @jit(
     "uint64[:, ::1], int64[::1], boolean, (int64, int64, int64), (uint64[::1], uint32[::1], uint32[::1]), "
-    "uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], (int32[::1], int32[::1]), int64[:, ::1]",
+    "uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], (int32[::1], int32[::1]), int64[:, ::1]"
 )
 def _cluster(sketches, least, popular, numbers, table, nodes, representatives, counts, sizes, marks, found):
     """Put sketches into clusters; there is room for what they add. The numbers of clusters, nodes and elements then."""

@@ -127,7 +127,7 @@ def _write_postings(row, number, counters, beyond, shift, marks, mark_shift, thr
 
 @parallel(
     "uint64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], uint32[::1], uint64, uint8[::1], uint64, "
-    "float64, int64[::1], uint64[::1], uint64[::1], int64[::1]",
+    "float64, int64[::1], uint64[::1], uint64[::1], int64[::1]"
 )
 def _postings(
     begin,

@@ -97,7 +97,7 @@ def reference(fingerprints, masks, radius, bucket_limit, bucket_probe):
 
 @parallel(
     "uint64[::1], uint32[::1], uint64, int64[::1], int64, int64, int64, uint32[::1], uint32[::1], "
-    "boolean[::1], int64[:, ::1]",
+    "boolean[::1], int64[:, ::1]"
 )
 def _count_pairs(
     lower, upper, words, rows, top, bounds, radius, bucket_limit, bucket_probe, num_near, stops, crowded, counts
@@ -130,7 +130,7 @@ def _count_pairs(
 
 @parallel(
     "uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], uint32[::1], uint32[::1], int64[::1], "
-    "uint64[::1], uint8[::1], int64[::1]",
+    "uint64[::1], uint8[::1], int64[::1]"
 )
 def _write_pairs(begin, end, words, rows, bounds, radius, before, num_near, stops, places, packed, distance, sizes):
     """Write left << 32 | right of each run's pairs, from its place on; and how many, without those found before."""

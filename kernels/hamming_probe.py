@@ -105,7 +105,7 @@ def _permuted_query(query, parts):
 
 @jit(
     "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint64[:, :, ::1], uint64[::1], uint64[:, ::1], int64, "
-    "int64, int64",
+    "int64, int64"
 )
 def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, bucket_probe):
     """(query << 32 | row, distance) of all that is found, sorted; large buckets, and what they left out.
@@ -208,7 +208,7 @@ def touched(words, masks, queries, radius):
 
 @parallel(
     "uint64[::1], uint64[::1], uint64, int64[::1], int64, int64, int64, uint32[::1], uint32[::1], "
-    "uint32[::1], int64[:, ::1]",
+    "uint32[::1], int64[:, ::1]"
 )
 def _count_near(
     lower, upper, words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops, counts
@@ -248,7 +248,7 @@ def _count_near(
 
 @parallel(
     "uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], uint32[::1], "
-    "uint32[::1], uint32[::1], int64[::1], uint64[::1], uint8[::1], int64[::1]",
+    "uint32[::1], uint32[::1], int64[::1], uint64[::1], uint8[::1], int64[::1]"
 )
 def _write_near(
     begin, end, words, rows, queries, numbers, bounds, radius, before, num_near, starts, stops,

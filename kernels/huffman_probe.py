@@ -19,18 +19,7 @@ from ._search import interpolation_search
 
 
 def reference(
-    lengths,
-    offsets,
-    blocks,
-    keys,
-    firsts,
-    rows,
-    masks,
-    queries,
-    radius,
-    bucket_limit,
-    bucket_probe,
-    fingerprints=None,
+    lengths, offsets, blocks, keys, firsts, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None
 ):
     """As `hamming_probe.reference` answers, from compressed tables.
 
@@ -166,7 +155,7 @@ def _permuted_query(query, parts):
 
 @jit(
     "uint16[:, ::1], int64[::1], uint64[:, ::1], uint64[::1], int64[::1], uint32[:, ::1], uint64[::1], "
-    "uint64[:, :, ::1], uint64[::1], int64, int64, int64",
+    "uint64[:, :, ::1], uint64[::1], int64, int64, int64"
 )
 def _search(books, offsets, blocks, keys, firsts, rows, queries, parts, tops, radius, bucket_limit, bucket_probe):
     """(query << 32 | row, distance) of all that is found, some more than once; large buckets, and what they left out.
@@ -252,18 +241,7 @@ def touched(offsets, blocks, keys, masks, queries):
 
 
 def cpu(
-    lengths,
-    offsets,
-    blocks,
-    keys,
-    firsts,
-    rows,
-    masks,
-    queries,
-    radius,
-    bucket_limit,
-    bucket_probe,
-    fingerprints=None,
+    lengths, offsets, blocks, keys, firsts, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None
 ):
     """As `reference`: a few queries decode what they touch, as they go; for many each block is decoded once.
 
@@ -293,18 +271,7 @@ def _gather_rows(rows, firsts, numbers):
 
 
 def gpu(
-    lengths,
-    offsets,
-    blocks,
-    keys,
-    firsts,
-    rows,
-    masks,
-    queries,
-    radius,
-    bucket_limit,
-    bucket_probe,
-    fingerprints=None,
+    lengths, offsets, blocks, keys, firsts, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None
 ):
     """As `reference`; of each table the blocks that some query touches are decoded, each once, and probed."""
     check_shapes(lengths, offsets, blocks, firsts, keys, rows)

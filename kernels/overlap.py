@@ -124,7 +124,7 @@ def _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared)
 
 @parallel(
     "uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], "
-    "int64[::1], (int64[::1], int64[::1], int32[::1])",
+    "int64[::1], (int64[::1], int64[::1], int32[::1])"
 )
 def _find_pairs(begin, end, values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out):
     """Runs of documents in parallel: writes to `ends` how many pairs each has or, once these are summed up, the pairs

@@ -99,8 +99,8 @@ def reference(keys, rows, ends, asked, places, offsets, sizes, threshold, first,
 
 
 @parallel(
-    "uint64[:, ::1], uint32[:, ::1], uint64[::1], uint32[::1], int64[::1], int64[::1], int64[::1], int64[:, "
-    "::1], int64[:, ::1], int64",
+    "uint64[:, ::1], uint32[:, ::1], uint64[::1], uint32[::1], int64[::1], int64[::1], int64[::1], "
+    "int64[:, ::1], int64[:, ::1], int64"
 )
 def _find_all(lower, upper, keys, rows, words, turns, queries, first, stop, starts, stops, parts):
     """Write where the postings of each shingle lie whose rows are looked for, in two runs, where there are any.

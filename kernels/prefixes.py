@@ -160,7 +160,7 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
 
 @parallel(
     "uint64[::1], int64[::1], int64[::1], int64[::1], (uint8[::1], uint32[::1], uint64), float64, "
-    "int64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64[:, ::1]",
+    "int64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64[:, ::1]"
 )
 def _postings(
     lower, upper, values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made

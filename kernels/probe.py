@@ -225,7 +225,7 @@ def _find(keys, rows, table, asked, numbers, dense, first, stop, guesses, sound,
 
 @parallel(
     "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], int64[::1], int64[::1], "
-    "(uint8[::1], uint8[::1]), (uint8[::1], uint8[::1]), int64[:, ::1], int64[:, ::1]",
+    "(uint8[::1], uint8[::1]), (uint8[::1], uint8[::1]), int64[:, ::1], int64[:, ::1]"
 )
 def _find_all(lower, upper, keys, rows, asked, numbers, asking, first, stop, sound, wanted, runs, sizes):
     """Pieces of the queries of each table in parallel, of which each writes its runs behind its own beginning."""
@@ -300,7 +300,7 @@ def _merge(rows, runs, r, most, allowed, found, place):
 
 
 @parallel(
-    "uint32[:, ::1], int64[:, ::1], int64[::1], int64, int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1]",
+    "uint32[:, ::1], int64[:, ::1], int64[::1], int64, int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1]"
 )
 def _merge_all(lower, upper, rows, runs, ends, r, most, allowed, found, places, counts):
     """Count the rows of each query, or write them, if there is a place for each."""
@@ -313,7 +313,7 @@ def _merge_all(lower, upper, rows, runs, ends, r, most, allowed, found, places, 
 
 @jit(
     "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], int64, int64[::1], "
-    "int64[::1], int64[::1], uint8[::1], (uint8[::1], uint8[::1])",
+    "int64[::1], int64[::1], uint8[::1], (uint8[::1], uint8[::1])"
 )
 def _probe_few(keys, rows, asked, numbers, asking, r, first, stop, most, allowed, sound):
     """All of it on one thread: rows that are found, where those of each query begin, and blocks that are wanted."""
@@ -661,8 +661,7 @@ def _find_each(keys, rows, queries, first, stop, starts, ends):
 
 
 @kernel(
-    "void(uint32[:,::1], int64[:,::1], int64[:,::1], int64, int64[::1], uint8[::1], int64[::1], int64[::1], "
-    "int64[::1])",
+    "void(uint32[:,::1], int64[:,::1], int64[:,::1], int64, int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1])"
 )
 def _merge_each(rows, heads, ends, r, most, allowed, found, places, counts):
     """One thread a query."""

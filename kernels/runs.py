@@ -112,7 +112,7 @@ def _sort_parts(begin, end, shingles, entries, ends, bounds, shift, bits, length
 
 
 @parallel(
-    "uint64[::1], int64[::1], int64[::1], uint32[::1], uint32[::1], int64[::1], int64[::1], int64[::1], uint64[::1]",
+    "uint64[::1], int64[::1], int64[::1], uint32[::1], uint32[::1], int64[::1], int64[::1], int64[::1], uint64[::1]"
 )
 def _describe_runs(lower, upper, entries, ends, numbers, all_lengths, all_shorts, begins, lengths, shorts, first_rows):
     """Write of each run that stays where it begins, its length, its short entries, and the row of its first entry."""

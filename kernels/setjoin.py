@@ -165,7 +165,7 @@ def _probe(entries, starts, splits, places, offsets, sizes, needed, larger, row,
 
 @parallel(
     "uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int32[::1], int64, "
-    "int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[::1], int64[::1]",
+    "int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[::1], int64[::1]"
 )
 def _probe_rows(
     begin,
@@ -221,24 +221,8 @@ def cpu(entries, starts, splits, places, offsets, sizes, needed, larger, rows, f
     looks = np.zeros(len(rows), np.int64)
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(offsets[rows + 1] - offsets[rows] + 1)])
     bounds = shares(work, 64)
-    _probe_rows(
-        len(bounds) - 1,
-        entries,
-        starts,
-        splits,
-        places,
-        offsets,
-        sizes,
-        needed,
-        larger,
-        rows,
-        first,
-        stop,
-        bounds,
-        best,
-        ends,
-        looks,
-    )
+    probed = entries, starts, splits, places, offsets, sizes, needed, larger
+    _probe_rows(len(bounds) - 1, *probed, rows, first, stop, bounds, best, ends, looks)
     np.cumsum(ends, out=ends)
     found = np.empty(ends[-1], np.int64)
     _gather_lists(len(best), best, ends, found)

@@ -18,16 +18,7 @@ import numpy as np
 
 from ._constants import constants
 from ._cpu import jit, parallel, shares, types
-from ._gf2 import (
-    advance,
-    advance_by_tables,
-    byte_tables,
-    kept_weights,
-    prepare,
-    rabin_words,
-    tables_of_shift,
-    windows,
-)
+from ._gf2 import advance, advance_by_tables, byte_tables, kept_weights, prepare, rabin_words, tables_of_shift, windows
 from ._launch import TABLES, bounds_of, cuda, kernel, know, known, load, namespace, on_device, row_of
 from ._sort import order_in_rows
 
@@ -126,17 +117,7 @@ def cpu(tokens, offsets, w, mode, poly, bag_poly):
     _count(offsets, w, mode == "circular", new_offsets)
     values = np.empty(new_offsets[-1], np.uint64)
     bounds = shares(offsets)
-    _fill(
-        len(bounds) - 1,
-        tokens,
-        offsets,
-        new_offsets,
-        bounds,
-        values,
-        kept_weights(w, q),
-        mode == "circular",
-        q,
-    )
+    _fill(len(bounds) - 1, tokens, offsets, new_offsets, bounds, values, kept_weights(w, q), mode == "circular", q)
     if mode == "bag":
         bounds = shares(new_offsets)
         _label(len(bounds) - 1, values, new_offsets, bounds, np.uint64(bag_poly))

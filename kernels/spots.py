@@ -116,7 +116,7 @@ def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, withou
 
 @parallel(
     "uint64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], "
-    "uint64[::1], (uint64,) * 6, uint64",
+    "uint64[::1], (uint64,) * 6, uint64"
 )
 def _fill(lower, upper, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
     """`others` and `places` are room for the tokens of each document that are no stop words, and for where those are.

@@ -15,17 +15,7 @@ import numpy as np
 
 from ._constants import constants
 from ._cpu import parallel, shares, types
-from ._gf2 import (
-    LANES,
-    advance,
-    advance_by_tables,
-    byte_tables,
-    columns,
-    mix64,
-    prepare,
-    rabin_words,
-    window_weights,
-)
+from ._gf2 import LANES, advance, advance_by_tables, byte_tables, columns, mix64, prepare, rabin_words, window_weights
 from ._launch import TABLES, Kernel, cuda, kernel, load, namespace, on_device
 
 

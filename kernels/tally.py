@@ -75,7 +75,7 @@ def _count(some, least, place, found, shared):
 
 @parallel(
     "uint32[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], int64[::1], uint32[::1], "
-    "int64[::1], int64[::1]",
+    "int64[::1], int64[::1]"
 )
 def _gather_all(lower, upper, rows, starts, stops, offsets, least, allowed, places, gathered, sizes, counts):
     """Gather and sort what the lists of each query hold, and count what is found."""

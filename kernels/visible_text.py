@@ -863,7 +863,7 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
 
 @parallel(
     "uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], boolean[::1], uint64[::1], int64[::1], "
-    "int64[::1], uint8[::1], int64[::1]",
+    "int64[::1], uint8[::1], int64[::1]"
 )
 def _fill(lower, upper, text, offsets, bounds, room, lengths, doubtful, names, classes, references, spelled, windows):
     """Write the text of each run of documents to its own place in `room`, its lengths and which pages are doubtful."""

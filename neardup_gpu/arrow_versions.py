@@ -1,4 +1,4 @@
-"""What versions of pyarrow do differently, from the oldest that pyproject.toml allows to the newest."""
+"""Hides differences between versions of pyarrow from the rest of the package."""
 
 from __future__ import annotations
 

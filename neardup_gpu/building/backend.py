@@ -20,8 +20,8 @@ from setuptools.build_meta import *  # noqa: F403 (the hooks that are the same)
 from setuptools.command import build_py
 
 COMPILERS = ["llvmlite==0.50.0", "numba==0.68.1", "numpy==2.4.6"]
-"""What compiles kernels ahead of time. The versions are pinned, so that equal sources give equal code; they have wheels
-for Python 3.11 to 3.14."""
+"""Packages that compile kernels ahead of time. They are pinned, so that equal sources give equal code. All have
+wheels for Python 3.11 to 3.14."""
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

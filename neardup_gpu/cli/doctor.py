@@ -13,8 +13,8 @@ from .options import RUNNING, Json, JsonFlags, flags, given
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compiling:
-    """What to be ready for."""
+class Preparation:
+    """The options of a run that prepares this machine for jobs."""
 
     compile: bool = setting(
         False,
@@ -23,15 +23,15 @@ class Compiling:
     method: str = setting("exact", f"With --compile, the method: {', '.join(METHODS)}.", metavar="NAME")
 
 
-CompilingFlags: Any = flags(RUNNING, Compiling)
+PreparationFlags: Any = flags(RUNNING, Preparation)
 
 
-def doctor(*, compiling: CompilingFlags = None, written: JsonFlags = None) -> int:
+def doctor(*, preparation: PreparationFlags = None, written: JsonFlags = None) -> int:
     """Show what there is to know of this machine, on one screen to paste into a report of a problem.
 
     It never fails: what cannot be found out is said. With --compile, prepare this machine for jobs instead.
     """
-    chosen, as_json = given(compiling), Json(**given(written)).json
+    chosen, as_json = given(preparation), Json(**given(written)).json
     if chosen.pop("compile", False):
         return _compile(as_json, **chosen)
     if chosen:

@@ -1,4 +1,4 @@
-"""How long Numba compiles kernels, and how many."""
+"""Measures how long Numba compiles kernels, and counts them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from neardup_gpu.kernels import _cpu
 
 
 class Compiling:
-    """Seconds in which Numba compiles, and the kernels that it has compiled, while this `listens`."""
+    """Measures how long Numba compiles, and counts the kernels that it has compiled, in the block of `listens`."""
 
     def __init__(self) -> None:
         self.number, self._depth = 0, 0
@@ -32,11 +32,11 @@ class Compiling:
 
     @property
     def seconds(self) -> float:
-        """All of them, to this moment."""
+        """How long Numba has compiled until now."""
         return self._before + (time.perf_counter() - self._since if self.active else 0.0)
 
     def hear(self, begins: bool) -> None:
-        """Note that a function begins to be compiled, within another one perhaps, or that this has ended."""
+        """Note that Numba begins to compile a function, maybe one that another function calls, or has ended."""
         if begins:
             if not self.active:
                 self._since = time.perf_counter()
