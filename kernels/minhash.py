@@ -117,6 +117,7 @@ _CHUNK = 2048  # shingles at a time: 8 or 16 kB, which stay in the first-level c
 @parallel(
     "uint64[::1], int64[::1], int64[::1], uint32[::1], uint32[::1], int64, uint64, uint32[:, ::1]",
     "uint64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], int64, uint64, uint64[:, ::1]",
+    is_wide=True,
 )
 def _signatures(begin, end, shingles, offsets, bounds, a, b, samples, shift, signature):
     padded = len(a)
