@@ -29,6 +29,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from ._processor import features, has_carryless_product, is_x86
 
 log = logging.getLogger("neardup_gpu")
@@ -40,6 +42,8 @@ UNRELATED = {"_ahead.py", "_cache.py", "_compiled.py", "_pycc.py"}
 
 taken: set[tuple[str, str]] = set()
 """Functions and signatures whose code this process has taken from the modules."""
+
+_turn = np.zeros(16, np.int64)  # the first word, and the rest of its cache line: see `_turns.py`
 
 _loading = threading.Lock()
 
@@ -121,6 +125,7 @@ def _module(file: str) -> tuple[ModuleType | None, str]:
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
+        module.use_turn(_turn.ctypes.data)
     except (OSError, ImportError) as error:  # such as a file system without programs (noexec)
         return None, f"{file} cannot be loaded ({error})"
     return module, ""

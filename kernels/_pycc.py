@@ -115,6 +115,7 @@ def _build_share(
     from numba.core.compiler import Flags
     from numba.pycc.cc import CC
 
+    from . import _turns
     from ._numba import argument_types
 
     def flags() -> Any:
@@ -123,6 +124,7 @@ def _build_share(
         return made
 
     of_numba.Flags = flags  # the compiler has no option for this
+    _turns.add()
     name = "_".join(["_ahead", *re.findall("[a-z0-9]+", level), str(number)])
     cc = CC(name, sys.modules[__name__])
     cc.output_dir = os.fspath(folder)
@@ -134,6 +136,7 @@ def _build_share(
         name = f"f{at}"
         cc.export(name, argument_types(signature))(linked(function.py_func))
         names.append((function.name, signature, name))
+    cc.export(_turns.use_turn.__name__, "none(int64)")(linked(_turns.use_turn))
     cc.compile()
     return cc.output_file, names
 

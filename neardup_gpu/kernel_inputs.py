@@ -284,7 +284,10 @@ def one_text(draw: Draw, size: int) -> tuple:
     text, offsets, poly = tokens(draw, size)
     mode = draw.option(["set", "bag", "circular"])
     moduli = np.array([draw.modulus(), draw.modulus()])
-    return text[: offsets[-1]], poly, draw.option([5, 1, 3]), mode, draw.modulus(), draw.modulus(), moduli
+    k, groups, kind = draw.option([(6, 14, np.uint32), (2, 5, np.uint64), (0, 1, np.uint32)])
+    a, b = draw.random.integers(0, np.iinfo(kind).max, (2, k * groups), kind, endpoint=True)
+    others = draw.option([5, 1, 3]), mode, draw.modulus(), draw.modulus(), moduli
+    return text[: offsets[-1]], poly, *others, a | kind(1), b, k, groups, draw.option([64, 16]), draw.modulus()
 
 
 PERMUTATIONS: list[tuple[Any, int]] = [

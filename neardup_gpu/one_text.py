@@ -116,23 +116,26 @@ class TextSketcher:
         self._html = html
         self._hashed = "document_hash" in self.recipe.method.schema()
         self._of_shingles = self.recipe.method.elements == "shingles"
+        drawn, made_of = self.recipe.material, self.recipe.shingles
+        permuted = getattr(self.recipe.method, "permuted", None) if made_of.kind != "spots" else None
+        nothing = np.empty(0, np.uint32)
+        signing = (permuted and permuted(self.recipe.seed)) or (nothing, nothing, 0, 1, 64, drawn.shingles)
+        moduli = drawn.shingles, drawn.bags, drawn.documents
+        self._compute = one_text.ready(drawn.tokens, made_of.size, made_of.kind, *moduli, *signing)
 
     def features(self, text: str | bytes) -> Features:
         """The sketch of a text, and its keys."""
         recipe, method, seed = self.recipe, self.recipe.method, self.recipe.seed
         read = np.frombuffer(self._read(text), np.uint8)
-        drawn, made_of = recipe.material, recipe.shingles
-        moduli = drawn.shingles, drawn.bags, drawn.documents
         with alone():
-            tokens, shingles, fingerprint, number = one_text.cpu(
-                read, drawn.tokens, made_of.size, made_of.kind, *moduli
-            )
-            elements = _one_row(shingles if self._of_shingles else tokens)
-            if made_of.kind == "spots" and self._of_shingles:
-                elements = count_shingles(_one_row(tokens), recipe, "cpu")[0]
-                number = int(distinct.cpu(elements.values, elements.offsets)[0])
-            made = method.sketch(elements, seed=seed, statistics=self._statistics, backend="cpu")
-            keys = method.keys(made, seed=seed, backend="cpu")
+            tokens, shingles, fingerprint, number, made, keys = self._compute(read)
+            if not made.size:
+                elements = _one_row(shingles if self._of_shingles else tokens)
+                if recipe.shingles.kind == "spots" and self._of_shingles:
+                    elements = count_shingles(_one_row(tokens), recipe, "cpu")[0]
+                    number = int(distinct.cpu(elements.values, elements.offsets)[0])
+                made = method.sketch(elements, seed=seed, statistics=self._statistics, backend="cpu")
+                keys = method.keys(made, seed=seed, backend="cpu")
             stored = method.stored(made, seed=seed, backend="cpu")
         num_shingles = number if self._of_shingles else None
         return Features(len(tokens), num_shingles, fingerprint if self._hashed else None, stored, keys)

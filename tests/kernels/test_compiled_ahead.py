@@ -66,7 +66,7 @@ def built(tmp_path_factory):
     package = tmp_path_factory.mktemp("built") / "package"
     package.mkdir()
     kernels = Path(_ahead.__file__).parent
-    for name in ("_ahead", "_cache", "_cpu", "_numba", "_processor", "_pycc"):
+    for name in ("_ahead", "_cache", "_cpu", "_numba", "_processor", "_pycc", "_turns"):
         shutil.copy(kernels / f"{name}.py", package)
     (package / "__init__.py").touch()
     (package / "sums.py").write_text(SUMS)
@@ -306,6 +306,24 @@ names = {each.__name__ for each in loaded}
 print(len(loaded) == len(names) > 0, len(right), all(right), "numba" in sys.modules)
 """
     assert run(package.parent, code).stdout == "True 200 True False\n"
+
+
+def test_nobody_waits_long_for_a_thread_whose_turn_it_is(package):
+    """A thread may end, or do other work, while it has the turn to take Python's lock."""
+    code = """
+import time
+import numpy as np
+from package import _ahead
+from package.sums import above
+values = np.arange(100, dtype=np.uint64)
+above(values, 49)
+mine, right, began = _ahead._turn[0], True, time.perf_counter()
+for _ in range(100):
+    _ahead._turn[0] = 12345  # another thread's
+    right &= above(values, 49) == 50 and _ahead._turn[0] == mine
+print(mine != 0, right, time.perf_counter() - began < 10)
+"""
+    assert run(package.parent, code).stdout == "True True True\n"
 
 
 def test_two_hundred_threads_compile_once(package):
