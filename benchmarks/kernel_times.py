@@ -43,7 +43,7 @@ from neardup_gpu.kernels import (
 )
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 from neardup_gpu.kernels._launch import to_host
-from neardup_gpu.kernels._processor import has_carryless_product
+from neardup_gpu.kernels._processor import carryless_products
 from neardup_gpu.methods.minhash import MinHash, permutations
 
 from .measure import ALTAVISTA, SEED, WIDTH, Bench, figure, figures_of, load, num_bytes, shuffled, timed
@@ -219,7 +219,7 @@ def main() -> None:
     batches = load(table)
     context = {
         "corpus": args.corpus.stem,
-        "carryless_product": has_carryless_product(),
+        "carryless_product": carryless_products(),
         "agreed_on_documents": check_agreement(batches[0]),
     }
     gold, pairs = args.corpus.with_name(f"{args.corpus.stem}.gold.parquet"), np.empty((0, 2), np.int64)

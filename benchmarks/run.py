@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from neardup_gpu import Recipe, __version__
-from neardup_gpu.kernels._processor import has_carryless_product
+from neardup_gpu.kernels._processor import carryless_products
 
 from . import (
     beside,
@@ -90,7 +90,7 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": model,
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "carryless_product": has_carryless_product(),
+        "carryless_product": carryless_products(),
         "load_at_start": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
         "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY"),

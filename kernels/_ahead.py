@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from ._processor import features, has_carryless_product, is_x86
+from ._processor import carryless_products, features, is_x86
 
 log = logging.getLogger("neardup_gpu")
 
@@ -43,7 +43,7 @@ UNRELATED = {"_ahead.py", "_cache.py", "_compiled.py", "_pycc.py"}
 taken: set[tuple[str, str]] = set()
 """Functions and signatures whose code this process has taken from the modules."""
 
-_turn = np.zeros(16, np.int64)  # the first word, and the rest of its cache line: see `_turns.py`
+_turn = np.zeros(16, np.int64)  # the first word, and the rest of its cache line: see `_calls.py`
 
 _loading = threading.Lock()
 
@@ -92,7 +92,7 @@ def index() -> tuple[dict[str, Any], str]:
         return {}, "they were made of other sources than these"
     if lacking:
         return {}, f"this processor lacks {', '.join(lacking)}"
-    if is_x86() and not has_carryless_product():
+    if is_x86() and not carryless_products():
         return {}, "NEARDUP_CLMUL=0 asks for kernels without the carry-less product"
     return {**found, "levels": [functions for lacks, functions in levels if not lacks]}, ""
 

@@ -216,10 +216,15 @@ class Function:
         since compiled code would cut a number to fewer bits without an error.
     is_wide : bool
         Whether it is also compiled ahead of time for processors with vectors of 512 bits.
+    is_inlined : bool
+        Whether it becomes a part of each function that calls it. A call costs the counting of references to each array
+        that is given, which takes as long as the work of a function for 64 bytes.
     """
 
-    def __init__(self, function: Callable, signatures: tuple[str, ...], is_wide: bool) -> None:
-        self.py_func, self.signatures, self.is_wide = function, signatures, is_wide
+    def __init__(
+        self, function: Callable, signatures: tuple[str, ...], is_wide: bool = False, is_inlined: bool = False
+    ) -> None:
+        self.py_func, self.signatures, self.is_wide, self.is_inlined = function, signatures, is_wide, is_inlined
         self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
         self._entries: dict[tuple[Any, ...], Callable] = {}
 
@@ -311,9 +316,9 @@ class Parallel(Function):
         return super()._find((int, int, *described))  # begin and end
 
 
-def jit(*signatures: str, is_wide: bool = False) -> Callable[[Callable], Function]:
+def jit(*signatures: str, **options: bool) -> Callable[[Callable], Function]:
     """Return a decorator that makes a `Function`."""
-    return lambda function: Function(function, signatures, is_wide)
+    return lambda function: Function(function, signatures, **options)
 
 
 def parallel(*signatures: str, is_wide: bool = False, least: int = 1) -> Callable[[Callable], Parallel]:
@@ -498,7 +503,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
-    """Divide rows into runs of about equal total length, `per_thread` for each thread.
+    """Divide rows into runs of about equal total length, `per_thread` for each thread, and more of long ones.
 
     Returns
     -------
@@ -508,7 +513,7 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
     threads = num_threads()
     if threads == 1 and offsets[-1] - offsets[0] < _LITTLE:
         return np.array([0, len(offsets) - 1])
-    runs = per_thread * threads
+    runs = max(per_thread * threads, int(offsets[-1] - offsets[0]) // _MUCH)
     targets = np.linspace(offsets[0], offsets[-1], runs + 1).astype(np.int64)
     bounds = np.searchsorted(offsets, targets, side="left").astype(np.int64)
     bounds[0], bounds[-1] = 0, len(offsets) - 1
@@ -517,6 +522,9 @@ def shares(offsets: np.ndarray, per_thread: int = 8) -> np.ndarray:
 
 _LITTLE = 1 << 16
 """Number of elements below which dividing rows takes longer than it saves."""
+
+_MUCH = 1 << 18
+"""Number of elements that a run has at most, unless it is one row: threads hear of interrupts between runs."""
 
 # --------------------------------------------------------------------------------------------------- compiling
 

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from ._cpu import Rare, intrinsic, ir, jit, types
-from ._processor import has_carryless_product
+from ._processor import carryless_products
 from ._vectors import Vectors
 
 
@@ -154,7 +154,7 @@ def append_byte(f, byte, tables):
     return (f >> np.uint64(8)) ^ tables[(f ^ np.uint64(byte)) & np.uint64(0xFF)]
 
 
-LANES = 2 if has_carryless_product() else 1
+LANES = max(1, 2 * carryless_products())
 """Words that `advance_block`, `windows` and `columns` handle at once."""
 
 
@@ -163,8 +163,9 @@ class _CarrylessVectors(Vectors):
 
     def __init__(self, context, builder):
         super().__init__(context, builder, 64, LANES)
+        suffix = "" if LANES == 2 else ".512"
         kind = ir.FunctionType(self.type, [self.type, self.type, ir.IntType(8)])
-        self.multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq", (), kind)
+        self.multiply = builder.module.declare_intrinsic("llvm.x86.pclmulqdq" + suffix, (), kind)
 
     def products(self, a, b):
         """The products of even lanes, and those of odd lanes, two words each."""
@@ -251,7 +252,7 @@ def _column_lanes(typingctx, words, index, width, count, weights, q, inverse, ou
     return types.void(words, types.int64, types.int64, types.int64, weights, types.uint64, types.uint64, out), codegen
 
 
-if has_carryless_product():
+if carryless_products():
 
     @jit()
     def prepare(q):

@@ -22,12 +22,12 @@ from numba.core.types.containers import BaseTuple
 from . import _cpu
 from ._ahead import sources
 from ._cache import FORMAT, KernelCache, private_folder
-from ._processor import has_carryless_product
+from ._processor import carryless_products
 
 
 def _key() -> str:
     versions = numba.__version__, np.__version__, sys.version_info[:2]
-    digest = hashlib.sha256(f"{sources()} {versions} {has_carryless_product()} {FORMAT}".encode())
+    digest = hashlib.sha256(f"{sources()} {versions} {carryless_products()} {FORMAT}".encode())
     return digest.hexdigest()[:16]
 
 
@@ -44,7 +44,7 @@ def function(declared: _cpu.Function) -> Any:
 
 @cache
 def _function(declared: _cpu.Function) -> Any:
-    compiles = numba.njit(nogil=True)(_cpu.linked(declared.py_func))
+    compiles = numba.njit(nogil=True, forceinline=declared.is_inlined)(_cpu.linked(declared.py_func))
     compiles._cache = KernelCache(compiles.py_func, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
     compiles._compilation_chain_init_hook = _no_extensions
     return compiles

@@ -14,8 +14,20 @@ HASWELL = frozenset(
 )
 """Features of Intel's Haswell (2013), which all compiled modules for x86-64 use, as /proc/cpuinfo names them."""
 
-AVX512 = HASWELL | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
-"""Features of Intel's Skylake for servers (2017) and AMD's Zen 4 (2022), which a further module uses."""
+ICE_LAKE = HASWELL | {
+    *(
+        "avx512_bitalg",
+        "avx512_vbmi2",
+        "avx512_vnni",
+        "avx512_vpopcntdq",
+        "avx512bw",
+        "avx512cd",
+        "avx512dq",
+        "avx512f",
+    ),
+    *("avx512ifma", "avx512vbmi", "avx512vl", "gfni", "vaes", "vpclmulqdq"),
+}
+"""Features of Intel's Ice Lake (2019) and AMD's Zen 4 (2022), which a further module uses."""
 
 _ON_MACOS = {"abm": "lzcnt", "avx": "avx1.0", "sse4_1": "sse4.1", "sse4_2": "sse4.2"}
 
@@ -27,7 +39,7 @@ def is_x86() -> bool:
 
 @cache
 def features() -> frozenset[str]:
-    """Return which of the features in `AVX512` an x86-64 processor has; empty where the system does not say."""
+    """Return which of the features in `ICE_LAKE` an x86-64 processor has; empty where the system does not say."""
     if not is_x86():
         return frozenset()
     try:
@@ -35,19 +47,25 @@ def features() -> frozenset[str]:
             keys = ["machdep.cpu.features", "machdep.cpu.leaf7_features", "machdep.cpu.extfeatures"]
             printed = subprocess.run(["sysctl", "-n", *keys], capture_output=True, text=True, timeout=5, check=True)
             found = set(printed.stdout.lower().split())
-            return frozenset(each for each in AVX512 if _ON_MACOS.get(each, each) in found)
+            return frozenset(each for each in ICE_LAKE if _ON_MACOS.get(each, each) in found)
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("flags"):
-                return AVX512 & set(line.split())
+                return ICE_LAKE & set(line.split())
     except (OSError, subprocess.SubprocessError):
         pass
     return frozenset()
 
 
-def has_carryless_product() -> bool:
-    """Return whether kernels use the processor's carry-less product: not if NEARDUP_CLMUL=0, so that tests can take
-    the other path."""
-    return os.environ.get("NEARDUP_CLMUL") != "0" and "pclmulqdq" in features()
+def carryless_products() -> int:
+    """Return how many carry-less products of words the processor computes at once: 0, 1 or 4.
+
+    NEARDUP_CLMUL=0 or 128 (bits) asks for a slower way: 0 so that tests can take the way of tables, 128 for modules
+    that older processors load.
+    """
+    asked, found = os.environ.get("NEARDUP_CLMUL"), features()
+    if asked == "0" or "pclmulqdq" not in found:
+        return 0
+    return 4 if found >= ICE_LAKE and asked != "128" else 1
 
 
 def most_threads() -> int:

@@ -28,9 +28,9 @@ from typing import Any
 
 from . import _ahead
 from ._cpu import Function, Rare, linked
-from ._processor import AVX512, HASWELL, is_x86
+from ._processor import HASWELL, ICE_LAKE, is_x86
 
-LEVELS = {"skylake-avx512": AVX512, "haswell": HASWELL} if is_x86() else {"generic": frozenset()}
+LEVELS = {"icelake-server": ICE_LAKE, "haswell": HASWELL} if is_x86() else {"generic": frozenset()}
 """Processors that code is made for, the newest first, and their features. LLVM knows them by these names. The last
 level has all functions, the others only those that `is_wide` marks."""
 
@@ -74,10 +74,11 @@ def build(folder: Path, which: str = "all", processes: int | None = None) -> lis
         commands = [
             [sys.executable, "-m", __spec__.name, os.fspath(folder), which, *map(str, share)] for share in shares
         ]
+        environment = {**os.environ, "NEARDUP_CACHE_DIR": scratch, "NUMBA_CPU_FEATURES": ""}
         running = [
             subprocess.Popen(
                 command,
-                env={**os.environ, "NEARDUP_CACHE_DIR": scratch, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""},
+                env={**environment, "NUMBA_CPU_NAME": level, "NEARDUP_CLMUL": "" if level in newer else "128"},
                 stdout=subprocess.PIPE,
             )
             for command, (level, _, _) in zip(commands, shares, strict=True)
@@ -115,7 +116,7 @@ def _build_share(
     from numba.core.compiler import Flags
     from numba.pycc.cc import CC
 
-    from . import _turns
+    from . import _calls
     from ._numba import argument_types
 
     def flags() -> Any:
@@ -124,7 +125,7 @@ def _build_share(
         return made
 
     of_numba.Flags = flags  # the compiler has no option for this
-    _turns.add()
+    _calls.change()
     name = "_".join(["_ahead", *re.findall("[a-z0-9]+", level), str(number)])
     cc = CC(name, sys.modules[__name__])
     cc.output_dir = os.fspath(folder)
@@ -136,7 +137,7 @@ def _build_share(
         name = f"f{at}"
         cc.export(name, argument_types(signature))(linked(function.py_func))
         names.append((function.name, signature, name))
-    cc.export(_turns.use_turn.__name__, "none(int64)")(linked(_turns.use_turn))
+    cc.export(_calls.use_turn.__name__, "none(int64)")(linked(_calls.use_turn))
     cc.compile()
     return cc.output_file, names
 

@@ -95,7 +95,7 @@ def _within(mask, i, stop):
     return mask if stop - i >= 64 else mask & ((np.uint64(1) << np.uint64(stop - i)) - np.uint64(1))
 
 
-@jit()
+@jit(is_inlined=True)
 def word_bits(array, i, stop):
     """Return the bits of `word_mask` for array[i:min(i + 64, stop)], and never read beyond the array."""
     if i + 64 <= len(array):
@@ -107,7 +107,7 @@ def word_bits(array, i, stop):
     return mask
 
 
-@jit()
+@jit(is_inlined=True)
 def sequence_bits(array, i, stop):
     """Return four masks for array[i:min(i + 64, stop)], and never read beyond the array.
 

@@ -48,7 +48,6 @@ def _look_up(begin, end, features, table, table_weights, absent, shift, begins, 
             else:
                 high = middle
         weights[i] = table_weights[low] if low < stop and table[low] == f else absent
-    return weights
 
 
 def cpu(features, table, table_weights, absent):

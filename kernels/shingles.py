@@ -87,7 +87,10 @@ def _count(offsets, w, circular, new_offsets):
         new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))
 
 
-@parallel(*for_widths("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], WEIGHTS, boolean, uint64"))
+@parallel(
+    *for_widths("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], WEIGHTS, boolean, uint64"),
+    is_wide=True,
+)
 def _fill(begin, end, tokens, offsets, new_offsets, bounds, values, weights, circular, q):
     modulus = prepare(q)
     w = len(weights) - 1

@@ -128,7 +128,8 @@ def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, withou
     *for_widths(
         "uint64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], "
         "uint64[::1], WEIGHTS, uint64"
-    )
+    ),
+    is_wide=True,
 )
 def _fill(lower, upper, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
     """`others` and `places` are room for the tokens of each document that are no stop words, and for where those are.

@@ -238,7 +238,10 @@ def _split(text, start, stop, values, at, scratch, q, modulus):
             turns[0] = turns[count - 1]
 
 
-@parallel("uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64")
+@parallel(
+    "uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64",
+    is_wide=True,
+)
 def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, values, q):
     modulus = prepare(q)
     for part in range(begin, end):

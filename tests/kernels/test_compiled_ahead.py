@@ -66,7 +66,7 @@ def built(tmp_path_factory):
     package = tmp_path_factory.mktemp("built") / "package"
     package.mkdir()
     kernels = Path(_ahead.__file__).parent
-    for name in ("_ahead", "_cache", "_cpu", "_numba", "_processor", "_pycc", "_turns"):
+    for name in ("_ahead", "_cache", "_cpu", "_numba", "_processor", "_pycc", "_calls"):
         shutil.copy(kernels / f"{name}.py", package)
     (package / "__init__.py").touch()
     (package / "sums.py").write_text(SUMS)
@@ -244,7 +244,7 @@ def test_a_zip_file(package):
 @pytest.mark.skipif(not _processor.is_x86(), reason="modules for other processors need no features")
 class TestProcessor:
     def test_a_feature_that_is_missing(self, package):
-        lacking = "import package._processor as p; p.AVX512 -= {'bmi2', 'avx2'}\n"
+        lacking = "import package._processor as p; p.ICE_LAKE -= {'bmi2', 'avx2'}\n"
         done = run(package.parent, lacking + CALLS)
         assert done.stdout == f"{RIGHT} True\n"
         assert f"{DEMAND}this processor lacks avx2, bmi2\n" in done.stderr
@@ -252,16 +252,16 @@ class TestProcessor:
     @pytest.mark.parametrize("lacks", [True, False])
     def test_vectors_of_512_bits(self, package, lacks):
         """A processor that has them takes one of the two functions from another module."""
-        if not lacks and not _processor.features() >= _processor.AVX512:
+        if not lacks and not _processor.features() >= _processor.ICE_LAKE:
             pytest.skip("this processor lacks them")
-        before = "import package._processor as p; p.AVX512 -= {'avx512vl'}\n" if lacks else ""
+        before = "import package._processor as p; p.ICE_LAKE -= {'avx512vl'}\n" if lacks else ""
         after = "import package._ahead as ahead; print(ahead._module.cache_info().currsize)"
         done = run(package.parent, before + CALLS + after)
         assert (done.stdout, done.stderr) == (f"{RIGHT} False\n{1 if lacks else 2}\n", "")
 
     def test_a_damaged_module_of_vectors_of_512_bits(self, package):
         """The module of all functions has the function, too."""
-        (module,) = package.glob("_ahead_skylake_avx512_*.so")
+        (module,) = package.glob("_ahead_icelake_server_*.so")
         module.write_bytes(b"")
         done = run(package.parent, CALLS)
         assert (done.stdout, done.stderr) == (f"{RIGHT} False\n", "")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba.core.errors import NumbaError
 
-from neardup_gpu.kernels import _ahead, _cpu
+from neardup_gpu.kernels import _ahead, _cpu, minhash
 from neardup_gpu.kernels._cpu import alone, declared_kinds, jit, num_threads, on_threads, parallel
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -485,6 +485,19 @@ with on_threads({threads}):
     _, said = process.communicate(timeout=30)
     assert time.perf_counter() - sent < 2  # of which the interpreter's end takes a part
     assert said.endswith(b"KeyboardInterrupt\n")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_in_compiled_code_is_heard_within_a_second(threads):
+    shingles, multipliers = np.zeros(1 << 25, np.uint64), np.arange(1, 1 << 14, 2, dtype=np.uint32)
+    everything = shingles, np.arange(0, len(shingles) + 1, 1 << 14), multipliers, multipliers  # ten seconds of work
+    minhash.cpu(shingles[:1], np.arange(2), multipliers, multipliers)  # has the code loaded or compiled
+    stopping = threading.Timer(0.3, _thread.interrupt_main)
+    stopping.start()
+    begun = time.perf_counter()
+    with on_threads(threads), pytest.raises(KeyboardInterrupt):
+        minhash.cpu(*everything)
+    assert time.perf_counter() - begun < 1.3
 
 
 @pytest.mark.parametrize("before", [True, False])

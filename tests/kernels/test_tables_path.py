@@ -9,12 +9,15 @@ import pytest
 from neardup_gpu.kernels import _processor
 
 
-@pytest.mark.parametrize(("value", "uses"), [("0", False), ("128", True), (None, True)])
-@pytest.mark.parametrize("has", [False, True])
-def test_the_switch_switches(value, uses, has, monkeypatch):
-    monkeypatch.setattr(_processor, "features", lambda: frozenset({"pclmulqdq"} if has else ()))
-    if value is None:
-        monkeypatch.delenv("NEARDUP_CLMUL", raising=False)
-    else:
+@pytest.mark.parametrize(
+    ("features", "usual", "of_128_bits"),
+    [(frozenset(), 0, 0), (_processor.HASWELL, 1, 1), (_processor.ICE_LAKE, 4, 1)],
+    ids=["none", "haswell", "ice lake"],
+)
+def test_the_switch_switches(features, usual, of_128_bits, monkeypatch):
+    monkeypatch.setattr(_processor, "features", lambda: features)
+    for value, products in (("0", 0), ("128", of_128_bits), ("", usual)):
         monkeypatch.setenv("NEARDUP_CLMUL", value)
-    assert _processor.has_carryless_product() is (uses and has)
+        assert _processor.carryless_products() == products
+    monkeypatch.delenv("NEARDUP_CLMUL")
+    assert _processor.carryless_products() == usual
