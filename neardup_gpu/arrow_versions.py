@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -35,6 +37,27 @@ def has_null_lists() -> bool:
     import pyarrow as pa
 
     return int(pa.__version__.split(".")[0]) >= 26
+
+
+def readable_lists(column: pa.FixedSizeListArray) -> pa.Array:
+    """Return lists of one length as this version of pyarrow reads them back from Parquet.
+
+    They become lists of any length if some are null and pyarrow is older than 26. A cast to the old type reverses that.
+    """
+    import pyarrow as pa
+
+    if has_null_lists() or not column.null_count:
+        return column
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    offsets = np.append(0, np.cumsum(valid * np.int64(column.type.list_size)))
+    return pa.LargeListArray.from_arrays(pa.array(offsets), column.flatten(), mask=column.is_null())
+
+
+def explained(error: BaseException | str) -> str:
+    """Return what an error of pyarrow says, or what it means if it is about nulls among lists of one length."""
+    if is_about_null_lists(error):
+        return "null in place of lists of one length; pyarrow 26 or newer reads it"
+    return str(error)
 
 
 def is_about_null_lists(error: BaseException | str) -> bool:

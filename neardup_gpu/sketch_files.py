@@ -64,8 +64,9 @@ def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
             same = kind == wanted
             if pa.types.is_fixed_size_list(wanted) and pa.types.is_fixed_size_list(kind):  # whatever the values' name
                 same = (kind.list_size, kind.value_type) == (wanted.list_size, wanted.value_type)
-            elif pa.types.is_large_list(wanted) and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
-                same = kind.value_type == wanted.value_type
+            elif pa.types.is_large_list(kind) or (pa.types.is_large_list(wanted) and pa.types.is_list(kind)):
+                # `readable_lists` may have made a large list of one of one length.
+                same = pa.types.is_nested(wanted) and kind.value_type == wanted.value_type
             if not same:
                 raise DamagedError(f"{path}: column {name!r} is {kind}, its recipe makes {wanted}; sketch it again")
 
@@ -219,7 +220,10 @@ def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[p
         sized = NUM_SHINGLES in table.column_names and NUM_SHINGLES in schema.names
         if NUM_SHINGLES in schema.names and not sized:
             table = table.append_column(NUM_SHINGLES, pa.nulls(len(table), pa.int64()))
-        table = table.select(schema.names).replace_schema_metadata(None).cast(schema)
+        try:
+            table = table.select(schema.names).replace_schema_metadata(None).cast(schema)
+        except pa.ArrowInvalid as error:
+            raise DamagedError(f"{path}: is not as its recipe makes it ({error}); sketch it again") from None
         present = [name for name in ("id", "num_tokens", "document_hash") if name in table.column_names]
         present += [NUM_SHINGLES] if sized else []
         for name in present:

@@ -59,7 +59,7 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
     method = checks.instance("recipe.method", recipe.method, MinHash, "other methods have no features")
     short = method.supershingle_bits == 16
     shape, hint = (None, method.filter.k), "as MinHash.keys gives"
-    features, there = _of_arrow(features)
+    features, there = _of_arrow(features, method.filter.k)
     features = checks.array("features", features, np.uint16 if short else np.uint64, shape, convert=short, hint=hint)
     if present is None:
         present = np.ones(len(features), bool)
@@ -69,7 +69,7 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
     return kernel(suppress_kernel, backend)(features, present, method.filter.r)
 
 
-def _of_arrow(features: Any) -> tuple[Any, np.ndarray | None]:
+def _of_arrow(features: Any, width: int) -> tuple[Any, np.ndarray | None]:
     """(a column of lists of one length as an array, which of them are not null); anything else as it is, and None."""
     import pyarrow as pa
 
@@ -77,6 +77,11 @@ def _of_arrow(features: Any) -> tuple[Any, np.ndarray | None]:
 
     if isinstance(features, pa.Array):
         features = pa.chunked_array([features])
+    if isinstance(features, pa.ChunkedArray) and pa.types.is_large_list(features.type):  # made by `readable_lists`
+        try:
+            features = features.cast(pa.list_(features.type.value_type, width))
+        except pa.ArrowInvalid:
+            raise ParameterError(f"features: not all lists have {width} values; give what MinHash.keys gives") from None
     if not isinstance(features, pa.ChunkedArray) or not pa.types.is_fixed_size_list(features.type):
         return features, None
     if any(chunk.flatten().null_count for chunk in features.chunks):

@@ -306,6 +306,8 @@ def _bits_of(kind: pa.DataType, path: Path, column: str) -> int:
         return 64
     if pa.types.is_fixed_size_list(kind) and pa.types.is_uint64(kind.value_type) and kind.list_size == 2:
         return 128
+    if pa.types.is_large_list(kind) and pa.types.is_uint64(kind.value_type):  # made by `readable_lists`
+        return 128
     advice = "pass column=... to name another column"
     if pa.types.is_int64(kind):
         advice = "reinterpret its bits: .view('uint64') in NumPy, .reinterpret(signed=False) in Polars"
@@ -371,7 +373,10 @@ def _read(path: Path, column: str, id_column: str | None, max_bytes: int) -> Ite
         for batch in _batches(file, names, most):
             for first in range(0, batch.num_rows, most):
                 part = batch.slice(first, most)
-                yield part.column(column), None if id_column is None else part.column(id_column)
+                values = part.column(column)
+                if pa.types.is_large_list(values.type):
+                    values = values.cast(pa.list_(pa.uint64(), 2))
+                yield values, None if id_column is None else part.column(id_column)
 
 
 def _batches(file: Any, names: list[str], most: int) -> Iterable[pa.RecordBatch]:
