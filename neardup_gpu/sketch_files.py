@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels._launch import check_rows
 
+from .arrow_versions import may_be_kept_as
 from .data import Ragged, large_enough
 from .engine.arrays import take_rows
 from .errors import DamagedError, InputError, RecipeMismatchError
@@ -62,11 +63,10 @@ def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
         for number in schema.get_all_field_indices(name):
             kind = schema.field(number).type
             same = kind == wanted
-            if pa.types.is_fixed_size_list(wanted) and pa.types.is_fixed_size_list(kind):  # whatever the values' name
-                same = (kind.list_size, kind.value_type) == (wanted.list_size, wanted.value_type)
-            elif pa.types.is_large_list(kind) or (pa.types.is_large_list(wanted) and pa.types.is_list(kind)):
-                # `readable_lists` may have made a large list of one of one length.
-                same = pa.types.is_nested(wanted) and kind.value_type == wanted.value_type
+            if pa.types.is_fixed_size_list(wanted):
+                same = may_be_kept_as(wanted, kind)
+            elif pa.types.is_large_list(wanted) and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+                same = kind.value_type == wanted.value_type
             if not same:
                 raise DamagedError(f"{path}: column {name!r} is {kind}, its recipe makes {wanted}; sketch it again")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import checks
+from .arrow_versions import restored_lists
 from .engine.choice import kernel
 from .errors import ParameterError
 from .methods.minhash import MinHash
@@ -77,9 +78,9 @@ def _of_arrow(features: Any, width: int) -> tuple[Any, np.ndarray | None]:
 
     if isinstance(features, pa.Array):
         features = pa.chunked_array([features])
-    if isinstance(features, pa.ChunkedArray) and pa.types.is_large_list(features.type):  # made by `readable_lists`
+    if isinstance(features, pa.ChunkedArray):
         try:
-            features = features.cast(pa.list_(features.type.value_type, width))
+            features = restored_lists(features, width)
         except pa.ArrowInvalid:
             raise ParameterError(f"features: not all lists have {width} values; give what MinHash.keys gives") from None
     if not isinstance(features, pa.ChunkedArray) or not pa.types.is_fixed_size_list(features.type):
