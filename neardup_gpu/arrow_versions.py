@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -35,6 +37,54 @@ def has_null_lists() -> bool:
     import pyarrow as pa
 
     return int(pa.__version__.split(".")[0]) >= 26
+
+
+def kept_lists(column: pa.FixedSizeListArray) -> pa.Array:
+    """Return lists of one length, of which some may be null, as columns of sketch files keep them.
+
+    This version of pyarrow has to read them again: before version 26 they are kept as large lists.
+    """
+    import pyarrow as pa
+
+    if has_null_lists():
+        return column
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    offsets = np.append(0, np.cumsum(valid * np.int64(column.type.list_size)))
+    return pa.LargeListArray.from_arrays(pa.array(offsets), column.flatten(), mask=column.is_null())
+
+
+def may_be_kept_as(wanted: pa.FixedSizeListType, kind: pa.DataType) -> bool:
+    """Return whether a column of a sketch file may have a type where lists of one length are wanted.
+
+    That holds for both types of `kept_lists`, whatever their values are called.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        return (kind.list_size, kind.value_type) == (wanted.list_size, wanted.value_type)
+    return pa.types.is_large_list(kind) and kind.value_type == wanted.value_type
+
+
+def restored_lists(column: pa.Array | pa.ChunkedArray, length: int) -> pa.Array | pa.ChunkedArray:
+    """Reverse `kept_lists`; columns of all other types are returned as they are.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If not all large lists have this length.
+    """
+    import pyarrow as pa
+
+    if not pa.types.is_large_list(column.type):
+        return column
+    return column.cast(pa.list_(column.type.value_type, length))
+
+
+def explained(error: BaseException | str) -> str:
+    """Return what an error of pyarrow says, or what it means if it is about nulls among lists of one length."""
+    if is_about_null_lists(error):
+        return "null in place of lists of one length; pyarrow 26 or newer reads it"
+    return str(error)
 
 
 def is_about_null_lists(error: BaseException | str) -> bool:

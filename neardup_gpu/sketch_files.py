@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels._launch import check_rows
 
+from .arrow_versions import may_be_kept_as
 from .data import Ragged, large_enough
 from .engine.arrays import take_rows
 from .errors import DamagedError, InputError, RecipeMismatchError
@@ -62,8 +63,8 @@ def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
         for number in schema.get_all_field_indices(name):
             kind = schema.field(number).type
             same = kind == wanted
-            if pa.types.is_fixed_size_list(wanted) and pa.types.is_fixed_size_list(kind):  # whatever the values' name
-                same = (kind.list_size, kind.value_type) == (wanted.list_size, wanted.value_type)
+            if pa.types.is_fixed_size_list(wanted):
+                same = may_be_kept_as(wanted, kind)
             elif pa.types.is_large_list(wanted) and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
                 same = kind.value_type == wanted.value_type
             if not same:
@@ -219,7 +220,10 @@ def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[p
         sized = NUM_SHINGLES in table.column_names and NUM_SHINGLES in schema.names
         if NUM_SHINGLES in schema.names and not sized:
             table = table.append_column(NUM_SHINGLES, pa.nulls(len(table), pa.int64()))
-        table = table.select(schema.names).replace_schema_metadata(None).cast(schema)
+        try:
+            table = table.select(schema.names).replace_schema_metadata(None).cast(schema)
+        except pa.ArrowInvalid as error:
+            raise DamagedError(f"{path}: is not as its recipe makes it ({error}); sketch it again") from None
         present = [name for name in ("id", "num_tokens", "document_hash") if name in table.column_names]
         present += [NUM_SHINGLES] if sized else []
         for name in present:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import shared
 
 from . import checks
+from .arrow_versions import kept_lists
 from .data import Ragged, arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
@@ -278,7 +279,7 @@ def _column(array: Any, null: np.ndarray) -> pa.Array:
         return pa.LargeListArray.from_arrays(arrow(array.offsets), arrow(array.values), mask=arrow(null))
     if array.ndim == 1:
         return arrow(array, null)
-    return pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=arrow(null))
+    return kept_lists(pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=arrow(null)))
 
 
 # -------------------------------------------------------------------------------------------------------------- pairs

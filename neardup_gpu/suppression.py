@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import checks
+from .arrow_versions import restored_lists
 from .engine.choice import kernel
 from .errors import ParameterError
 from .methods.minhash import MinHash
@@ -59,7 +60,7 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
     method = checks.instance("recipe.method", recipe.method, MinHash, "other methods have no features")
     short = method.supershingle_bits == 16
     shape, hint = (None, method.filter.k), "as MinHash.keys gives"
-    features, there = _of_arrow(features)
+    features, there = _of_arrow(features, method.filter.k)
     features = checks.array("features", features, np.uint16 if short else np.uint64, shape, convert=short, hint=hint)
     if present is None:
         present = np.ones(len(features), bool)
@@ -69,7 +70,7 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
     return kernel(suppress_kernel, backend)(features, present, method.filter.r)
 
 
-def _of_arrow(features: Any) -> tuple[Any, np.ndarray | None]:
+def _of_arrow(features: Any, width: int) -> tuple[Any, np.ndarray | None]:
     """(a column of lists of one length as an array, which of them are not null); anything else as it is, and None."""
     import pyarrow as pa
 
@@ -77,6 +78,11 @@ def _of_arrow(features: Any) -> tuple[Any, np.ndarray | None]:
 
     if isinstance(features, pa.Array):
         features = pa.chunked_array([features])
+    if isinstance(features, pa.ChunkedArray):
+        try:
+            features = restored_lists(features, width)
+        except pa.ArrowInvalid:
+            raise ParameterError(f"features: not all lists have {width} values; give what MinHash.keys gives") from None
     if not isinstance(features, pa.ChunkedArray) or not pa.types.is_fixed_size_list(features.type):
         return features, None
     if any(chunk.flatten().null_count for chunk in features.chunks):

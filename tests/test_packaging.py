@@ -1,5 +1,6 @@
 """The package works from a wheel, an editable install, a checkout and a zip, beside a foreign package named kernels."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -171,6 +172,18 @@ def test_without_a_compiler_the_wheel_is_for_every_system(built: tuple[Path, str
     wheel, said = built
     assert wheel.name.endswith("-py3-none-any.whl")
     assert said.count("There is no C or C++ compiler: kernels will be compiled when they are first used.") == 1
+
+
+def test_windows_compiles_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is a compiler: the build asks for no Numba and compiles nothing."""
+    specification = importlib.util.spec_from_file_location("backend", REPOSITORY / "neardup_gpu/building/backend.py")
+    assert specification is not None and specification.loader is not None
+    backend = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(backend)
+    monkeypatch.setattr(shutil, "which", lambda command: command)
+    assert backend.get_requires_for_build_wheel() == backend.COMPILERS
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert backend.get_requires_for_build_wheel() == []
 
 
 def test_a_compiler_that_fails(checkout: Path, tmp_path: Path) -> None:

@@ -5,12 +5,15 @@ import pyarrow.parquet as pq
 import pytest
 from versions import corpus
 
-from neardup_gpu import MinHash, Recipe, SimHash, dedup, pairs, sketch, theory
+from neardup_gpu import MinHash, Recipe, SimHash, arrow_versions, dedup, pairs, sketch, theory
 from neardup_gpu.errors import (
+    DamagedError,
     InputError,
     ParameterError,
     RecipeMismatchError,
 )
+from neardup_gpu.hamming.files import open_fingerprints
+from neardup_gpu.sketch_files import arrays_of, read_sketches
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +50,37 @@ class TestSketches:
             abs(estimates[p["id_a"], p["id_b"]]["estimate"] - p["resemblance"]) <= bound
             for p in result.pairs.to_pylist()
         )
+
+    @pytest.mark.parametrize("method", ["minhash", "bottomk", SimHash(bits=128)], ids=str)
+    def test_files_of_older_pyarrow(self, method, tmp_path, monkeypatch):
+        """They hold lists of any length where a document has no words, and are read as others are."""
+        texts, path = ["a b c d e f g", "", "a b c d e f g h", "x y z"], tmp_path / "old.parquet"
+        with monkeypatch.context() as patch:
+            patch.setattr(arrow_versions, "has_null_lists", lambda: False)
+            sketch(texts=texts, output=path, method=method)
+        kinds = pq.read_schema(path).types
+        assert any(map(pa.types.is_large_list, kinds))
+        table, recipe = read_sketches([path])
+        rows, _, _, columns = arrays_of(table, recipe, [path])
+        assert rows.tolist() == [0, 2, 3]
+        sketch(texts=[text for text in texts if text], output=tmp_path / "full.parquet", method=method)
+        full = arrays_of(*read_sketches([tmp_path / "full.parquet"]), [tmp_path / "full.parquet"])[3]
+        for name, values in columns.items():
+            assert values.tolist() == full[name].tolist(), name
+        if isinstance(method, SimHash):
+            old, new = (open_fingerprints(tmp_path / f"{name}.parquet").read() for name in ("old", "full"))
+            assert (old.fingerprints.tolist(), old.num_null) == (new.fingerprints.tolist(), 1)
+
+    def test_lists_of_a_wrong_length(self, tmp_path):
+        sketch(texts=["a b c d e f g", "", "x y z"], output=tmp_path / "s.parquet", method=SimHash(bits=128))
+        table = pq.read_table(tmp_path / "s.parquet")
+        wrong = pa.array([[1, 2], None, [3]], pa.large_list(pa.uint64()))
+        table = table.set_column(table.column_names.index("simhash"), "simhash", wrong)
+        pq.write_table(table, tmp_path / "wrong.parquet")
+        with pytest.raises(DamagedError, match=r"wrong\.parquet: is not as its recipe makes it .*; sketch it again"):
+            read_sketches([tmp_path / "wrong.parquet"])
+        with pytest.raises(InputError, match=r"wrong\.parquet: column 'simhash' has lists of other lengths than 2"):
+            open_fingerprints(tmp_path / "wrong.parquet").read()
 
     def test_several_files_are_one(self, table, tmp_path):
         half = len(table) // 2

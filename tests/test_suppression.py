@@ -83,7 +83,7 @@ def test_features_of_16_bits_take_12_bytes_a_document(tmp_path):
     sketch(pa.table({"text": texts}), tmp_path / "s.parquet", recipe=BING)
     table = pq.read_table(tmp_path / "s.parquet")
     column = table["supershingles"].combine_chunks()
-    assert column.type.list_size * column.type.value_type.bit_width == 12 * 8
+    assert len(column.flatten()) * column.type.value_type.bit_width == 3 * 12 * 8  # and nothing for the empty text
     present = [row is not None for row in column.to_pylist()]
     features = [row or [0] * 6 for row in column.to_pylist()]
     assert suppress(features, Recipe.of(table.schema, "s"), present=present).tolist() == [0, 0, 2, 3]
@@ -103,6 +103,8 @@ def test_the_column_of_a_sketch_file_as_it_is(bits, tmp_path):
     kind = pa.list_(column.type.value_type, 6)
     with pytest.raises(NeardupError, match="features: lists with a null in them"):
         suppress(pa.array([[1, 2, 3, 4, 5, None]], kind), recipe)
+    with pytest.raises(NeardupError, match="features: not all lists have 6 values"):
+        suppress(pa.array([[1] * 6, [1] * 5], pa.large_list(pa.uint64())), recipe)
     for wrong in (pa.array([[1] * 5], pa.list_(pa.uint16(), 5)), pa.array([["x"] * 6], pa.list_(pa.string(), 6))):
         with pytest.raises(NeardupError, match=r"^features: .* is needed"):
             suppress(wrong, recipe)

@@ -83,6 +83,9 @@ def _run(arguments: list[str] | None) -> int:
     except FileNotFoundError:
         _complain("the working folder was removed; change to one that exists")
         return 2
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():  # `kernels/_cpu.py` refuses it too
+        _complain("this Python is free-threaded, and kernels need its global lock; set PYTHON_GIL=1")
+        return 2
     from .console import log_as_json, say
 
     words = sys.argv[1:] if arguments is None else arguments

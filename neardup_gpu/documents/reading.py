@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..arrow_versions import is_about_null_lists
+from ..arrow_versions import explained
 from ..errors import InputError, NeardupError, ResourceError, want
 from .uris import is_uri, masked_text
 
@@ -18,9 +18,7 @@ _ADVICE = re.compile(r", consider increasing [\w ]+ \(current limit is (\d+)\)")
 
 def brief(error: BaseException | str) -> str:
     """An error in one line of at most 200 characters, without the secrets of URIs."""
-    text = " ".join(masked_text(str(error)).split())
-    if is_about_null_lists(text):
-        return "null in place of lists of one length; pyarrow 26 or newer reads it"
+    text = " ".join(masked_text(explained(error)).split())
     text = _ADVICE.sub(r"; the limit is \1, so write the columns that you need to another file", text)
     return text if len(text) <= 200 else f"{text[:200]}..."
 

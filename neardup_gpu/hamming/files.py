@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from neardup_gpu.kernels._launch import check_rows
 
-from ..arrow_versions import bytes_of
+from ..arrow_versions import bytes_of, may_be_kept_as, restored_lists
 from ..data import arrow, one_array
 from ..errors import InputError, NeardupError, ResourceError, want
 from ..log import log
@@ -304,7 +304,7 @@ def _bits_of(kind: pa.DataType, path: Path, column: str) -> int:
     """The length of the fingerprints that a column of some type holds."""
     if pa.types.is_uint64(kind):
         return 64
-    if pa.types.is_fixed_size_list(kind) and pa.types.is_uint64(kind.value_type) and kind.list_size == 2:
+    if may_be_kept_as(pa.list_(pa.uint64(), 2), kind):
         return 128
     advice = "pass column=... to name another column"
     if pa.types.is_int64(kind):
@@ -371,7 +371,13 @@ def _read(path: Path, column: str, id_column: str | None, max_bytes: int) -> Ite
         for batch in _batches(file, names, most):
             for first in range(0, batch.num_rows, most):
                 part = batch.slice(first, most)
-                yield part.column(column), None if id_column is None else part.column(id_column)
+                try:
+                    values = restored_lists(part.column(column), 2)
+                except pa.ArrowInvalid:
+                    raise InputError(
+                        f"{path}: column {column!r} has lists of other lengths than 2; give two uint64 for 128 bits"
+                    ) from None
+                yield values, None if id_column is None else part.column(id_column)
 
 
 def _batches(file: Any, names: list[str], most: int) -> Iterable[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..arrow_versions import explained
 from ..errors import InputError, NeardupError, ResourceError, want
 from .checksums import seal, verify_footer, verify_pages
 from .folder import for_arrow, open_named
@@ -87,7 +88,7 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
     except (OSError, MemoryError, pa.ArrowException, ValueError) as error:
         if wanting := want(error):
             raise ResourceError(wanting) from error
-        why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        why = (explained(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"{path}: cannot be read as Parquet ({why})") from None
 
 

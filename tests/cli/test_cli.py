@@ -381,6 +381,13 @@ def test_dedup_needs_an_output(run: Run, tmp_path: Path) -> None:
     assert "--dry-run" in err
 
 
+def test_a_free_threaded_python_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    assert cli.main(["demo"]) == 2
+    said = "neardup: this Python is free-threaded, and kernels need its global lock; set PYTHON_GIL=1\n"
+    assert capsys.readouterr() == ("", said)
+
+
 # Being stopped
 
 

@@ -153,17 +153,25 @@ if __name__ == "__main__":
 
 
 @pytest.mark.thorough
-def test_kernels_of_several_threads_at_once():
+def test_two_hundred_threads_call_stages_at_once():
     code = """
 import threading
 import neardup_gpu as nd
 recipe = nd.Recipe(method=nd.MinHash(k=6, s=4, r=2))
-shingles = nd.shingle(nd.tokenize(["some words that are here"] * 2000, recipe), recipe)
-calls = [threading.Thread(target=lambda: [recipe.method.sketch(shingles) for _ in range(30)]) for _ in range(3)]
-for call in calls:
-    call.start()
-for call in calls:
-    call.join()
+texts = [f"some words that are here {i}" for i in range(2000)]
+together, found = threading.Barrier(200), []
+def stages():
+    shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
+    return shingles.values.tobytes(), recipe.method.sketch(shingles).tobytes()
+def call():
+    together.wait()
+    found.append(stages())
+calls = [threading.Thread(target=call) for _ in range(200)]
+for each in calls:
+    each.start()
+for each in calls:
+    each.join()
+print(found == [stages()] * 200)
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -172,7 +180,7 @@ for call in calls:
         text=True,
         timeout=100,
     )
-    assert (done.stderr, done.returncode) == ("", 0)
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
 
 
 def test_a_stream_that_starts_a_job_is_refused():

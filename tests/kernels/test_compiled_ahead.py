@@ -125,9 +125,11 @@ def test_new_sources_over_an_installed_package(built, package):
     assert run(package.parent, CALLS).stdout == f"{RIGHT} False\n"
 
 
-def test_another_python(package):
-    change_index(package, suffix=".cpython-399-sparc.so")
-    is_compiled_on_demand(package, f"they are for .cpython-399-sparc.so, and this Python takes {_ahead.suffix()}")
+@pytest.mark.parametrize("other", ["cpython-399-x86_64-linux-gnu", "cpython-311-x86_64-linux-musl"])
+def test_another_python(package, other):
+    """Such as one that links another C library: all of it is in the names of extension modules."""
+    change_index(package, suffix=f".{other}.so")
+    is_compiled_on_demand(package, f"they are for .{other}.so, and this Python takes {_ahead.suffix()}")
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "empty"])

@@ -4,6 +4,7 @@ import math
 import random
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from versions import decisions
@@ -176,7 +177,8 @@ def test_a_file_whose_words_are_of_another_number(tmp_path):
     path = tmp_path / "s.parquet"
     sketch(texts=["a b c d e f"], output=path, method=MinHash(k=20, s=7, sample_bits=1))
     table = pq.read_table(path)
-    wrong = table.set_column(table.column_names.index("packed"), "packed", table["document_hash"])
+    words = pa.array([[1, 2]], pa.list_(pa.uint64(), 2))
+    wrong = table.set_column(table.column_names.index("packed"), "packed", words)
     pq.write_table(wrong, path)
     with pytest.raises(DamagedError, match=r"column 'packed' is .*, its recipe makes"):
         pairs(path)
