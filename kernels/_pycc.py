@@ -163,7 +163,7 @@ def _size(some: list[tuple[Function, str]]) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) < 4:
-        print(*build(Path(sys.argv[1]), *sys.argv[2:]))
+        print(*build(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) == 3 else "all"))
     else:
         logging.getLogger("neardup_gpu").setLevel("ERROR")  # nothing is kept here for jobs
         said, sys.stdout = sys.stdout, sys.stderr  # distutils prints the compiler's commands

@@ -279,15 +279,19 @@ def sequences(draw: Draw, size: int) -> tuple:
     return *_ragged(draw, size), np.array([draw.modulus(), draw.modulus()])
 
 
+GROUPS: list[tuple[Any, int, int]] = [(np.uint32, 6, 14), (np.uint64, 2, 5), (np.uint32, 0, 1)]
+"""Types of permutations, and the groups of samples that become supershingles; none for texts without a signature."""
+
+
 def one_text(draw: Draw, size: int) -> tuple:
     """A text, and one of the kinds of shingling."""
     text, offsets, poly = tokens(draw, size)
     mode = draw.option(["set", "bag", "circular"])
     moduli = np.array([draw.modulus(), draw.modulus()])
-    k, groups, kind = draw.option([(6, 14, np.uint32), (2, 5, np.uint64), (0, 1, np.uint32)])
-    a, b = draw.random.integers(0, np.iinfo(kind).max, (2, k * groups), kind, endpoint=True)
+    kind, k, s = draw.option(GROUPS)
+    a, b = draw.random.integers(0, np.iinfo(kind).max, (2, k * s), kind, endpoint=True)
     others = draw.option([5, 1, 3]), mode, draw.modulus(), draw.modulus(), moduli
-    return text[: offsets[-1]], poly, *others, a | kind(1), b, k, groups, draw.option([64, 16]), draw.modulus()
+    return text[: offsets[-1]], poly, *others, a | kind(1), b, k, s, draw.option([64, 16]), draw.modulus()
 
 
 PERMUTATIONS: list[tuple[Any, int]] = [
