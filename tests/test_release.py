@@ -22,8 +22,6 @@ import neardup_gpu
 from neardup_gpu import demo
 from neardup_gpu.kernels import _compiled
 
-pytestmark = pytest.mark.thorough
-
 yaml = pytest.importorskip("yaml")
 
 REPOSITORY = Path(__file__).parent.parent

@@ -112,7 +112,6 @@ def test_method_is_for_compile() -> None:
     assert said.strip() == f"neardup: --method 'best' is not one of {', '.join(neardup_gpu.METHODS)}"
 
 
-@pytest.mark.thorough
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
 def test_kernels_that_cannot_be_kept(tmp_path: Path) -> None:
     """By a module that does not fit, as NEARDUP_CLMUL=0 asks for other code."""

@@ -18,6 +18,8 @@ from neardup_gpu import cli
 from neardup_gpu.documents import open_described, standard_input
 from neardup_gpu.documents.reading_options import INPUT_FORMATS
 
+pytestmark = pytest.mark.quick
+
 TABLE = pa.table({"id": [1, 2, 3], "text": ["to be or not to be", "whether it is nobler", "to be or not to be"]})
 IDS = {"id_column": "id"}
 
@@ -75,7 +77,6 @@ def test_a_file_without_an_extension_is_read_by_its_first_bytes(name, case, tmp_
     assert ids_of(tmp_path / "out", **IDS) == [1, 2]
 
 
-@pytest.mark.thorough
 def test_warc_without_an_extension(tmp_path):
     pytest.importorskip("fastwarc")
     (tmp_path / "part-00000").write_bytes(WARC)

@@ -19,6 +19,8 @@ from neardup_gpu.documents.rewritten import new_names
 from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
 from neardup_gpu.explanation import explain
 
+pytestmark = pytest.mark.quick
+
 KINDS = ["parquet", "jsonl", "jsonl.gz", "jsonl.zst", "arrow"]
 WORDS = "the quick brown fox jumps over lazy dogs while seven wizards box with jolly farmers".split()  # noqa: SIM905
 
@@ -327,7 +329,6 @@ def test_text_files(tmp_path, by_tasks):
         dedup(tmp_path / "in", output=tmp_path / "more", shard_bytes=10**6)
 
 
-@pytest.mark.thorough
 def test_pages_of_a_crawl(tmp_path):
     from warcio.statusandheaders import StatusAndHeaders
     from warcio.warcwriter import WARCWriter
@@ -348,7 +349,6 @@ def test_pages_of_a_crawl(tmp_path):
     assert table["url"].to_pylist() == ["http://example.org/0", "http://example.org/2"]
 
 
-@pytest.mark.thorough
 def test_what_only_names_of_files_tell_stays_apart(tmp_path):
     for name in ("lang=de", "lang=en"):
         (tmp_path / "in" / name).mkdir(parents=True)
