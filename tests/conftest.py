@@ -13,6 +13,9 @@ SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "launches: launches kernels, on an NVIDIA GPU or in Numba's simulator")
+    named = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.keyword
+    if named and not any(word.startswith("-m") for word in config.invocation_params.args):
+        config.option.markexpr = ""  # `-m quick` of pyproject.toml is for `pytest` alone
     if SIMULATED:  # on a device integers wrap, which NumPy's scalars do with a warning
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from growing import same_as_dedup, value_of, valued
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from index_steps import take_steps
+from index_steps import KINDS, STEPS_OF_A_RUN, take_steps
 
 import neardup_gpu as nd
 
@@ -136,5 +136,5 @@ def test_an_index_is_a_dictionary_of_texts() -> None:
 
 
 def test_random_steps_equal_brute_force(tmp_path: Path) -> None:
-    """Of all kinds of indexes, with adds of 9, 17 and 65 commits; NEARDUP_OPERATIONS says how many steps."""
-    take_steps(int(os.environ.get("NEARDUP_OPERATIONS", "2200")), tmp_path)
+    """Take 100 steps of each kind of index, or NEARDUP_OPERATIONS steps of all; some add by 9, 17 and 65 commits."""
+    take_steps(int(os.environ.get("NEARDUP_OPERATIONS", STEPS_OF_A_RUN * len(KINDS))), tmp_path)
