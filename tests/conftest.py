@@ -20,6 +20,13 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files without quick tests where only those are asked for: importing all takes longer than they do."""
+    if config.option.markexpr == "quick" and collection_path.suffix == ".py":
+        return "mark.quick" not in collection_path.read_text() or None
+    return None
+
+
 @cache
 def why_no_device():
     """Why no GPU can be used here; None if one can."""
