@@ -11,8 +11,6 @@ from neardup_gpu.errors import NeardupError, ParameterError
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import _matches, hamming as kernel
 
-pytestmark = pytest.mark.quick
-
 
 @pytest.mark.parametrize("num_words", [1, 2])
 def test_few_fingerprints_are_compared_all_with_all_where_tables_cost_more(num_words):
