@@ -19,8 +19,6 @@ from neardup_gpu.documents.rewritten import new_names
 from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
 from neardup_gpu.explanation import explain
 
-pytestmark = pytest.mark.quick
-
 KINDS = ["parquet", "jsonl", "jsonl.gz", "jsonl.zst", "arrow"]
 WORDS = "the quick brown fox jumps over lazy dogs while seven wizards box with jolly farmers".split()  # noqa: SIM905
 
@@ -80,6 +78,7 @@ def filled(row, names):
     return row | {"meta": {"length": None, "source": None, "deep": None} | row["meta"]}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("by_tasks", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
@@ -112,6 +111,7 @@ def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
     assert sorted(read_all(out / "kept")) == ["a.jsonl", "sub/b.jsonl.gz"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("by_tasks", [False, True])
 @pytest.mark.parametrize("kind", [None, "parquet", "jsonl", "arrow"])
 def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
@@ -132,6 +132,7 @@ def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
     info.check(out)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("by_tasks", [False, True])
 def test_ids_only(lines, expected, tmp_path, by_tasks):
     out = tmp_path / "out"
@@ -186,6 +187,7 @@ AS_JSON = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("source", ["memory", "parquet", "arrow"])
 def test_types_of_arrow(tmp_path, source):
     given = TABLE
@@ -279,6 +281,7 @@ def test_lines_that_only_the_slower_parser_reads(tmp_path):
 LONG = "123456789012345678901234567890"
 
 
+@pytest.mark.quick
 def test_csv(tmp_path):
     (tmp_path / "a.csv").write_text('id,text,n,zip,empty\n1,"one, two",5,01234,\n2,"one, two",-6,99,\n')
     (tmp_path / "b.csv").write_text("id,text,n,long,extra\n3,other,2.5,123456789012345678901234567890,x\n")
@@ -309,6 +312,7 @@ def test_csv_of_several_files(tmp_path, by_tasks):
     assert kept == [{"id": "1", "text": "one two", "n": 5}, {"id": "x2", "text": "three four", "n": 7}]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("by_tasks", [False, True])
 def test_text_files(tmp_path, by_tasks):
     (tmp_path / "in").mkdir()
