@@ -21,7 +21,7 @@ def pytest_configure(config):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out files without quick tests where only those are asked for: importing all takes longer than they do."""
+    """Skip files without quick tests when only quick tests run: importing all files takes longer than those tests."""
     if config.option.markexpr == "quick" and collection_path.suffix == ".py":
         return "mark.quick" not in collection_path.read_text() or None
     return None

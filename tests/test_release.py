@@ -95,9 +95,9 @@ def _path() -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The source distribution of a clean copy of the tree, and the wheel that is built from it, without a compiler.
+    """Build the source distribution of a clean copy of the tree, and from it a wheel without compiled kernels.
 
-    A compiler adds only what `test_packaging.py` tests.
+    `test_packaging.py` tests compiled kernels.
     """
     folder = tmp_path_factory.mktemp("release")
     for name in tree():

@@ -32,7 +32,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def few(monkeypatch):
-    """Leave a few kernels, one of which calls others."""
+    """Reduce the self-test to a few kernels, one of which calls others."""
 
     def some(backend="reference"):
         return {name: module for name, module in kernel_modules(backend).items() if name in FEW}

@@ -130,9 +130,9 @@ def usage(kernel, chip: str, said: str) -> Usage:
 
 @cache
 def _made() -> dict[tuple[str, str], tuple[str, bytes, str]]:
-    """(PTX, machine code, what ptxas says of it) by kernel and chip.
+    """Return (PTX, machine code, output of ptxas) for each kernel and chip.
 
-    It is kept in the folder of compiled test code, by the sources and compilers that it is made of.
+    The result is kept in the folder of compiled test code, under a hash of the sources and the compilers.
     """
     from hostir import cache_folder, code_library
     from kernel_list import all_kernels
