@@ -287,7 +287,6 @@ class TestLeaks:
         found = run(mine, known, Recipe(method=Containment(direction="either"))).explain("m0")
         assert (found.of_kept, found.containment, found.first_word) == (False, 1.0, 31)
 
-    @pytest.mark.thorough
     def test_the_summary_and_the_page_count_leaks(self):
         words = [f"w{i}" for i in range(200)]
         kept, leak, test = edited(words, 20, 60, 100), edited(words, 20, 60), " ".join(words)

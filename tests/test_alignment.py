@@ -201,18 +201,18 @@ def test_texts_without_words():
 @pytest.mark.parametrize("size", [1, 5])
 @pytest.mark.parametrize("kind", ["blocks", "one word", "periodic", "edited", "unrelated"])
 def test_the_time_is_near_linear(kind, size):
-    """100,000 words with many repeats: about a second. Allowed is ten times that, as other programs run meanwhile."""
+    """30,000 words with many repeats take about 0.3 s of the processor; ten times that is allowed."""
     draw = random.Random(5)
-    many = [f"word{draw.randrange(20_000)}" for _ in range(100_000)]
+    many = [f"word{draw.randrange(20_000)}" for _ in range(30_000)]
     blocks = [many[start : start + 50] for start in range(0, 2_000, 50)]
     a, b = {
-        "blocks": [[word for _ in range(2_000) for word in draw.choice(blocks)] for _ in range(2)],
-        "one word": [["x", *["a"] * 100_000], ["y", *["a"] * 90_000]],
-        "periodic": [["a", "b", "c"] * 33_333, ["b", "a", "c"] * 33_333],
+        "blocks": [[word for _ in range(600) for word in draw.choice(blocks)] for _ in range(2)],
+        "one word": [["x", *["a"] * 30_000], ["y", *["a"] * 27_000]],
+        "periodic": [["a", "b", "c"] * 10_000, ["b", "a", "c"] * 10_000],
         "edited": [many, [word if number % 7 else "new" for number, word in enumerate(many)]],
         "unrelated": [many, draw.sample(many, len(many))],
     }[kind]
     texts, recipe = (" ".join(a), " ".join(b)), Recipe(shingles=Shingles(size))
-    began = time.perf_counter()
+    began = time.process_time()
     differences(*texts, recipe, full=False)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 3

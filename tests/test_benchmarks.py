@@ -19,7 +19,6 @@ FILES = sorted((ROOT / "benchmarks").rglob("*.py"))
 sys.path.append(str(ROOT))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["compression", "deciding", "gpu", "hamming", "kernel_times", "peers", "run", "simhash"]
 )
@@ -47,7 +46,6 @@ def test_no_benchmark_reaches_into_what_is_private(path):
     assert found == []
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", some(["verification", "giant", "scale"], ["verification", "giant"]))
 def test_a_small_run_ends(name, tmp_path):
     from benchmarks import giant, scale, verification
@@ -72,7 +70,6 @@ def test_decisions_of_a_stream_are_checked(monkeypatch):
         deciding.check_agreement()
 
 
-@pytest.mark.thorough
 def test_the_table_of_methods(tmp_path):
     """A row a method: what was found of the gold, of how many candidates, and how large its sketches are."""
     from benchmarks import methods

@@ -321,7 +321,6 @@ def test_long_columns_are_joined_taken_and_compared(short_offsets):
     assert [table.to_pydict() for table in large] == [table.to_pydict() for table in tables]
 
 
-@pytest.mark.thorough
 def test_a_job_whose_ids_are_long(few, short_offsets):
     options = {"id_column": "id", "method": "minhash", "engine": "cpu"}
     found = nd.dedup(few, **options)

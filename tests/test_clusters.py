@@ -273,7 +273,6 @@ def test_command(tmp_path):
         assert done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("popular", [False, True])
 def test_bills(corpora, popular):
     """Real sketches, also full ones, whose clusters share much: the index finds what comparing all finds."""

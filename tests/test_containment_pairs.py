@@ -310,7 +310,6 @@ class TestBadInput:
         assert nd.pairs(tmp_path / "x.parquet", containment=0.9).equals(nd.pairs(file, containment=0.9))
 
 
-@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("method", [ModM(m=8), ModM(m=16), BottomK()], ids=["m = 8", "m = 16", "s = 200"])
 def test_bills_in_later_bills(corpora, tmp_path, method):

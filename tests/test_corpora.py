@@ -13,7 +13,7 @@ from witnesses import greedy
 
 from neardup_gpu import Recipe, dedup, tokenize
 
-pytestmark = [pytest.mark.corpus, pytest.mark.thorough]
+pytestmark = pytest.mark.corpus
 
 DOCUMENTS = {"django_docs": 2823, "bills_116_small": 5424, "winps_docs": 14134, "manpages": 11037, "bills_116": 20418}
 

@@ -15,8 +15,6 @@ from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.printable import printable
 
-pytestmark = pytest.mark.thorough
-
 TEXTS = ["one two three four five six", "one two three four five six", "seven eight nine ten eleven twelve"]
 MASKED = np.ma.MaskedArray([1, 2], [True, False])
 

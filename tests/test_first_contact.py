@@ -15,8 +15,6 @@ sys.path.append(str(Path(__file__).parent.parent))
 from benchmarks import first_contact, first_steps
 from benchmarks.first_contact import STEPS, Journal, NoDevice, Step, conduct, run
 
-pytestmark = pytest.mark.thorough
-
 ROOT = Path(__file__).parent.parent
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 

@@ -45,7 +45,7 @@ RECIPES = {
     "simhash against, small buckets": Recipe(method=SimHash(radius=4, bucket_limit=4, bucket_probe=2)),
 }
 SKETCHED = [name for name, recipe in RECIPES.items() if recipe.method.sketches]
-BACKENDS = ["cpu", pytest.param("reference", marks=pytest.mark.thorough)]
+BACKENDS = [pytest.param("cpu", marks=pytest.mark.quick), "reference"]
 REAL = ("bills_116_small", "manpages", "winps_docs")
 
 
@@ -162,7 +162,6 @@ def test_sketches(recipe, backend, tmp_path):
     assert sketched(made("edited")[0], recipe, backend, tmp_path) == frozen()["sketches"][recipe]
 
 
-@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("corpus", REAL)
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -446,7 +446,6 @@ class TestInput:
         run = dedup(table, text_columns=["title", "body"], threshold=0.99)
         assert run.documents["duplicate_of"].to_pylist() == [None, None, 0]
 
-    @pytest.mark.thorough
     def test_a_million_one_word_documents(self):
         """No error and no quadratic time: of a thousand words, they have a thousand representatives."""
         words = pa.array([f"word{i}" for i in range(1000)])

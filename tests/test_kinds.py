@@ -158,7 +158,6 @@ def test_tasks_decide_the_same(method, against, tmp_path):
     assert counts.items() <= expected.report["counts"].items()
 
 
-@pytest.mark.thorough
 def test_the_summary_and_the_page():
     result = dedup(TEXTS)
     assert ("removed", "7 (38.9%): 4 identical, 3 same words, 0 near") in facts(result.report)

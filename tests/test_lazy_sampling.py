@@ -193,7 +193,6 @@ class TestBits:
         assert nobody == pytest.approx(3.2509e-4, abs=1e-8)
         assert 1 - (1 - nobody) ** 128 == pytest.approx(0.04076, abs=1e-5)
 
-    @pytest.mark.thorough
     def test_blocks_as_the_formula_says(self):
         """Winners of 300,000 elements: their bits, which have a distribution that is known, within 1% of the mean by
         Chernoff's bound, which is computed; and each place wins one in 128, within Hoeffding's at 1e-9."""

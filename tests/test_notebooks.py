@@ -13,8 +13,6 @@ import pytest
 nbformat = pytest.importorskip("nbformat")
 NotebookClient = pytest.importorskip("nbclient").NotebookClient
 
-pytestmark = pytest.mark.thorough
-
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
 # Behind the notebook with a slider: it moves, then the cell runs again as where there is no ipywidgets.

@@ -53,7 +53,6 @@ def test_each_reason(case, caplog, tmp_path):
     assert report["warnings"] == list(result.warnings)
 
 
-@pytest.mark.thorough
 def test_the_page_and_the_notebook_show_them():
     result = dedup(texts=["...", "!"], check=0)
     assert "have no words" in result._repr_html_()

@@ -14,8 +14,6 @@ import pytest
 
 from neardup_gpu.kernels import _ahead
 
-pytestmark = pytest.mark.thorough
-
 REPOSITORY = Path(__file__).parent.parent
 
 HEAVY = ("numpy", "numba", "pyarrow")

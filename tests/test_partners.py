@@ -140,7 +140,6 @@ class TestRule:
     def test_against_brute_force(self, monkeypatch, texts, recipe, share, keep, asked):
         run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)
 
-    @pytest.mark.thorough
     @hypothesis_settings(150)
     @given(*DRAWN)
     def test_against_brute_force_at_length(self, monkeypatch, texts, recipe, share, keep, asked):
@@ -237,7 +236,6 @@ class TestCrowds:
             f"m{i}": (i == 0, "m0" if i else None, 56 / 58 if i else None, "m0") for i in range(num)
         }
 
-    @pytest.mark.thorough
     def test_many_pages_against_as_many(self, cluster):
         template, num = WORDS[:80], 20_000 if cluster == "greedy" else 10_000
         pages = [" ".join([*template, f"page{i}"]) for i in range(2 * num)]

@@ -18,8 +18,6 @@ from neardup_gpu.cli.process import main
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.report import histogram
 
-pytestmark = pytest.mark.thorough
-
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
 from matplotlib.container import BarContainer  # noqa: E402

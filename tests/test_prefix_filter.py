@@ -26,7 +26,7 @@ def ratios(total: int) -> np.ndarray:
 class TestBounds:
     @pytest.mark.parametrize(
         "sizes",
-        [range(1, 301), pytest.param(range(307, 3001, 7), marks=pytest.mark.thorough)],
+        [range(1, 301), range(307, 3001, 7)],
         ids=["to 300", "each seventh to 3000"],
     )
     def test_prefixes_of_sizes_at_every_thousandth(self, sizes: range) -> None:

@@ -3,7 +3,6 @@
 import json
 
 import pyarrow as pa
-import pytest
 from hypothesis import example, given, settings, strategies as st
 from witnesses import decoded, token_strings
 
@@ -56,7 +55,6 @@ class TestInvalidBytes:
         assert run.documents["kept"].to_pylist() == [True, False]
         assert run.report["counts"]["invalid_utf8"] == 18
 
-    @pytest.mark.thorough
     def test_they_are_compared_as_bytes_and_shown_as_replacements(self, tmp_path):
         words = b"one two three four five six seven eight nine ten"
         texts = [words + b" caf\xe9 Stra\xdfe", words + b" caf\xe8 Stra\xdfe"]

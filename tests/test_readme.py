@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pages import REPOSITORY, Block, agrees, run_blocks
 
+pytestmark = pytest.mark.quick
+
 README = (REPOSITORY / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 

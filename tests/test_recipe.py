@@ -260,7 +260,6 @@ STRANGE = st.one_of(
 )
 
 
-@pytest.mark.thorough
 @settings(max_examples=1000, deadline=None)
 @given(data=st.data())
 def test_mutated_recipes_are_refused_in_one_line_or_are_the_same(data):

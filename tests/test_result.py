@@ -89,7 +89,6 @@ def test_no_groups():
     assert dedup(texts=["a b c", "d e f"]).groups().num_rows == 0
 
 
-@pytest.mark.thorough
 def test_plot(tmp_path):
     figure = dedup(table(), threshold=0.6, **OPTIONS).plot()
     figure.savefig(tmp_path / "plot.png")

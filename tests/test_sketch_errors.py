@@ -69,7 +69,6 @@ class TestVariances:
             printed = j * (1 - j) / samples * (1 + 1 / ((2**bits - 1) * j))
             assert theory.bbit_variance(x, samples, bits) == pytest.approx(float(printed), rel=1e-9, abs=1e-300)
 
-    @pytest.mark.thorough
     @pytest.mark.parametrize("s", [20, 60, 120])
     def test_bottomk_simulated(self, s):
         """The method's own sketches of 20,000 pairs of 100 shingles each, 80 of them shared; bound by Bernstein."""

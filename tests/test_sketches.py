@@ -154,7 +154,6 @@ def test_repeated_ids_name_the_files(sketched):
         nd.pairs([other, sketched])
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["sketches", "simhashes"])
 def test_a_flipped_bit_anywhere_in_parquet_is_damage(tmp_path, kind):
     """But in the marker, whose loss says that there are no checksums: then the answer is the right one."""

@@ -12,6 +12,8 @@ from neardup_gpu.errors import (
     NeardupError,
 )
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
 def test_the_stages_alone_give_the_pairs_of_the_whole(backend):

@@ -126,7 +126,6 @@ class TestTheory:
     def test_half(self):
         assert theory.half_point(6, 5, 4) == pytest.approx(0.89634, abs=5e-6)
 
-    @pytest.mark.thorough
     def test_accidents_of_random_features(self):
         """Rows of random features of 4 bits, by the same rule: one pair in 1 / P(2**-4); Hoeffding, failure 1e-9."""
         features, pairs = np.random.default_rng(5).integers(0, 16, (2, 200_000, 6), np.uint16), 200_000

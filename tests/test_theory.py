@@ -71,7 +71,6 @@ class TestFilterCurve:
         digits = 4 if x == 0.8 else 3
         assert theory.pass_probability(x, *theory.PRESETS["bands"]) == pytest.approx(chance, abs=0.6 * 10**-digits)
 
-    @pytest.mark.thorough
     @settings(deadline=None)
     @given(resemblances, filters())
     @example(1 - 2**-53, ALTAVISTA)
@@ -192,7 +191,6 @@ class TestChoosing:
         assert below == pytest.approx(0.5**4 / 2 - 0.5**7 / 7, abs=1e-8)
         assert above == pytest.approx(0.5 - ((1 - 0.5**4) / 2 - (1 - 0.5**7) / 7), abs=1e-8)
 
-    @pytest.mark.thorough
     @pytest.mark.parametrize("ksr", [(12, 5, 1), ALTAVISTA, (1, 40, 1), (40, 7, 3), (3, 2, 2)])
     @pytest.mark.parametrize("threshold", [0.3, 0.8, 1.0])
     def test_false_candidates_against_a_fine_sum(self, threshold: float, ksr: tuple[int, int, int]) -> None:

@@ -22,7 +22,6 @@ def run(*words):
     return done.stdout
 
 
-@pytest.mark.thorough
 def test_mypy():
     found = [json.loads(line) for line in run("mypy", "--output", "json", str(CALLS)).splitlines() if line[:1] == "{"]
     refused = {each["line"]: each["message"] for each in found if each["severity"] == "error"}
@@ -30,7 +29,6 @@ def test_mypy():
     assert set(refused) == WRONG, {line: refused.get(line) for line in set(refused) ^ WRONG}
 
 
-@pytest.mark.thorough
 def test_pyright(tmp_path):
     """By basedpyright, which is pyright with its own Node, so that nothing has to be downloaded."""
     if importlib.util.find_spec("basedpyright") is None:

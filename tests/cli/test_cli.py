@@ -391,7 +391,6 @@ def test_a_free_threaded_python_is_refused(monkeypatch: pytest.MonkeyPatch, caps
 # Being stopped
 
 
-@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("becomes", ["KeyboardInterrupt", "RuntimeError('no compiled object yet')"])
 def test_interrupt_leaves_nothing(corpus: Path, tmp_path: Path, becomes: str) -> None:
@@ -435,7 +434,6 @@ def many_lines(path: Path) -> None:
     path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode(), 1) * 500)
 
 
-@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize(("name", "write"), [("a.warc.gz", record_of_many_members), ("a.jsonl.gz", many_lines)])
 def test_sigterm_ends_a_long_read_soon(tmp_path: Path, name: str, write: Callable[[Path], None]) -> None:

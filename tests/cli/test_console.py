@@ -261,7 +261,6 @@ def test_bars_and_colour_on_a_terminal(corpus: Path) -> None:
     assert said.rindex("sketching") < said.index("\x1b[1mdocuments")
 
 
-@pytest.mark.thorough
 @pseudo_terminals
 @pytest.mark.parametrize("columns", [1, 12, 30])
 def test_tiny_terminals(corpus: Path, columns: int) -> None:
@@ -272,7 +271,6 @@ def test_tiny_terminals(corpus: Path, columns: int) -> None:
     assert "29 (96.7%)" in said
 
 
-@pytest.mark.thorough
 @pseudo_terminals
 def test_terminals_without_styles(corpus: Path) -> None:
     from terminal import on_terminal
@@ -290,7 +288,6 @@ def test_terminals_without_styles(corpus: Path) -> None:
     assert "\n  2  1  \x1b[36m------------------------------------\x1b[0m\n" in said
 
 
-@pytest.mark.thorough
 @pseudo_terminals
 def test_an_explanation_is_coloured_where_colours_are(corpus: Path, tmp_path: Path) -> None:
     from terminal import on_terminal

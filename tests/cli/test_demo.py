@@ -42,7 +42,6 @@ def test_the_known_near_duplicates_are_found(said: str, folder: Path) -> None:
     assert removed == 149
 
 
-@pytest.mark.thorough
 def test_the_commands_it_ends_with_work(
     said: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

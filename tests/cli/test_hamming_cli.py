@@ -24,8 +24,6 @@ from neardup_gpu.hamming.files import open_fingerprints
 from neardup_gpu.methods.simhash import SimHash
 from neardup_gpu.recipe import Recipe
 
-pytestmark = pytest.mark.thorough
-
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -243,7 +243,7 @@ TRY = {
 
 @pytest.mark.parametrize(
     ("kind", "heading", "entry"),
-    [pytest.param(*each, marks=pytest.mark.thorough) if each[0] == "WARC" else each for each in ENTRIES],
+    ENTRIES,
 )
 def test_every_entry_is_true(kind, heading, entry, tmp_path):
     if kind == "WARC":

@@ -22,7 +22,6 @@ SPHINX = ("-q", "-W", "--keep-going", "-b", "html", "-d")
 README = (REPOSITORY / "README.md").read_text()
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in PAGES if blocks(TEXTS[name])])
 @pytest.mark.skipif(os.name == "nt", reason="the pages' commands are for a POSIX shell")
 def test_blocks(name: str, tmp_path: Path) -> None:
@@ -57,7 +56,6 @@ def site(tmp_path_factory) -> Path:
     return folder / "html"
 
 
-@pytest.mark.thorough
 def test_the_site_is_made_without_warnings(site: Path) -> None:
     for name in PAGES:
         assert (site / name).with_suffix(".html").exists(), name
@@ -68,14 +66,12 @@ def test_drawings_are_as_their_script_draws_them() -> None:
         assert (DOCS / "pictures" / f"{draw.__name__}.svg").read_text() == draw().text()
 
 
-@pytest.mark.thorough
 def test_nothing_is_fetched_to_read_a_page(site: Path) -> None:
     fetched = re.compile(r'<(?:script|img|link)[^>]+(?:src|href)="(?:https?:)?//[^"]*"')
     for page in site.rglob("*.html"):
         assert not fetched.findall(page.read_text()), page
 
 
-@pytest.mark.thorough
 def test_names_of_the_package_lead_to_the_reference(site: Path) -> None:
     page = (site / "papers" / "broder_2000.html").read_text()
     assert 'href="../reference/api/neardup_gpu.theory.html#neardup_gpu.theory.pass_probability"' in page
@@ -99,7 +95,6 @@ def options_of(words: tuple[str, ...]) -> set[str]:
     return {name for each in command.assemble_argument_collection() for name in each.names if name.startswith("--")}
 
 
-@pytest.mark.thorough
 def test_every_command_and_option_has_its_place_in_the_reference(site: Path) -> None:
     assert len(leaf_commands()) > 12
     for words in leaf_commands():
@@ -109,7 +104,6 @@ def test_every_command_and_option_has_its_place_in_the_reference(site: Path) -> 
         assert options_of(words) <= shown, words
 
 
-@pytest.mark.thorough
 def test_every_public_name_has_a_page(site: Path) -> None:
     reference = (site / "reference" / "python.html").read_text()
     for name in neardup_gpu.__all__:
@@ -192,7 +186,6 @@ def test_links_lead_somewhere(name: str, text: str) -> None:
             assert url.fragment in anchors_of(path.read_text()), f"{name}: {target}"
 
 
-@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.skipif(os.name == "nt", reason="the page's commands are for a POSIX shell")
 def test_a_job_of_tasks_is_killed_and_gone_on_with(corpora: Path, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ def drawn(tmp_path_factory):
     return folder
 
 
-@pytest.mark.thorough
 def test_each_is_drawn_by_the_script_and_is_in_use(drawn):
     made = {path.name for path in drawn.iterdir()}
     assert len(made) >= 10
@@ -28,7 +27,6 @@ def test_each_is_drawn_by_the_script_and_is_in_use(drawn):
     assert made <= used
 
 
-@pytest.mark.thorough
 def test_their_labels_are_those_that_the_script_draws(drawn):
     """matplotlib writes each text that it draws as a comment."""
     for path in drawn.iterdir():

@@ -7,7 +7,6 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from thinned import thinned
 
 from neardup_gpu import Index, ScaleOut, SimHash, dedup, dedup_in_tasks, open_documents, pairs, sketch
 from neardup_gpu.cli.process import main
@@ -47,7 +46,7 @@ def from_crawl(folder, page, **options):
     return texts_of(open_documents(folder / "crawl.warc.gz", **options))
 
 
-ENTRANCES = pytest.mark.parametrize("entrance", thinned([from_file, from_column, from_crawl], from_file, from_column))
+ENTRANCES = pytest.mark.parametrize("entrance", [from_file, from_column, from_crawl])
 
 
 def declared(text, codec, head="", label=None):

@@ -123,7 +123,6 @@ def test_columns_of_a_doubtful_header_are_said_with_advice(tmp_path, capsys):
         assert "if the first row is data, give --no-header.\n" in capsys.readouterr().err
 
 
-@pytest.mark.thorough
 def test_jobs_take_them_alike(tmp_path):
     """Tasks, a reference set, sketches, an index, and a result that is opened again."""
     path = tmp_path / "d.csv"

@@ -345,7 +345,6 @@ def test_html_column():
     ]
 
 
-@pytest.mark.thorough
 def test_polars():
     polars = pytest.importorskip("polars")
     data = polars.DataFrame({"id": IDS, "text": TEXTS})
@@ -354,7 +353,6 @@ def test_polars():
     assert read(documents) == read(documents)
 
 
-@pytest.mark.thorough
 def test_duckdb(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     pq.write_table(table(), tmp_path / "x.parquet")
@@ -366,7 +364,6 @@ def test_duckdb(tmp_path):
     assert pq.read_table(tmp_path / "kept/part-00000.parquet")["id"].to_pylist() == ["a", "c", "d", "g"]
 
 
-@pytest.mark.thorough
 def test_pandas(tmp_path):
     pandas = pytest.importorskip("pandas")
     data = pandas.DataFrame({"id": IDS, "text": TEXTS})

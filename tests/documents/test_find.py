@@ -243,7 +243,6 @@ def of_tree(folder, glob, scheme=""):
     }
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("glob", SELECTED)
 def test_a_pattern_of_the_user_is_obeyed_and_what_is_skipped_is_named(tmp_path, glob):
     fsspec = pytest.importorskip("fsspec")
@@ -324,7 +323,6 @@ def test_relative_names():
         relative_names([*files("b/x"), *files("b/x", system=store)])
 
 
-@pytest.mark.thorough
 def test_stores_of_fsspec(tmp_path):
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
@@ -388,7 +386,6 @@ def read(source, **options):
     ]
 
 
-@pytest.mark.thorough
 def test_hugging_face_datasets(tmp_path):
     datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict({"id": list(range(2500)), "text": [f"text {i}" for i in range(2500)]})
@@ -404,7 +401,6 @@ def test_hugging_face_datasets(tmp_path):
         open_documents(data.with_transform(lambda rows: rows))
 
 
-@pytest.mark.thorough
 def test_dask():
     dask = pytest.importorskip("dask.dataframe")
     pandas = pytest.importorskip("pandas")

@@ -297,7 +297,6 @@ def test_any_input_gives_text(markup):
     read_page(markup, tree=True).text.encode()
 
 
-@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("corpus", ["installguide_html", "openjdk_html"])
 def test_agrees_with_the_corpus(corpus):

@@ -64,6 +64,7 @@ def ids_of(source, **options):
     return [id for batch in nd.open_documents(source, **options).batches() for id in batch.ids.to_pylist()]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", TOLD_BY_BYTES)
 @pytest.mark.parametrize("name", ["part-00000", "data"])
 def test_a_file_without_an_extension_is_read_by_its_first_bytes(name, case, tmp_path):
@@ -75,7 +76,6 @@ def test_a_file_without_an_extension_is_read_by_its_first_bytes(name, case, tmp_
     assert ids_of(tmp_path / "out", **IDS) == [1, 2]
 
 
-@pytest.mark.thorough
 def test_warc_without_an_extension(tmp_path):
     pytest.importorskip("fastwarc")
     (tmp_path / "part-00000").write_bytes(WARC)
@@ -121,6 +121,7 @@ def test_a_named_text_without_an_extension_is_one_text(tmp_path):
     assert nd.open_documents(tmp_path / "Makefile").format == "text"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", AS)
 @pytest.mark.parametrize("file", ["part-00000", "part-00000.gz", "d.data", "d.txt"])
 def test_a_given_format_holds_whatever_the_name(file, name, tmp_path):
@@ -170,6 +171,7 @@ def piped(monkeypatch):
     standard_input.remove()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
 @pytest.mark.parametrize("case", TOLD_BY_BYTES)
 def test_standard_input(case, pack, piped, tmp_path):
@@ -217,6 +219,7 @@ def test_jobs_take_standard_input_alike(piped, tmp_path):
         open_described(report["input"])
 
 
+@pytest.mark.quick
 def test_the_command_reads_a_pipe_and_leaves_nothing(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     (tmp_path / "tmp").mkdir()

@@ -12,7 +12,6 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from servers import Files, Hub, Whole, serving
-from thinned import thinned
 
 from neardup_gpu import InputError, NeardupError, Recipe, ScaleOut, dedup, dedup_in_tasks, open_documents
 from neardup_gpu.documents.ahead import in_order
@@ -131,7 +130,7 @@ def expected(tmp_path_factory):
 NEED_PACKAGES = ("pandas", "Dataset", "selected", "DatasetDict", "IterableDataset", "generator", "saved Dataset")
 
 
-@pytest.mark.parametrize("form", thinned(FORMS, *(form for form in FORMS if form not in NEED_PACKAGES)))
+@pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_decisions(form, expected, tmp_path):
     source = FORMS[form](tmp_path)
     keep = "metadata.stars:desc" if form.startswith(("dolma", "datatrove")) else "stars:desc"
@@ -151,7 +150,7 @@ def _ids(documents):
 OF_FILES = ["csv.gz", "dolma", "datatrove parquet"]
 
 
-@pytest.mark.parametrize("form", thinned([*OF_FILES, "DatasetDict"], *OF_FILES))
+@pytest.mark.parametrize("form", [*OF_FILES, "DatasetDict"])
 def test_tasks_decide_alike(form, expected, tmp_path):
     keep = "stars:desc" if form in ("csv.gz", "DatasetDict") else "metadata.stars:desc"
     options = {"text_columns": "text", "id_column": "id"}
@@ -247,7 +246,6 @@ class Counting:
         self.store = Store(skip_instance_cache=True)
 
 
-@pytest.mark.thorough
 def test_of_a_struct_only_what_is_asked_for_is_read(tmp_path):
     pytest.importorskip("fsspec")
     from pyarrow import fs
@@ -272,7 +270,6 @@ def test_of_a_struct_only_what_is_asked_for_is_read(tmp_path):
 # Hugging Face
 
 
-@pytest.mark.thorough
 def test_splits_have_names(tmp_path):
     splits = FORMS["DatasetDict"](tmp_path)
     result = dedup(splits, id_column="id", output=tmp_path / "out")
@@ -291,7 +288,6 @@ def test_splits_have_names(tmp_path):
         open_documents(datasets().DatasetDict({"../train": splits["train"]}))
 
 
-@pytest.mark.thorough
 def test_what_is_kept_keeps_its_features():
     library = datasets()
     features = {"id": library.Value("string"), "text": library.Value("string")}
@@ -304,7 +300,6 @@ def test_what_is_kept_keeps_its_features():
     assert result.kept_dataset().num_rows == kept.num_rows
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["table", "parquet files", "jsonl.gz", "csv", "tsv", "arrow", "texts"])
 def test_what_is_kept_of_other_forms(form, tmp_path):
     datasets()
@@ -322,7 +317,6 @@ def test_what_is_kept_of_other_forms(form, tmp_path):
     assert [text or "" for text in kept["text"]] == [texts[id] for id in kept["id"]]
 
 
-@pytest.mark.thorough
 def test_what_is_kept_is_what_was_read(tmp_path):
     """Texts that pandas takes for missing, files of two separators, and crawls of several files."""
     datasets()
@@ -339,7 +333,6 @@ def test_what_is_kept_is_what_was_read(tmp_path):
     assert dedup(tmp_path / "crawl").kept_dataset()["text"][:] == ["a x", "b x"]
 
 
-@pytest.mark.thorough
 def test_what_a_stream_cannot_do(tmp_path):
     stream = FORMS["IterableDataset"]
     result = dedup(stream(tmp_path), id_column="id")
@@ -355,7 +348,6 @@ def test_what_a_stream_cannot_do(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.thorough
 def test_a_stream_that_breaks():
     library = datasets()
 
@@ -409,7 +401,6 @@ def served(tmp_path_factory):
     return folder
 
 
-@pytest.mark.thorough
 def test_http(served, expected, tmp_path):
     pytest.importorskip("aiohttp")
     with serving(served, Files) as address:
@@ -444,7 +435,6 @@ opened("other/a.parquet")
 """
 
 
-@pytest.mark.thorough
 def test_the_hub_of_hugging_face(served):
     """The file system of huggingface_hub, on a server that answers as much of its API as reading needs."""
     pytest.importorskip("huggingface_hub")
@@ -459,7 +449,6 @@ def test_the_hub_of_hugging_face(served):
     assert offline.startswith("hf://datasets/user/other/a.parquet: cannot be read (") and "HF_HUB_OFFLINE" in offline
 
 
-@pytest.mark.thorough
 def test_schemes():
     pytest.importorskip("fsspec")
     with pytest.raises(InputError, match=r"nowhere:// names no file system that pyarrow or fsspec knows; .*s3, gs"):
@@ -493,7 +482,6 @@ def test_google_gives_up_after_a_minute(uri, asked):
         assert file_system(uri)[1] == "bucket/x"
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("module, uri", [("aiohttp", "https://host/x"), ("huggingface_hub", "hf://datasets/u/n/x")])
 def test_an_extra_that_is_not_installed(module, uri):
     pytest.importorskip("fsspec")
@@ -509,7 +497,6 @@ def test_an_extra_that_is_not_installed(module, uri):
     assert line.startswith(uri) and line.endswith(f"pip install 'neardup-gpu[{extra}]'"), (line, ended.stderr)
 
 
-@pytest.mark.thorough
 def test_formats_in_a_store():
     fsspec = pytest.importorskip("fsspec")
     store = fsspec.filesystem("memory")
@@ -527,7 +514,6 @@ def test_formats_in_a_store():
         store.rm("/formats", recursive=True)
 
 
-@pytest.mark.thorough
 def test_a_store_that_raises_anything(monkeypatch):
     """File systems of fsspec raise whatever they like while a file is read, which is one line, too."""
     fsspec = pytest.importorskip("fsspec")
@@ -547,7 +533,6 @@ def test_a_store_that_raises_anything(monkeypatch):
         store.rm("/odd", recursive=True)
 
 
-@pytest.mark.thorough
 def test_a_frame_with_two_columns_of_one_name():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame([["a", "b"]], columns=["text", "text"])

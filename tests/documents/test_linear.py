@@ -5,7 +5,6 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from thinned import thinned
 
 from neardup_gpu import open_documents
 from neardup_gpu.documents import warc_records
@@ -92,7 +91,7 @@ def calls(path):
     return number, rows, len(documents.skipped)
 
 
-@pytest.mark.parametrize("name", thinned(INPUTS, *(name for name in INPUTS if not name.endswith(".warc"))))
+@pytest.mark.parametrize("name", INPUTS)
 def test_calls_grow_with_the_rows(name, tmp_path, monkeypatch):
     monkeypatch.setattr(warc_records, "CHUNK", 512)
     numbers, size = [], 40 if name.endswith(("parquet", "arrow")) else 600

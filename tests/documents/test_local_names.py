@@ -71,7 +71,6 @@ def test_a_described_folder_is_opened_again(folder):
     assert open_described(documents.describe()).texts([1]) == documents.texts([1])
 
 
-@pytest.mark.thorough
 def test_the_commands_take_such_names(folder, tmp_path, capsys):
     names = [str(folder / os.fsdecode(b"caf\xe9.txt")), str(folder / "plain.txt")]
     assert main(["dedup", *names, "-o", str(tmp_path / "out")]) == 0

@@ -78,6 +78,7 @@ def filled(row, names):
     return row | {"meta": {"length": None, "source": None, "deep": None} | row["meta"]}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("by_tasks", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
@@ -110,6 +111,7 @@ def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
     assert sorted(read_all(out / "kept")) == ["a.jsonl", "sub/b.jsonl.gz"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("by_tasks", [False, True])
 @pytest.mark.parametrize("kind", [None, "parquet", "jsonl", "arrow"])
 def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
@@ -130,6 +132,7 @@ def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
     info.check(out)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("by_tasks", [False, True])
 def test_ids_only(lines, expected, tmp_path, by_tasks):
     out = tmp_path / "out"
@@ -184,6 +187,7 @@ AS_JSON = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("source", ["memory", "parquet", "arrow"])
 def test_types_of_arrow(tmp_path, source):
     given = TABLE
@@ -277,6 +281,7 @@ def test_lines_that_only_the_slower_parser_reads(tmp_path):
 LONG = "123456789012345678901234567890"
 
 
+@pytest.mark.quick
 def test_csv(tmp_path):
     (tmp_path / "a.csv").write_text('id,text,n,zip,empty\n1,"one, two",5,01234,\n2,"one, two",-6,99,\n')
     (tmp_path / "b.csv").write_text("id,text,n,long,extra\n3,other,2.5,123456789012345678901234567890,x\n")
@@ -307,6 +312,7 @@ def test_csv_of_several_files(tmp_path, by_tasks):
     assert kept == [{"id": "1", "text": "one two", "n": 5}, {"id": "x2", "text": "three four", "n": 7}]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("by_tasks", [False, True])
 def test_text_files(tmp_path, by_tasks):
     (tmp_path / "in").mkdir()
@@ -327,7 +333,6 @@ def test_text_files(tmp_path, by_tasks):
         dedup(tmp_path / "in", output=tmp_path / "more", shard_bytes=10**6)
 
 
-@pytest.mark.thorough
 def test_pages_of_a_crawl(tmp_path):
     from warcio.statusandheaders import StatusAndHeaders
     from warcio.warcwriter import WARCWriter
@@ -348,7 +353,6 @@ def test_pages_of_a_crawl(tmp_path):
     assert table["url"].to_pylist() == ["http://example.org/0", "http://example.org/2"]
 
 
-@pytest.mark.thorough
 def test_what_only_names_of_files_tell_stays_apart(tmp_path):
     for name in ("lang=de", "lang=en"):
         (tmp_path / "in" / name).mkdir(parents=True)

@@ -440,7 +440,6 @@ def test_columns_that_were_not_named(tmp_path):
         slices_of(documents, 0)
 
 
-@pytest.mark.thorough
 def test_object_stores(tmp_path):
     """Each slice opens the file system again; an object's version tells that it was replaced."""
     fsspec = pytest.importorskip("fsspec")

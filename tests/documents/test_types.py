@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
-from thinned import thinned
 
 from neardup_gpu import Index, Recipe, ScaleOut, dedup, dedup_in_tasks
 from neardup_gpu.errors import InputError
@@ -192,7 +191,7 @@ def ordered(values, categories=CATEGORIES, kind=None):
 
 
 @tasks_too
-@pytest.mark.parametrize("form", thinned(["pandas", "polars", *OF_CATEGORIES], *OF_CATEGORIES))
+@pytest.mark.parametrize("form", ["pandas", "polars", *OF_CATEGORIES])
 def test_ordered_categories_are_compared_in_their_order(tmp_path, form, by_tasks):
     values = ["mid", None, "high", "low"]
     columns = {"text": [SAME] * 4}
@@ -236,7 +235,6 @@ def test_categories_in_different_orders_are_refused(tmp_path, by_tasks):
         kept_values(tmp_path / "in", tmp_path, by_tasks=by_tasks)
 
 
-@pytest.mark.thorough
 def test_categories_of_polars_are_written(tmp_path):
     pl = pytest.importorskip("polars")
     columns = {"a": pl.Series(["mid"], dtype=pl.Enum(CATEGORIES)), "b": pl.Series(["x"], dtype=pl.Categorical)}
@@ -407,7 +405,7 @@ class Odd:
     """An object that Arrow has no type for."""
 
 
-@pytest.mark.parametrize("form", thinned(["pandas", "dict", "dicts"], "dict", "dicts"))
+@pytest.mark.parametrize("form", ["pandas", "dict", "dicts"])
 def test_columns_that_nobody_asked_for_are_not_in_the_way(tmp_path, form):
     columns = {"id": ["a", "b", "c"], "text": TEXTS, "odd": [1, "x", [2]], "odder": [Odd(), 1, None]}
     source = columns
@@ -429,7 +427,6 @@ def test_columns_that_nobody_asked_for_are_not_in_the_way(tmp_path, form):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.thorough
 def test_columns_of_one_name_that_nobody_asked_for(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(zip("abc", TEXTS, [1, 2, 3], [4, 5, 6], strict=True), columns=["id", "text", "n", "n"])

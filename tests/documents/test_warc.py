@@ -26,15 +26,13 @@ from neardup_gpu.documents.warc_records import DamagedRecordError, Records
 from neardup_gpu.errors import InputError, NeardupError
 from neardup_gpu.explanation import explain
 
-pytestmark = pytest.mark.thorough
-
 pytest.importorskip("fastwarc")
 pytest.importorskip("warcio")
 
-from fastwarc.warc import ArchiveIterator  # noqa: E402
-from warcio.archiveiterator import ArchiveIterator as WarcioIterator  # noqa: E402
-from warcio.statusandheaders import StatusAndHeaders  # noqa: E402
-from warcio.warcwriter import WARCWriter  # noqa: E402
+from fastwarc.warc import ArchiveIterator
+from warcio.archiveiterator import ArchiveIterator as WarcioIterator
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
 
 SENTENCE = "the quick brown fox jumps over a lazy dog while seven wizards box with jolly farmers every other day"
 WORDS = SENTENCE.split()

@@ -15,8 +15,6 @@ from test_workers import lives, results, tasks_of
 from neardup_gpu.errors import BackendUnavailableError, ParameterError, ResourceError
 from neardup_gpu.tasks.contract import Task
 
-pytestmark = pytest.mark.thorough
-
 ray = pytest.importorskip("ray")
 
 from ray.cluster_utils import Cluster  # noqa: E402

@@ -128,7 +128,6 @@ class TestForked:
         choice._in_child()
 
 
-@pytest.mark.thorough
 def test_a_pool_of_forked_processes():
     """In an interpreter of its own."""
     code = """
@@ -152,7 +151,6 @@ if __name__ == "__main__":
     assert (done.stdout, done.stderr, done.returncode) == ("[40, 40, 40, 40]\n", "", 0)
 
 
-@pytest.mark.thorough
 def test_two_hundred_threads_call_stages_at_once():
     code = """
 import threading

@@ -11,7 +11,6 @@ from pathlib import Path
 import chores
 import pytest
 from chores import wait_for
-from thinned import thinned
 
 from neardup_gpu.engine import local as local_workers
 from neardup_gpu.engine.inline import InlineWorkers
@@ -53,12 +52,12 @@ def ray():
             library.shutdown()
 
 
-@pytest.fixture(scope="module", params=thinned(["inline", "local", "ray"], "inline", "local"))
+@pytest.fixture(scope="module", params=["inline", "local", "ray"])
 def workers(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(scope="module", params=thinned(["local", "ray"], "local"))
+@pytest.fixture(scope="module", params=["local", "ray"])
 def apart(request):
     """Workers in other processes."""
     return request.getfixturevalue(request.param)

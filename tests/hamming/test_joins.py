@@ -8,6 +8,8 @@ from neardup_gpu import hamming
 from neardup_gpu.errors import InputError
 from neardup_gpu.hamming import members
 
+pytestmark = pytest.mark.quick
+
 
 def test_of_very_many_identical_queries_the_first_are_named_and_the_others_counted():
     queries = np.array([7] * 10 + [8] + [6] * 9 + [2**40], np.uint64)

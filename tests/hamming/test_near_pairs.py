@@ -12,7 +12,6 @@ from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import _matches, hamming as kernel
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("num_words", [1, 2])
 def test_few_fingerprints_are_compared_all_with_all_where_tables_cost_more(num_words):
     """From a quarter of the bits on; whatever the limit, as nothing is left out then."""
@@ -24,7 +23,6 @@ def test_few_fingerprints_are_compared_all_with_all_where_tables_cost_more(num_w
     assert hamming.pairs(values, radius - 1, bucket_limit=10).design.num_tables > 1
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("num_words", [1, 2])
 def test_what_tables_find_again_is_not_held_again(num_words, monkeypatch):
     """With large buckets each of 66 tables finds the pairs of one crowd; at most three times as many are held."""

@@ -49,7 +49,6 @@ def test_what_notebooks_hold_is_fingerprints(chunked):
     assert hamming.pairs(one.slice(1), 63).right.tolist() == [1]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_series_are_fingerprints(library):
     frames = pytest.importorskip(library)

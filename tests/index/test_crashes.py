@@ -210,13 +210,11 @@ def log(place: Path) -> tuple[list[tuple[str, str]], list[list[Any]]]:
     return seen, json.loads(done.stdout.splitlines()[-1])["calls"]
 
 
-@pytest.mark.thorough
 def test_no_call_that_changes_a_file_is_unwatched(log) -> None:
     seen, watched = log
     assert Counter(name for name, _ in seen) == Counter(call[2] for call in watched)
 
 
-@pytest.mark.thorough
 def test_all_is_synced_before_a_manifest_has_its_name(log) -> None:
     seen, _ = log
     made: set[str] = set()  # files of this writer

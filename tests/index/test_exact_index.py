@@ -15,6 +15,8 @@ from neardup_gpu.index.order import Order
 from neardup_gpu.index.segments import SEGMENT
 from neardup_gpu.store.arrays import ArraysFormat
 
+pytestmark = pytest.mark.quick
+
 
 def exact(threshold: float = 0.5, max_partners: int | None = 64, shingling: str = "set") -> nd.Recipe:
     shingles = nd.Shingles(2, shingling)

@@ -311,7 +311,6 @@ with nd.Index.open(folder, engine="cpu") as index:
 """
 
 
-@pytest.mark.thorough
 def test_readers_in_processes_see_committed_states_alone(tmp_path) -> None:
     folder, text = tmp_path / "x", "to be or not to be that is the question"
     with nd.Index.create(folder, recipe=recipe_of(), engine="cpu") as index:

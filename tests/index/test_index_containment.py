@@ -414,7 +414,6 @@ def test_the_commands_say_what_was_not_looked_up(tmp_path, monkeypatch, capsys) 
 
 
 @pytest.mark.corpus
-@pytest.mark.thorough
 def test_bills_inside_other_bills(corpora, tmp_path) -> None:
     """What contains each of 300 versions of bills, against all pairs; and a bill of which most is in a larger one."""
     bills = pq.read_table(corpora / "bills_116_small.parquet", columns=["id", "text"])

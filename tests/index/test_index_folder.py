@@ -196,7 +196,6 @@ with nd.Index.open(sys.argv[1] + "/x", engine="cpu") as index:
 """
 
 
-@pytest.mark.thorough
 def test_a_disk_that_is_full(tmp_path) -> None:
     said, *rest = mounted('mount -t tmpfs -o size=1m none "$1"', tmp_path, FILL)
     assert said.startswith(f"{tmp_path / 'x'}") and "No space left on device; the index is as it was" in said

@@ -6,11 +6,10 @@ import tempfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 from growing import same_as_dedup, value_of, valued
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from index_steps import take_steps
+from index_steps import KINDS, STEPS_OF_A_RUN, take_steps
 
 import neardup_gpu as nd
 
@@ -129,7 +128,6 @@ def _shingles(text: str) -> set[tuple[str, ...]]:
     return {tuple(words[i : i + 2]) for i in range(max(1, len(words) - 1))} if words else set()
 
 
-@pytest.mark.thorough
 def test_an_index_is_a_dictionary_of_texts() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
@@ -137,7 +135,6 @@ def test_an_index_is_a_dictionary_of_texts() -> None:
     run_state_machine_as_test(Growing, settings=checks)
 
 
-@pytest.mark.thorough
 def test_random_steps_equal_brute_force(tmp_path: Path) -> None:
-    """Of all kinds of indexes, with adds of 9, 17 and 65 commits; NEARDUP_OPERATIONS says how many steps."""
-    take_steps(int(os.environ.get("NEARDUP_OPERATIONS", "2200")), tmp_path)
+    """Take 100 steps of each kind of index, or NEARDUP_OPERATIONS steps of all; some add by 9, 17 and 65 commits."""
+    take_steps(int(os.environ.get("NEARDUP_OPERATIONS", STEPS_OF_A_RUN * len(KINDS))), tmp_path)

@@ -13,6 +13,8 @@ from strategies import inputs
 
 from neardup_gpu.kernel_inputs import INPUTS
 
+pytestmark = pytest.mark.quick
+
 
 def cases(backend):
     """(kernel, backend) of each kernel that has the backend, with an id like "minhash-gpu"."""

@@ -370,7 +370,6 @@ def test_a_folder_that_cannot_be_written_is_read(home):
     assert sorted((home / "name").iterdir()) == held
 
 
-@pytest.mark.thorough
 def test_another_cpu_is_announced_too(home):
     """The folder is there and not empty, but what is there is of no use."""
     code = """
@@ -415,7 +414,6 @@ for method in ("exact", "minhash", "bottomk", "simhash"):
 """
 
 
-@pytest.mark.thorough
 def test_a_second_process_compiles_nothing():
     """A kernel that Numba cannot keep, as one that asks for the number of threads, would be compiled in each."""
     for _ in range(2):

@@ -311,7 +311,6 @@ UNSEEN = {"a bit of a block", "a truncated block", "keys", "keys of ones"}  # or
 DAMAGES = (*sorted(UNSEEN), "a block of ones", "random blocks", "code lengths", "firsts", "shifted firsts")
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_damage_ends_in_an_error_or_wrong_words(kind, checked_bounds):
     generator = np.random.default_rng(7)

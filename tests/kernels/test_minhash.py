@@ -49,7 +49,6 @@ def test_estimate_of_resemblance_is_unbiased(bits, shared, own):
         assert (estimates == 1).all()
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize(("shared", "own"), CASES)
 def test_one_sample_agrees_with_the_probability_of_the_resemblance(bits, shared, own):

@@ -311,7 +311,6 @@ def test_bits_differ_with_the_exact_probability(case, structured):
         assert share == 0
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("shared", [0.8, 0.9])
 def test_the_angle_is_the_limit(shared):
     """What coordinates of +1 and -1 give tends to Charikar's a / pi for random projections: with four times as many

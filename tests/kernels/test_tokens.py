@@ -55,7 +55,6 @@ def every_character():
     return [c for c in map(chr, range(0x110000)) if not 0xD800 <= ord(c) < 0xE000 and in_table(c)]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("pattern", ["{}", "漢{}\u0301é"])
 def test_every_code_point(every_character, pattern):
     before, after = pattern.split("{}")
@@ -227,7 +226,6 @@ BYTES = st.lists(
 ).map(b"".join)
 
 
-@pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
 @given(st.lists(BYTES, max_size=4))
 def test_random_bytes_read_as_python_escapes_them(documents):
@@ -295,7 +293,6 @@ def assert_bytes(documents):
     assert run(tokens.cpu, documents)[0] == [fingerprints(token_strings(decoded(text))) for text in documents]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 24, 25, 63, 64, 65, 127, 128, 4095, 4096, 4097, 10_000])
 @pytest.mark.parametrize("letters", ["a", "Z", "é", "я", "e\u0301"])
 def test_words_of_any_length_at_any_place(length, letters):
@@ -325,7 +322,6 @@ def test_the_committed_table_is_the_one_in_every_recipe():
     assert unicode_table.digest(unicode_table.load()) == unicode_table.DIGEST
 
 
-@pytest.mark.thorough
 @pytest.mark.skipif(not SAME_UNICODE, reason=f"the table is made on Python 3.11, this is {sys.version_info[:2]}")
 def test_the_committed_table_is_what_unicodedata_gives():
     for name, built, stored in zip(

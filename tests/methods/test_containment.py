@@ -10,7 +10,6 @@ import pytest
 from gold import words
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from rule import check, expected, shingles_of, told
-from thinned import thinned
 from versions import corpus
 
 from neardup_gpu import Recipe, Shingles, dedup, joining, partners
@@ -119,7 +118,6 @@ class TestRule:
     def test_against_brute_force(self, monkeypatch, texts, recipe, share, keep, asked):
         run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)
 
-    @pytest.mark.thorough
     @hypothesis_settings(100)
     @given(*DRAWN)
     def test_against_brute_force_at_length(self, monkeypatch, texts, recipe, share, keep, asked):
@@ -334,7 +332,6 @@ def by_postings(sets, threshold):
 
 
 @pytest.mark.corpus
-@pytest.mark.thorough
 def test_excerpts_among_bills(corpora):
     """197 pairs of bills have a containment of 0.9 and resemble each other by less than 0.8, 39 by less than 0.5.
 
@@ -364,7 +361,7 @@ def test_excerpts_among_bills(corpora):
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("name", thinned(["edinburgh_2500", "django_docs"], "edinburgh_2500"))
+@pytest.mark.parametrize("name", ["edinburgh_2500", "django_docs"])
 def test_all_pairs_of_a_corpus(corpora, name):
     """No pair is missed and none is false, by a dictionary of postings over all documents; and who stays."""
     import pyarrow.parquet as pq

@@ -29,6 +29,8 @@ from neardup_gpu import (
 from neardup_gpu.engine.pieces import Numbers
 from neardup_gpu.methods.contract import merged
 
+pytestmark = pytest.mark.quick
+
 NAMES = list(METHODS)
 SKETCHING = [name for name, method in METHODS.items() if method.sketches]
 OTHERS = [name for name in NAMES if name not in SKETCHING]

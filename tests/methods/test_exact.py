@@ -10,7 +10,6 @@ import pytest
 from gold import DIFFERING, Corpus, words
 from hypothesis import given, settings, strategies as st
 from rule import check, expected, shingles_of, told
-from thinned import thinned
 from versions import corpus
 from witnesses import token_strings
 
@@ -42,7 +41,7 @@ if os.environ.get("NEARDUP_GOLD") == "all":  # a quarter of an hour more, most o
     BY_BRUTE_FORCE += ("django_docs", "bills_116_small")  # of the former SetSimilaritySearch has all pairs, below
 
 
-@pytest.fixture(scope="module", params=thinned([*SMALL, *LARGE], *SMALL))
+@pytest.fixture(scope="module", params=[*SMALL, *LARGE])
 def known(corpora, request):
     found = Corpus(corpora, request.param)
     assert len(found.every) > 1000
@@ -76,7 +75,7 @@ class TestGold:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("name", thinned(BY_BRUTE_FORCE, "edinburgh_2500"))
+@pytest.mark.parametrize("name", BY_BRUTE_FORCE)
 def test_brute_force_over_a_corpus(corpora, name):
     """All documents against all, without gold."""
     known = Corpus(corpora, name, by_gold=False)
@@ -116,7 +115,6 @@ def theirs(sets, threshold):
     return {(int(b), int(a)): float(resemblance) for a, b, resemblance in found}
 
 
-@pytest.mark.thorough
 class TestSetSimilaritySearch:
     """The same lemma in Python, release 1.0.1.
 
@@ -238,7 +236,6 @@ class TestBadInput:
             result = compare(texts, Recipe(threshold=threshold, cluster=cluster, max_partners=most))
             assert (result.report["counts"]["verified_pairs"] > 0) == (threshold < 0.5)
 
-    @pytest.mark.thorough
     def test_2000_documents_of_frequent_words(self):
         """The numbers of comparisons are kept, and a limit to them ends the job."""
         texts = of_frequent_words(2000)
@@ -256,7 +253,6 @@ class TestBadInput:
             dedup(table(of_frequent_words(400)), recipe=Recipe(shingles=Shingles(1)), max_comparisons=1000, **OPTIONS)
         assert "\n" not in str(caught.value)
 
-    @pytest.mark.thorough
     def test_one_giant_beside_small_ones(self):
         """5 million words in one document and in a second one, ten of them others; and pages, some of them parts."""
         program = """

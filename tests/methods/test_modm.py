@@ -78,7 +78,6 @@ def sizes_of_sketches(total, m):
 class TestVariance:
     """Means and variances over random sets, within Bernstein's bound of what theory says."""
 
-    @pytest.mark.thorough
     def test_mod_m(self):
         """800 shared, 100 and 100 of their own, m = 16: p (1 - p) E[(N - K) / (K (N - 1))] = 0.00244."""
         variance, fourth = moments(1000, 800, sizes_of_sketches(1000, 16))

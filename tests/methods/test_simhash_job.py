@@ -167,7 +167,6 @@ def run(table, recipe, **options):
     return dedup(table, id_column="id", recipe=recipe, **options)
 
 
-@pytest.mark.thorough
 class TestDecisions:
     @pytest.mark.parametrize("name", RECIPES)
     def test_as_the_witness_decides(self, table, name):
@@ -477,7 +476,6 @@ class TestFiles:
         assert len(near) == len(found) > 10
 
 
-@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     ("name", "radius", "shares"),

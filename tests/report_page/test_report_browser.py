@@ -16,8 +16,6 @@ from neardup_gpu.store.artefacts import write_report
 from neardup_gpu.store.parquet import write_table
 from neardup_gpu.tables import kind_column, with_recipe
 
-pytestmark = pytest.mark.thorough
-
 HOSTILE = "</script><script>document.title = 'gone'</script><img src=x onerror=\"document.title = 'gone'\">"
 
 

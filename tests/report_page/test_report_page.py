@@ -16,8 +16,6 @@ from neardup_gpu.report_page.groups import chosen, groups_of
 from neardup_gpu.report_page.losses import losses
 from neardup_gpu.store.artefacts import read_report
 
-pytestmark = pytest.mark.thorough  # needs the extra `report`
-
 WORDS = [f"word{number}" for number in range(60)]
 
 

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from thinned import thinned
 
 from neardup_gpu.errors import OutputError, ParameterError
 from neardup_gpu.store import exchange
@@ -48,7 +47,7 @@ ROW = st.tuples(
 )
 
 
-@pytest.fixture(params=thinned(["local", "fsspec"], "local"))
+@pytest.fixture(params=["local", "fsspec"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "local":
         yield Place.of(tmp_path / "work")
@@ -83,7 +82,6 @@ def write(
         return out.close()
 
 
-@pytest.mark.thorough
 @settings(deadline=None, max_examples=60)
 @given(
     st.integers(1, 5).flatmap(

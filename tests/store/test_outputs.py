@@ -180,7 +180,6 @@ def test_a_private_file_stays_private(tmp_path: Path, renames: str) -> None:
 # -------------------------------------------------------------------------------------------------------- two processes
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["folder", "files"])
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_of_two_runs_to_one_name_one_wins(
@@ -283,7 +282,6 @@ def killed_homes(tmp_path: Path, prepare: Callable[[Path], None], run: Callable[
     pytest.fail("the run never ends")
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("unsynced")
 @pytest.mark.parametrize("earlier", [None, "old"])
 def test_a_run_may_be_killed_anywhere(tmp_path: Path, renames: str, earlier: str | None) -> None:
@@ -305,7 +303,6 @@ def test_a_run_may_be_killed_anywhere(tmp_path: Path, renames: str, earlier: str
     assert {earlier, "new"} <= seen <= {None, earlier, "new"}
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("unsynced")
 @pytest.mark.parametrize("earlier", [None, "old"])
 def test_two_files_come_together_wherever_the_run_is_killed(tmp_path: Path, renames: str, earlier: str | None) -> None:
@@ -348,7 +345,6 @@ def test_a_run_may_be_killed_before_it_looks_at_what_it_took_out(tmp_path: Path,
     assert os.listdir(tmp_path) == ["out"]
 
 
-@pytest.mark.thorough
 @pytest.mark.usefixtures("unsynced")
 def test_a_recovery_may_be_killed_as_well(tmp_path: Path, renames: str) -> None:
     """Killed between two files; then killed anywhere while that is put right."""

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from pyarrow import fs
-from thinned import thinned
 
 from neardup_gpu.errors import InputError, OutputError, ParameterError, ResourceError
 from neardup_gpu.store import disk
@@ -21,7 +20,7 @@ from neardup_gpu.store.places import NoSuchFileError, Place
 posix = pytest.mark.skipif(os.name != "posix", reason="limits and signals are POSIX's")
 
 
-@pytest.fixture(params=thinned(["local", "fsspec"], "local"))
+@pytest.fixture(params=["local", "fsspec"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "local":
         yield Place.of(tmp_path / "work")
@@ -186,7 +185,6 @@ def test_a_place_that_is_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "thesis").read_text() == "thesis"
 
 
-@pytest.mark.thorough
 def test_what_is_a_path_and_what_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert Place.of("work").folder == tmp_path / "work" == Place.of(tmp_path.joinpath("work")).folder

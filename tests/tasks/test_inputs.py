@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from in_parts import both, errors, in_tasks
-from thinned import thinned
 
 from neardup_gpu import InputError, MinHash, Recipe, SimHash
 from neardup_gpu.store.artefacts import read_report
@@ -101,7 +100,7 @@ def test_folders_of_texts(write, folder, tmp_path):
     assert len(both(tmp_path, folder).removed) > 3
 
 
-@pytest.mark.parametrize("kind", thinned(["arrow", "pandas", "polars", "dict", "dicts"], "arrow", "dict", "dicts"))
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "dict", "dicts"])
 def test_tables_in_memory(kind, tmp_path):
     makers = {"arrow": lambda: TABLE, "pandas": TABLE.to_pandas, "dict": TABLE.to_pydict, "dicts": TABLE.to_pylist}
     makers["polars"] = lambda: pytest.importorskip("polars").from_arrow(TABLE)
@@ -109,7 +108,6 @@ def test_tables_in_memory(kind, tmp_path):
     assert not (tmp_path / "tasks.work").exists()
 
 
-@pytest.mark.thorough
 def test_texts_in_memory(tmp_path):
     both(tmp_path, texts=pytest.importorskip("pandas").Series(TEXTS))
 

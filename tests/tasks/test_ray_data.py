@@ -18,8 +18,6 @@ from neardup_gpu import InputError, OutputError, Recipe, ResourceError, ScaleOut
 from neardup_gpu.documents.ray_data import RayDataset
 from neardup_gpu.tasks.contract import TaskFailedError
 
-pytestmark = pytest.mark.thorough
-
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
 

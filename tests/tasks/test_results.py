@@ -124,7 +124,6 @@ def test_a_result_as_input(made):
         open_documents(made / "parts/report.json")
 
 
-@pytest.mark.thorough
 def test_a_result_in_a_store_as_input(made):
     assert open_documents(f"file://{made}/parts").num_rows == open_documents(made / "parts").num_rows
     fsspec = pytest.importorskip("fsspec")

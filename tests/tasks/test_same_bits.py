@@ -242,7 +242,6 @@ def test_crowds(corpora_made, tmp_path, method):
 CUTS = list(itertools.product(some((1, 2, 7, 40), (1, 2, 7, 20)), (1, 3, 16)))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("method", some(METHODS, ["bottom-k, groups"]))
 def test_any_cut(corpora_made, tmp_path, method):
     """All cuts by exact; by each other method every fourth of them, other ones."""
@@ -311,9 +310,7 @@ def test_no_documents(corpora_made, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["empty", "long"])
-@pytest.mark.parametrize(
-    "method", ["exact", pytest.param("containment", marks=pytest.mark.thorough), "min-hash", "simhash"]
-)
+@pytest.mark.parametrize("method", ["exact", "containment", "min-hash", "simhash"])
 def test_odd_corpora(corpora_made, tmp_path, kind, method):
     source, few, _ = corpora_made.files(kind)
     for options in ({}, {"against": few}):
@@ -331,7 +328,6 @@ def test_keep(corpora_made, tmp_path, keep):
     assert expected["counts"]["removed_near"] > 20
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("cluster", ["greedy", "components"])
 @pytest.mark.parametrize("most", some([1, 2, 64, None], [2]))
 def test_partners(corpora_made, tmp_path, cluster, most):
@@ -392,20 +388,18 @@ def test_a_few_of_all(corpora_made, tmp_path, number):
     check_drawn(corpora_made, tmp_path, *drawn(4, 2)[number])
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("number", some(range(40), range(1)))
 def test_any_of_all(corpora_made, tmp_path, number):
     check_drawn(corpora_made, tmp_path, *drawn(40, 1)[number])
 
 
-@pytest.mark.parametrize("method", ["exact", pytest.param("min-hash", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("method", ["exact", "min-hash"])
 def test_two_processes(corpora_made, tmp_path, method):
     source, few, _ = corpora_made.files("crowds")
     recipe = Recipe(method=METHODS[method], keep="number")
     compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out={"workers": 2})
 
 
-@pytest.mark.thorough
 def test_ray(corpora_made, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
@@ -419,7 +413,6 @@ def test_ray(corpora_made, tmp_path, monkeypatch):
         ray.shutdown()
 
 
-@pytest.mark.thorough
 def test_ray_with_devices(corpora_made, tmp_path, monkeypatch):
     """Two processes that have what Ray takes for a GPU compute in the simulator, another one on the CPU; this process
     needs no GPU."""
@@ -449,7 +442,6 @@ def test_ray_with_devices(corpora_made, tmp_path, monkeypatch):
 
 
 @pytest.mark.corpus
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", some(["bills_116_small", "django_docs", "winps_docs"], ["winps_docs"]))
 @pytest.mark.parametrize("method", some(["exact", "containment", "min-hash"], ["exact"]))
 def test_real_documents(corpora, corpora_made, tmp_path, name, method):

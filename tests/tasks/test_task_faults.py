@@ -387,7 +387,6 @@ class TestFolders:
         run(box)
         assert not (box / "work").exists()
 
-    @pytest.mark.thorough
     def test_another_driver_in_a_store(self, calm, box, monkeypatch):
         """One that is there, one that is killed, and one that takes the folder in the middle of the job."""
         pytest.importorskip("fsspec")
@@ -524,7 +523,6 @@ class TestInputs:
         assert not (box / "out").exists()
 
 
-@pytest.mark.thorough
 def test_ray_workers_that_are_killed(calm, box, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
@@ -541,7 +539,6 @@ def test_ray_workers_that_are_killed(calm, box, monkeypatch):
     assert (box / "marks" / "verify-second").exists()
 
 
-@pytest.mark.thorough
 def test_ray_nodes_that_are_lost(calm, box, monkeypatch):
     """Three raylets of this machine: one is lost in the middle of a stage, and another one in a later stage."""
     ray = pytest.importorskip("ray")

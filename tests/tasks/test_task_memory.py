@@ -275,7 +275,6 @@ def printed(*arguments):
 
 
 @needs_linux
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", JOBS)
 def test_a_task_holds_no_more_than_it_may(tmp_path, name):
     for stage, run in JOBS[name](tmp_path, ROWS):
@@ -297,7 +296,6 @@ def drive(source, work):
 
 
 @needs_linux
-@pytest.mark.thorough
 def test_the_driver_holds_nothing_of_a_document(tmp_path):
     """Names of files and counts are as many for many documents as for few, if slices and partitions are; so less than
     a word for each further document is held, which is what the least of arrays would take."""

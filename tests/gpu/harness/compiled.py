@@ -8,7 +8,10 @@ Needs the compiler wheels of requirements.txt, and no GPU.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import pickle
 import re
 import subprocess
 import sys
@@ -126,14 +129,45 @@ def usage(kernel, chip: str, said: str) -> Usage:
 
 
 @cache
+def _made() -> dict[tuple[str, str], tuple[str, bytes, str]]:
+    """Return (PTX, machine code, output of ptxas) for each kernel and chip.
+
+    The result is kept in the folder of compiled test code, under a hash of the sources and the compilers.
+    """
+    from hostir import cache_folder, code_library
+    from kernel_list import all_kernels
+
+    from neardup_gpu.kernels import _compiled
+
+    made_of = json.dumps([_compiled.sources(), [_version(name) for name in COMPILER], list(CHIPS)])
+    kept = cache_folder() / f"compiled-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.pickle"
+    if kept.exists():
+        return pickle.loads(kept.read_bytes())
+    found = {}
+    with ThreadPoolExecutor(2) as pool:  # ptxas runs beside Python
+        for name, kernel in all_kernels().items():
+            code_library(kernel)
+            for chip in CHIPS:
+                found[name, chip] = pool.submit(_make, kernel, chip)
+    made = {key: each.result() for key, each in found.items()}
+    partial = kept.with_name(f"{kept.name}.{os.getpid()}")
+    partial.write_bytes(pickle.dumps(made))
+    partial.replace(kept)
+    return made
+
+
+def _make(kernel, chip: str) -> tuple[str, bytes, str]:
+    code = ptx(kernel, chip)
+    return code, *assemble(code, chip)
+
+
+@cache
 def compiled(name: str, chip: str) -> tuple[str, bytes, Usage]:
     """(PTX, machine code, usage) of a kernel for a chip."""
     from kernel_list import all_kernels
 
-    kernel = all_kernels()[name]
-    code = ptx(kernel, chip)
-    machine_code, said = assemble(code, chip)
-    return code, machine_code, usage(kernel, chip, said)
+    code, machine_code, said = _made()[name, chip]
+    return code, machine_code, usage(all_kernels()[name], chip, said)
 
 
 def disassembly(machine_code: bytes) -> str:
@@ -199,12 +233,7 @@ def table() -> dict[str, dict[str, dict]]:
     """{chip: {kernel: usage}} of all kernels."""
     from kernel_list import all_kernels
 
-    names = list(all_kernels())
-    with ThreadPoolExecutor(2) as pool:  # ptxas runs beside Python
-        for name in names:
-            for chip in CHIPS:
-                pool.submit(compiled, name, chip)
-    return {chip: {name: asdict(compiled(name, chip)[2]) for name in names} for chip in CHIPS}
+    return {chip: {name: asdict(compiled(name, chip)[2]) for name in all_kernels()} for chip in CHIPS}
 
 
 def as_json(found: dict[str, dict[str, dict]]) -> str:
