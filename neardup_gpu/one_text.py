@@ -44,15 +44,8 @@ def sketch_text(
     -------
     dict
         By the name of the column: num_tokens, an int; num_shingles, an int, the distinct ones, by methods that sketch
-        shingles; document_hash, uint64 of shape (2,), by all methods but simhash; and the method's own.
-
-        - Min-hash: signature, shape (samples,), uint32 or uint64 by `bits`; supershingles, shape (k,), uint64 or
-          uint16. With `sample_bits`, packed, uint64 of shape (words,), in place of signature; with segments no
-          supershingles.
-        - Bottom-k: smallest, uint64 of shape (s,). Mod-m: elements, uint64 of shape (n,) for any n.
-        - Simhash: simhash, one uint64, or uint64 of shape (2,) for 128 bits.
-
-        The method's own are None for a text without tokens. Cost: 100 microseconds for 1,000 words by most methods.
+        shingles; and the method's own columns, which its `schema` lists, as integers or arrays of them. These are None
+        for a text without tokens. Cost: 100 microseconds for 1,000 words by most methods.
 
     Raises
     ------

@@ -20,7 +20,7 @@ class Least:
         None, "Least estimated resemblance, or cosine by simhash.", metavar="X", shown="all candidates"
     )
     containment: float | None = setting(
-        None, "Look for documents of which another contains the share X, by mod-m or bottom-k.", metavar="X"
+        None, "Look for documents of which another contains the share X, by mod-m.", metavar="X"
     )
 
 
