@@ -9,7 +9,7 @@ FROM python:3.13-slim-trixie AS wheel
 RUN apt-get update && apt-get install -y --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN NEARDUP_ALL_KERNELS=1 pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim-trixie AS base
 # Kernels that did not come compiled, such as those for GPUs, are kept there, if it is a folder of the one who runs.

@@ -5,9 +5,9 @@ a repository and an editable installation have none. `_ahead.json` describes the
 
     "sources"    hash of the kernels they were made from; if the present hash differs, they are not used
     "suffix"     the Python, system and processor that they are for, as in the names of extension modules
-    "features"   features that the processor must have
     "modules"    {file: SHA-256}, checked before a module is loaded
-    "functions"  {function: {signature: [file, name in it]}}
+    "levels"     for each kind of processor, the newest first: the "features" that it must have, and its "functions",
+                 {function: {signature: [file, name in it]}}; the last level has all functions
     "made_by"    versions of packages
 
 A function that is not found there is compiled when it is first called.
@@ -29,6 +29,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from ._processor import features, has_carryless_product, is_x86
 
 log = logging.getLogger("neardup_gpu")
@@ -40,6 +42,8 @@ UNRELATED = {"_ahead.py", "_cache.py", "_compiled.py", "_pycc.py"}
 
 taken: set[tuple[str, str]] = set()
 """Functions and signatures whose code this process has taken from the modules."""
+
+_turn = np.zeros(16, np.int64)  # the first word, and the rest of its cache line: see `_turns.py`
 
 _loading = threading.Lock()
 
@@ -65,15 +69,20 @@ def suffix() -> str:
 
 @cache
 def index() -> tuple[dict[str, Any], str]:
-    """Return the index of the modules and an empty reason, or an empty index and the reason why none is used."""
+    """Return the index of the modules, with the functions of the levels that this processor has, and an empty reason.
+
+    If no module is used, return an empty index and the reason.
+    """
     place = files(__package__) / INDEX
     try:
         found = json.loads(place.read_bytes())
-        made_of, needed, for_python = found["sources"], set(found["features"]), found["suffix"]
-        dict(found["modules"]), dict(found["functions"])
+        made_of, for_python = found["sources"], found["suffix"]
+        dict(found["modules"])
+        levels = [(set(level["features"]) - features(), dict(level["functions"])) for level in found["levels"]]
+        lacking = sorted(levels[-1][0])
     except FileNotFoundError:
         return {}, "none came with this installation"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError) as error:
         return {}, f"{INDEX} cannot be read ({type(error).__name__}: {error})"
     if not isinstance(place, Path):
         return {}, "extension modules cannot be loaded from a zip file"
@@ -81,24 +90,25 @@ def index() -> tuple[dict[str, Any], str]:
         return {}, f"they are for {for_python}, and this Python takes {suffix()}"
     if made_of != sources():
         return {}, "they were made of other sources than these"
-    if lacking := sorted(needed - features()):
+    if lacking:
         return {}, f"this processor lacks {', '.join(lacking)}"
     if is_x86() and not has_carryless_product():
         return {}, "NEARDUP_CLMUL=0 asks for kernels without the carry-less product"
-    return found, ""
+    return {**found, "levels": [functions for lacks, functions in levels if not lacks]}, ""
 
 
 def entry(function: str, signature: str) -> Callable | None:
     """Return a function's code for a declared signature; None if it has to be compiled."""
     found, reason = index()
-    file, name = found.get("functions", {}).get(function, {}).get(signature, ("", ""))
-    if file:
-        with _loading:
-            module, reason = _module(file)
-        if module is not None:
-            code: Callable = getattr(module, name)
-            taken.add((function, signature))
-            return code
+    for functions in found.get("levels", ()):
+        file, name = functions.get(function, {}).get(signature, ("", ""))
+        if file:
+            with _loading:
+                module, reason = _module(file)
+            if module is not None:
+                code: Callable = getattr(module, name)
+                taken.add((function, signature))
+                return code
     _say(reason or f"{function} was left out of them")
     return None
 
@@ -115,6 +125,7 @@ def _module(file: str) -> tuple[ModuleType | None, str]:
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
+        module.use_turn(_turn.ctypes.data)
     except (OSError, ImportError) as error:  # such as a file system without programs (noexec)
         return None, f"{file} cannot be loaded ({error})"
     return module, ""

@@ -195,6 +195,10 @@ def _letter(kind: type) -> str:
     return kind.__name__
 
 
+class Rare(str):
+    """A signature that few jobs need. A build from source leaves it to be compiled when it is first called."""
+
+
 class Function:
     """A compiled function of arrays and numbers.
 
@@ -210,10 +214,12 @@ class Function:
         The types of arguments that Python calls it with: names of NumPy's types, with [::1] for arrays in C order, [:]
         for any array, and parentheses around tuples. Empty for functions that only kernels call. Numbers have 64 bits,
         since compiled code would cut a number to fewer bits without an error.
+    is_wide : bool
+        Whether it is also compiled ahead of time for processors with vectors of 512 bits.
     """
 
-    def __init__(self, function: Callable, signatures: tuple[str, ...]) -> None:
-        self.py_func, self.signatures = function, signatures
+    def __init__(self, function: Callable, signatures: tuple[str, ...], is_wide: bool) -> None:
+        self.py_func, self.signatures, self.is_wide = function, signatures, is_wide
         self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
         self._entries: dict[tuple[Any, ...], Callable] = {}
 
@@ -264,14 +270,14 @@ class Parallel(Function):
 
     Parameters
     ----------
-    function, signatures
+    function, signatures, is_wide
         As for `Function`; signatures leave out the first two arguments, `begin` and `end`.
     least : int
         Fewest items that are worth a share.
     """
 
-    def __init__(self, function: Callable, signatures: tuple[str, ...], least: int) -> None:
-        super().__init__(function, tuple(f"int64, int64, {each}" for each in signatures))
+    def __init__(self, function: Callable, signatures: tuple[str, ...], is_wide: bool, least: int) -> None:
+        super().__init__(function, tuple(type(each)(f"int64, int64, {each}") for each in signatures), is_wide)
         self._least = least
         self._pace = math.inf  # seconds for an item, in the last call
 
@@ -305,14 +311,14 @@ class Parallel(Function):
         return super()._find((int, int, *described))  # begin and end
 
 
-def jit(*signatures: str) -> Callable[[Callable], Function]:
+def jit(*signatures: str, is_wide: bool = False) -> Callable[[Callable], Function]:
     """Return a decorator that makes a `Function`."""
-    return lambda function: Function(function, signatures)
+    return lambda function: Function(function, signatures, is_wide)
 
 
-def parallel(*signatures: str, least: int = 1) -> Callable[[Callable], Parallel]:
+def parallel(*signatures: str, is_wide: bool = False, least: int = 1) -> Callable[[Callable], Parallel]:
     """Return a decorator that makes a function that is `Parallel`."""
-    return lambda function: Parallel(function, signatures, least)
+    return lambda function: Parallel(function, signatures, is_wide, least)
 
 
 # ----------------------------------------------------------------------------------------------------- threads

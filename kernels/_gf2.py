@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from ._cpu import intrinsic, ir, jit, types
+from ._cpu import Rare, intrinsic, ir, jit, types
 from ._processor import has_carryless_product
 from ._vectors import Vectors
 
@@ -378,9 +378,15 @@ else:
             out[i] = f
 
 
+def for_widths(signature):
+    """Return the signature for windows of 5 words, the default, and of 1 to 8, by the word WEIGHTS in it."""
+    usual, *rare = (signature.replace("WEIGHTS", f"(uint64,) * {w + 1}") for w in (5, 1, 2, 3, 4, 6, 7, 8))
+    return usual, *map(Rare, rare)
+
+
 @cache
 def kept_weights(w, q):
-    """`window_weights` as the tuple that kernels take, computed once."""
+    """`window_weights` as the tuple that kernels take, computed once. Kernels are compiled for each number of words."""
     return tuple(window_weights(w, q))
 
 

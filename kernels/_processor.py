@@ -12,7 +12,10 @@ from pathlib import Path
 HASWELL = frozenset(
     ["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "pclmulqdq", "popcnt", "sse4_1", "sse4_2", "ssse3"]
 )
-"""Features of Intel's Haswell (2013), which the compiled modules for x86-64 use, as /proc/cpuinfo names them."""
+"""Features of Intel's Haswell (2013), which all compiled modules for x86-64 use, as /proc/cpuinfo names them."""
+
+AVX512 = HASWELL | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
+"""Features of Intel's Skylake for servers (2017) and AMD's Zen 4 (2022), which a further module uses."""
 
 _ON_MACOS = {"abm": "lzcnt", "avx": "avx1.0", "sse4_1": "sse4.1", "sse4_2": "sse4.2"}
 
@@ -24,7 +27,7 @@ def is_x86() -> bool:
 
 @cache
 def features() -> frozenset[str]:
-    """Return which of the features in `HASWELL` an x86-64 processor has; empty where the system does not say."""
+    """Return which of the features in `AVX512` an x86-64 processor has; empty where the system does not say."""
     if not is_x86():
         return frozenset()
     try:
@@ -32,10 +35,10 @@ def features() -> frozenset[str]:
             keys = ["machdep.cpu.features", "machdep.cpu.leaf7_features", "machdep.cpu.extfeatures"]
             printed = subprocess.run(["sysctl", "-n", *keys], capture_output=True, text=True, timeout=5, check=True)
             found = set(printed.stdout.lower().split())
-            return frozenset(each for each in HASWELL if _ON_MACOS.get(each, each) in found)
+            return frozenset(each for each in AVX512 if _ON_MACOS.get(each, each) in found)
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("flags"):
-                return HASWELL & set(line.split())
+                return AVX512 & set(line.split())
     except (OSError, subprocess.SubprocessError):
         pass
     return frozenset()

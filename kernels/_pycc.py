@@ -1,8 +1,9 @@
 """Compiles kernels of the processor ahead of time, into the extension modules that `_ahead.py` loads.
 
-    python -m neardup_gpu.kernels._pycc FOLDER
+    python -m neardup_gpu.kernels._pycc FOLDER [all | usual]
 
-Every signature that a kernel declares is compiled, by several processes at once. That needs a C compiler, for the small
+Every signature that a kernel declares is compiled, by several processes at once; `usual` leaves out those that are
+`Rare`. That needs a C compiler, for the small
 part of Numba's runtime that each module contains.
 
 This is the only file that uses Numba's ahead-of-time compiler, numba.pycc. Numba has deprecated it, and has not yet
@@ -17,6 +18,7 @@ import importlib
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,12 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from . import _ahead
-from ._cpu import Function, linked
-from ._processor import HASWELL, is_x86
+from ._cpu import Function, Rare, linked
+from ._processor import AVX512, HASWELL, is_x86
 
-TARGET = "haswell"
-"""Name of the oldest x86-64 processor that runs the modules, as LLVM knows it. Other processors get code for all of
-their kind."""
+LEVELS = {"skylake-avx512": AVX512, "haswell": HASWELL} if is_x86() else {"generic": frozenset()}
+"""Processors that code is made for, the newest first, and their features. LLVM knows them by these names. The last
+level has all functions, the others only those that `is_wide` marks."""
 
 
 def declared() -> dict[str, Function]:
@@ -46,15 +48,18 @@ def declared() -> dict[str, Function]:
     return found
 
 
-def build(folder: Path, processes: int | None = None) -> list[str]:
+def build(folder: Path, which: str = "all", processes: int | None = None) -> list[str]:
     """Write the modules and their index into a folder; return the names of the files.
 
     Parameters
     ----------
     folder : Path
+    which : "all" or "usual", default "all"
+        The signatures to compile: "usual" leaves out those that are `Rare`.
     processes : int, optional
-        How many processes compile a module each. Default: one per processor, at most four. There are never more than
-        files with kernels.
+        How many processes compile a module each of the functions for the last level, while one more process for each
+        other level compiles its module. Default: one per processor, at most four. There are never more than files with
+        kernels.
 
     Raises
     ------
@@ -62,15 +67,21 @@ def build(folder: Path, processes: int | None = None) -> list[str]:
         If a process fails, which then has printed the reason.
     """
     processes = min(processes or min(4, os.cpu_count() or 1), len({each.__module__ for each in declared().values()}))
+    *newer, oldest = LEVELS
+    newer = newer if any(each.is_wide for each in declared().values()) else []
+    shares = [(level, 0, 1) for level in newer] + [(oldest, number, processes) for number in range(processes)]
     with tempfile.TemporaryDirectory() as scratch:
-        environment = {**os.environ, "NEARDUP_CACHE_DIR": scratch}
-        if is_x86():
-            environment |= {"NUMBA_CPU_NAME": TARGET, "NUMBA_CPU_FEATURES": ""}
         commands = [
-            [sys.executable, "-m", __spec__.name, os.fspath(folder), str(number), str(processes)]
-            for number in range(processes)
+            [sys.executable, "-m", __spec__.name, os.fspath(folder), which, *map(str, share)] for share in shares
         ]
-        running = [subprocess.Popen(each, env=environment, stdout=subprocess.PIPE) for each in commands]
+        running = [
+            subprocess.Popen(
+                command,
+                env={**os.environ, "NEARDUP_CACHE_DIR": scratch, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""},
+                stdout=subprocess.PIPE,
+            )
+            for command, (level, _, _) in zip(commands, shares, strict=True)
+        ]
         printed = [each.communicate()[0] for each in running]
     for command, each in zip(commands, running, strict=True):
         if each.returncode:
@@ -78,31 +89,33 @@ def build(folder: Path, processes: int | None = None) -> list[str]:
     import numba
     import numpy
 
-    functions: dict[str, dict[str, list[str]]] = {}
+    functions: dict[str, dict[str, dict[str, list[str]]]] = {level: {} for level in LEVELS}
     modules = {}
-    for text in printed:
+    for (level, _, _), text in zip(shares, printed, strict=True):
         file, names = json.loads(text)
         modules[file] = hashlib.sha256((folder / file).read_bytes()).hexdigest()
         for function, signature, name in names:
-            functions.setdefault(function, {})[signature] = [file, name]
+            functions[level].setdefault(function, {})[signature] = [file, name]
     content = {
         "sources": _ahead.sources(),
         "suffix": _ahead.suffix(),
-        "features": sorted(HASWELL) if is_x86() else [],
         "modules": modules,
-        "functions": functions,
+        "levels": [{"features": sorted(LEVELS[level]), "functions": functions[level]} for level in (*newer, oldest)],
         "made_by": {"numba": numba.__version__, "numpy": numpy.__version__},
     }
     (folder / _ahead.INDEX).write_text(json.dumps(content, indent=1, sort_keys=True))
     return [_ahead.INDEX, *modules]
 
 
-def _build_share(folder: Path, number: int, processes: int) -> tuple[str, list[tuple[str, str, str]]]:
-    """Compile one of several shares of all signatures into a module; return its file, and what it holds."""
+def _build_share(
+    folder: Path, which: str, level: str, number: int, processes: int
+) -> tuple[str, list[tuple[str, str, str]]]:
+    """Compile one of several shares of a level's signatures into a module; return its file, and what it holds."""
     import numba.pycc.compiler as of_numba
     from numba.core.compiler import Flags
     from numba.pycc.cc import CC
 
+    from . import _turns
     from ._numba import argument_types
 
     def flags() -> Any:
@@ -111,25 +124,31 @@ def _build_share(folder: Path, number: int, processes: int) -> tuple[str, list[t
         return made
 
     of_numba.Flags = flags  # the compiler has no option for this
-    cc = CC(f"_ahead_{number}", sys.modules[__name__])
+    _turns.add()
+    name = "_".join(["_ahead", *re.findall("[a-z0-9]+", level), str(number)])
+    cc = CC(name, sys.modules[__name__])
     cc.output_dir = os.fspath(folder)
-    cc.output_file = f"_ahead_{number}{_ahead.suffix()}"
-    cc.target_cpu = TARGET if is_x86() else "generic"
+    cc.output_file = f"{name}{_ahead.suffix()}"
+    cc.target_cpu = level
     names = []
-    for at, (function, signature) in enumerate(_shares(processes)[number]):
+    some = [each for each in declared().values() if each.is_wide or level == list(LEVELS)[-1]]
+    for at, (function, signature) in enumerate(_shares(some, which, processes)[number]):
         name = f"f{at}"
         cc.export(name, argument_types(signature))(linked(function.py_func))
         names.append((function.name, signature, name))
+    cc.export(_turns.use_turn.__name__, "none(int64)")(linked(_turns.use_turn))
     cc.compile()
     return cc.output_file, names
 
 
-def _shares(processes: int) -> list[list[tuple[Function, str]]]:
-    """Divide all signatures among processes: those of a file together, as they call the same functions."""
+def _shares(functions: list[Function], which: str, processes: int) -> list[list[tuple[Function, str]]]:
+    """Divide the functions' signatures among processes: those of a file together, as they call the same functions."""
     loads: list[tuple[int, int, list[tuple[Function, str]]]] = [(0, number, []) for number in range(processes)]
     by_file: dict[str, list[tuple[Function, str]]] = {}
-    for function in declared().values():
-        by_file.setdefault(function.__module__, []).extend((function, each) for each in function.signatures)
+    for function in functions:
+        some = [(function, each) for each in function.signatures if which == "all" or not isinstance(each, Rare)]
+        if some:
+            by_file.setdefault(function.__module__, []).extend(some)
     for some in sorted(by_file.values(), key=_size, reverse=True):
         load, number, share = min(loads)
         loads[number] = (load + _size(some), number, share + some)
@@ -142,9 +161,10 @@ def _size(some: list[tuple[Function, str]]) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        print(*build(Path(sys.argv[1])))
+    if len(sys.argv) < 4:
+        print(*build(Path(sys.argv[1]), *sys.argv[2:]))
     else:
         logging.getLogger("neardup_gpu").setLevel("ERROR")  # nothing is kept here for jobs
         said, sys.stdout = sys.stdout, sys.stderr  # distutils prints the compiler's commands
-        print(json.dumps(_build_share(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))), file=said)
+        folder, which, level, number, processes = sys.argv[1:]
+        print(json.dumps(_build_share(Path(folder), which, level, int(number), int(processes))), file=said)

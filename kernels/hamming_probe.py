@@ -14,7 +14,7 @@ import numpy as np
 
 from . import hamming_table
 from ._bits import as_integers, count_bits, in_columns, move, permuted_on_device, permuted_words, plan
-from ._cpu import jit, parallel
+from ._cpu import Rare, jit, parallel
 from ._launch import check_rows, namespace, on_device
 from ._matches import Matches, halves
 from ._near import (
@@ -104,8 +104,10 @@ def _permuted_query(query, parts):
 
 
 @jit(
-    "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint64[:, :, ::1], uint64[::1], uint64[:, ::1], int64, "
-    "int64, int64"
+    Rare(
+        "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint64[:, :, ::1], uint64[::1], uint64[:, ::1], int64, "
+        "int64, int64"
+    )
 )
 def _search(words, rows, queries, parts, tops, before, radius, bucket_limit, bucket_probe):
     """(query << 32 | row, distance) of all that is found, sorted; large buckets, and what they left out.
@@ -207,8 +209,10 @@ def touched(words, masks, queries, radius):
 
 
 @parallel(
-    "uint64[::1], uint64[::1], uint64, int64[::1], int64, int64, int64, uint32[::1], uint32[::1], "
-    "uint32[::1], int64[:, ::1]"
+    Rare(
+        "uint64[::1], uint64[::1], uint64, int64[::1], int64, int64, int64, uint32[::1], uint32[::1], "
+        "uint32[::1], int64[:, ::1]"
+    )
 )
 def _count_near(
     lower, upper, words, queries, top, bounds, radius, bucket_limit, bucket_probe, num_near, starts, stops, counts
@@ -247,8 +251,10 @@ def _count_near(
 
 
 @parallel(
-    "uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], uint32[::1], "
-    "uint32[::1], uint32[::1], int64[::1], uint64[::1], uint8[::1], int64[::1]"
+    Rare(
+        "uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64, uint64[::1], uint32[::1], "
+        "uint32[::1], uint32[::1], int64[::1], uint64[::1], uint8[::1], int64[::1]"
+    )
 )
 def _write_near(
     begin, end, words, rows, queries, numbers, bounds, radius, before, num_near, starts, stops,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._cpu import jit, parallel
+from ._cpu import Rare, jit, parallel
 from ._huffman import (
     BLOCK_BITS,
     BLOCK_WORDS,
@@ -81,7 +81,7 @@ def _decode_block(block, book, words):
     return True
 
 
-@parallel("uint64[:, ::1], uint16[:, ::1], int64[::1], int64[::1], int64[::1], uint64[::1], boolean[::1]")
+@parallel(Rare("uint64[:, ::1], uint16[:, ::1], int64[::1], int64[::1], int64[::1], uint64[::1], boolean[::1]"))
 def _decode_blocks(begin, end, blocks, books, tables, numbers, places, words, good):
     for i in range(begin, end):
         good[i] = _decode_block(blocks[numbers[i]], books[tables[i]], words[places[i] : places[i + 1]])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._cpu import jit, num_threads, parallel
+from ._cpu import Rare, jit, num_threads, parallel
 from ._huffman import (
     BLOCK_BITS,
     BLOCK_WORDS,
@@ -71,7 +71,7 @@ def reference(words):
     )
 
 
-@parallel("uint64[::1], int64[:, ::1]")
+@parallel(Rare("uint64[::1], int64[:, ::1]"))
 def _count_symbols(begin, end, words, counts):
     """How often each run of words, a row of `counts`, has each symbol."""
     runs, n = len(counts), len(words)
@@ -80,7 +80,7 @@ def _count_symbols(begin, end, words, counts):
             counts[run, symbol_of(words[i] ^ words[i - 1])] += 1
 
 
-@jit("uint64[::1], int64[::1], int64[::1]")
+@jit(Rare("uint64[::1], int64[::1], int64[::1]"))
 def _block_starts(words, bits, starts):
     """Where blocks begin, one after another; how many."""
     number, room = 0, -1
@@ -94,7 +94,7 @@ def _block_starts(words, bits, starts):
     return number
 
 
-@parallel("uint64[::1], int64[::1], uint16[::1], uint8[::1], uint64[:, ::1]")
+@parallel(Rare("uint64[::1], int64[::1], uint16[::1], uint8[::1], uint64[:, ::1]"))
 def _write_blocks(begin, end, words, starts, codes, lengths, blocks):
     for number in range(begin, end):
         block, word = blocks[number], words[starts[number]]

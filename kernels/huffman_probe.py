@@ -11,7 +11,7 @@ import numpy as np
 
 from . import gather, hamming_probe, hamming_table, huffman_decode
 from ._bits import count_bits, move, plan
-from ._cpu import jit
+from ._cpu import Rare, jit
 from ._huffman import BLOCK_BITS, MOST_WORDS, check_shapes, damaged, decoding_tables, next_word
 from ._launch import namespace, on_device, to_host
 from ._matches import Matches
@@ -154,8 +154,10 @@ def _permuted_query(query, parts):
 
 
 @jit(
-    "uint16[:, ::1], int64[::1], uint64[:, ::1], uint64[::1], int64[::1], uint32[:, ::1], uint64[::1], "
-    "uint64[:, :, ::1], uint64[::1], int64, int64, int64"
+    Rare(
+        "uint16[:, ::1], int64[::1], uint64[:, ::1], uint64[::1], int64[::1], uint32[:, ::1], uint64[::1], "
+        "uint64[:, :, ::1], uint64[::1], int64, int64, int64"
+    )
 )
 def _search(books, offsets, blocks, keys, firsts, rows, queries, parts, tops, radius, bucket_limit, bucket_probe):
     """(query << 32 | row, distance) of all that is found, some more than once; large buckets, and what they left out.

@@ -117,6 +117,7 @@ _CHUNK = 2048  # shingles at a time: 8 or 16 kB, which stay in the first-level c
 @parallel(
     "uint64[::1], int64[::1], int64[::1], uint32[::1], uint32[::1], int64, uint64, uint32[:, ::1]",
     "uint64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], int64, uint64, uint64[:, ::1]",
+    is_wide=True,
 )
 def _signatures(begin, end, shingles, offsets, bounds, a, b, samples, shift, signature):
     padded = len(a)
@@ -146,13 +147,18 @@ def _signatures(begin, end, shingles, offsets, bounds, a, b, samples, shift, sig
 def cpu(shingles, offsets, a, b):
     """As `reference`; documents in parallel, 64 samples at a time in vector registers."""
     samples = len(a)
-    padded = np.zeros((2, -(-samples // 16) * 16), a.dtype)
-    padded[0, :samples], padded[1, :samples] = a, b
     signature = np.empty((len(offsets) - 1, samples), a.dtype)
     shift = np.uint64(64 - 8 * a.itemsize)
     bounds = shares(offsets)
-    _signatures(len(bounds) - 1, shingles, offsets, bounds, padded[0], padded[1], samples, shift, signature)
+    _signatures(len(bounds) - 1, shingles, offsets, bounds, *padded(a, b), samples, shift, signature)
     return signature
+
+
+def padded(a, b):
+    """Return the permutations with zeros up to a multiple of 16, as vectors take them."""
+    longer = np.zeros((2, -(-len(a) // 16) * 16), a.dtype)
+    longer[0, : len(a)], longer[1, : len(a)] = a, b
+    return longer[0], longer[1]
 
 
 STAGED = 2048  # shingles that a block mixes at a time and keeps in shared memory: 8 or 16 kB

@@ -18,7 +18,17 @@ import numpy as np
 
 from ._constants import constants
 from ._cpu import jit, parallel, shares, types
-from ._gf2 import advance, advance_by_tables, byte_tables, kept_weights, prepare, rabin_words, tables_of_shift, windows
+from ._gf2 import (
+    advance,
+    advance_by_tables,
+    byte_tables,
+    for_widths,
+    kept_weights,
+    prepare,
+    rabin_words,
+    tables_of_shift,
+    windows,
+)
 from ._launch import TABLES, bounds_of, cuda, kernel, know, known, load, namespace, on_device, row_of
 from ._sort import order_in_rows
 
@@ -77,7 +87,7 @@ def _count(offsets, w, circular, new_offsets):
         new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], (uint64,) * 6, boolean, uint64")
+@parallel(*for_widths("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], WEIGHTS, boolean, uint64"))
 def _fill(begin, end, tokens, offsets, new_offsets, bounds, values, weights, circular, q):
     modulus = prepare(q)
     w = len(weights) - 1

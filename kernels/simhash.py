@@ -143,6 +143,7 @@ def _tie(features, salt):
 @parallel(
     "uint64[::1], int64[::1], int64[::1], none, uint64, uint64[::1]",
     "uint64[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1]",
+    is_wide=True,
 )
 def _simhashes(begin, end, features, offsets, bounds, weights, salt, simhash):
     for part in range(begin, end):

@@ -23,7 +23,17 @@ import numpy as np
 
 from ._constants import constant, constants
 from ._cpu import jit, parallel, shares, types
-from ._gf2 import advance, advance_by_tables, byte_tables, extend, kept_weights, prepare, rabin_words, windows
+from ._gf2 import (
+    advance,
+    advance_by_tables,
+    byte_tables,
+    extend,
+    for_widths,
+    kept_weights,
+    prepare,
+    rabin_words,
+    windows,
+)
 from ._launch import TABLES, cuda, kernel, load, namespace, on_device, row_of
 
 
@@ -115,8 +125,10 @@ def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, withou
 
 
 @parallel(
-    "uint64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], "
-    "uint64[::1], (uint64,) * 6, uint64"
+    *for_widths(
+        "uint64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], "
+        "uint64[::1], WEIGHTS, uint64"
+    )
 )
 def _fill(lower, upper, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
     """`others` and `places` are room for the tokens of each document that are no stop words, and for where those are.

@@ -51,7 +51,7 @@ def reference(num_rows, left, right, pinned, is_open):
     return np.array(state, np.int8)
 
 
-@jit("int64, int64[::1], int64[::1], boolean[::1], boolean[::1]")
+@jit("int64, int64[::1], int64[::1], boolean[::1], boolean[::1]", is_wide=True)
 def cpu(num_rows, left, right, pinned, is_open):
     """As `reference`: pairs ascend by their left row, whose pairs with earlier rows have all been seen by then."""
     covered, doubtful = np.zeros(num_rows, np.bool_), is_open.copy()

@@ -240,7 +240,7 @@ def _ahead_of_time() -> Facts:
     found, reason = index()
     if not found:
         return {"usable": False, "reason": reason}
-    return {"usable": True, "functions": len(found["functions"]), "made_by": found["made_by"]}
+    return {"usable": True, "functions": len(found["levels"][-1]), "made_by": found["made_by"]}
 
 
 def _shipped() -> Facts:

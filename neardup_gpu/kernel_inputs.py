@@ -279,6 +279,17 @@ def sequences(draw: Draw, size: int) -> tuple:
     return *_ragged(draw, size), np.array([draw.modulus(), draw.modulus()])
 
 
+def one_text(draw: Draw, size: int) -> tuple:
+    """A text, and one of the kinds of shingling."""
+    text, offsets, poly = tokens(draw, size)
+    mode = draw.option(["set", "bag", "circular"])
+    moduli = np.array([draw.modulus(), draw.modulus()])
+    k, groups, kind = draw.option([(6, 14, np.uint32), (2, 5, np.uint64), (0, 1, np.uint32)])
+    a, b = draw.random.integers(0, np.iinfo(kind).max, (2, k * groups), kind, endpoint=True)
+    others = draw.option([5, 1, 3]), mode, draw.modulus(), draw.modulus(), moduli
+    return text[: offsets[-1]], poly, *others, a | kind(1), b, k, groups, draw.option([64, 16]), draw.modulus()
+
+
 PERMUTATIONS: list[tuple[Any, int]] = [
     *((np.uint32, samples) for samples in (84, 1, 17, 52, 116, 148)),
     *((np.uint64, samples) for samples in (130, 15, 52)),
@@ -936,6 +947,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "merge": merge,
     "minhash": minhash,
     "occurrences": occurrences,
+    "one_text": one_text,
     "overlap": overlap,
     "pairtables": pairtables,
     "prefix_probe": prefix_probe,

@@ -7,18 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import distinct, sequences
+from neardup_gpu.kernels import distinct, one_text
 from neardup_gpu.kernels._cpu import alone
 
 from . import checks
 from .data import Ragged
-from .engine.choice import kernel
 from .errors import ArgumentTypeError, ParameterError
 from .methods import check_sketches
 from .methods.frequencies import Frequencies
 from .recipe import Recipe
 from .sketch_files import NUM_SHINGLES
-from .stages import count_shingles, count_tokens, utf8
+from .stages import count_shingles
 
 
 def sketch_text(
@@ -110,22 +109,29 @@ class TextSketcher:
         self._html = html
         self._hashed = "document_hash" in self.recipe.method.schema()
         self._of_shingles = self.recipe.method.elements == "shingles"
+        drawn, made_of = self.recipe.material, self.recipe.shingles
+        permuted = getattr(self.recipe.method, "permuted", None) if made_of.kind != "spots" else None
+        nothing = np.empty(0, np.uint32)
+        signing = (permuted and permuted(self.recipe.seed)) or (nothing, nothing, 0, 1, 64, drawn.shingles)
+        moduli = drawn.shingles, drawn.bags, drawn.documents
+        self._compute = one_text.ready(drawn.tokens, made_of.size, made_of.kind, *moduli, *signing)
 
     def features(self, text: str | bytes) -> Features:
         """The sketch of a text, and its keys."""
         recipe, method, seed = self.recipe, self.recipe.method, self.recipe.seed
+        read = np.frombuffer(self._read(text), np.uint8)
         with alone():
-            tokens, _ = count_tokens(utf8([self._read(text)]), recipe, "cpu")
-            elements = count_shingles(tokens, recipe, "cpu")[0] if self._of_shingles else tokens
-            made = method.sketch(elements, seed=seed, statistics=self._statistics, backend="cpu")
-            keys = method.keys(made, seed=seed, backend="cpu")
+            tokens, shingles, fingerprint, number, made, keys = self._compute(read)
+            if not made.size:
+                elements = _one_row(shingles if self._of_shingles else tokens)
+                if recipe.shingles.kind == "spots" and self._of_shingles:
+                    elements = count_shingles(_one_row(tokens), recipe, "cpu")[0]
+                    number = int(distinct.cpu(elements.values, elements.offsets)[0])
+                made = method.sketch(elements, seed=seed, statistics=self._statistics, backend="cpu")
+                keys = method.keys(made, seed=seed, backend="cpu")
             stored = method.stored(made, seed=seed, backend="cpu")
-            hashed = num_shingles = None
-            if self._hashed:
-                hashed = kernel(sequences, "cpu")(tokens.values, tokens.offsets, recipe.material.documents)[0]
-            if self._of_shingles:
-                num_shingles = int(kernel(distinct, "cpu")(elements.values, elements.offsets)[0])
-        return Features(len(tokens.values), num_shingles, hashed, stored, keys)
+        num_shingles = number if self._of_shingles else None
+        return Features(len(tokens), num_shingles, fingerprint if self._hashed else None, stored, keys)
 
     def row(self, text: str | bytes) -> dict[str, Any]:
         """The row of a file of sketches, without its id."""
@@ -148,6 +154,10 @@ class TextSketcher:
 
             return read_page(text, tree=self._html == TREE).text.encode()
         return text if isinstance(text, bytes) else _encoded(text)
+
+
+def _one_row(values: np.ndarray) -> Ragged:
+    return Ragged._trusted(values, np.array([0, len(values)]))
 
 
 _prepared = lru_cache(maxsize=64)(TextSketcher)

@@ -1,7 +1,8 @@
 """Builds the package: setuptools, with kernels compiled ahead of time in wheels where there are a C and a C++ compiler.
 
-Without them the wheel is for every system, and kernels are compiled when they are first used. Editable
-installations compile nothing, because their sources may change.
+Without them the wheel is for every system, and kernels are compiled when they are first used. Kernels that few jobs
+need are left out, too, unless NEARDUP_ALL_KERNELS is set, as it is for a release. Editable installations compile
+nothing, because their sources may change.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def _compile(folder: Path) -> list[Path]:
     shutil.copytree(ROOT / "neardup_gpu", package, ignore=shutil.ignore_patterns("kernels", "__pycache__"))
     shutil.copytree(ROOT / "kernels", package / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     path = os.pathsep.join(filter(None, [os.fspath(package.parent), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "neardup_gpu.kernels._pycc", os.fspath(folder)]
+    which = "all" if os.environ.get("NEARDUP_ALL_KERNELS") else "usual"
+    command = [sys.executable, "-m", "neardup_gpu.kernels._pycc", os.fspath(folder), which]
     if subprocess.run(command, cwd=package.parent, env={**os.environ, "PYTHONPATH": path}).returncode:
         print("Kernels could not be compiled: they will be when they are first used.", file=sys.stderr)
         return []

@@ -545,6 +545,14 @@ class MinHash(Sketch):
         modulus = polynomial(checks.seed(seed), "supershingles")
         return kernel(supershingles, backend)(sketches, k, s, self.supershingle_bits, modulus)
 
+    def permuted(self, seed: int) -> tuple[Any, ...] | None:
+        """Return what the kernel `one_text` takes for signatures and supershingles; None if it does not make them."""
+        if self.sampler == "fast" or self.weighting != "none" or self.candidates == "segments":
+            return None
+        k, s, _ = self._settled()
+        drawn = permutations(seed, self._settled().samples, self._bits())
+        return *drawn, k, s, self.supershingle_bits, polynomial(seed, "supershingles")
+
     def tasks(self) -> Sequence[int]:
         """Numbers of the pair tables."""
         return range(self._settled().tables)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from neardup_gpu.kernels import _ahead, _numba, _processor, _pycc
-from neardup_gpu.kernels._cpu import declared_kinds
+from neardup_gpu.kernels._cpu import Rare, declared_kinds
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or shutil.which("cc") is None, reason="needs a C compiler, to make a module"
@@ -27,7 +27,7 @@ def above(values, bound):
         found += value > bound
     return found
 
-@parallel("uint64[::1], uint64[::1]")
+@parallel("uint64[::1], uint64[::1]", is_wide=True)
 def double(begin, end, values, doubled):
     for i in range(begin, end):
         doubled[i] = 2 * values[i]
@@ -66,7 +66,7 @@ def built(tmp_path_factory):
     package = tmp_path_factory.mktemp("built") / "package"
     package.mkdir()
     kernels = Path(_ahead.__file__).parent
-    for name in ("_ahead", "_cache", "_cpu", "_numba", "_processor", "_pycc"):
+    for name in ("_ahead", "_cache", "_cpu", "_numba", "_processor", "_pycc", "_turns"):
         shutil.copy(kernels / f"{name}.py", package)
     (package / "__init__.py").touch()
     (package / "sums.py").write_text(SUMS)
@@ -88,7 +88,8 @@ def is_compiled_on_demand(package, reason, **environment):
 
 
 def module_of(package: Path) -> Path:
-    (module,) = package.glob("_ahead_*.so")
+    """Return the module of all functions."""
+    (module,) = package.glob(f"_ahead_{list(_pycc.LEVELS)[-1]}_*.so")
     return module
 
 
@@ -158,9 +159,14 @@ def test_no_module_beside_the_index(package):
         ("null", "TypeError: "),
         ("[]", "TypeError: "),
         ("{}", "KeyError: 'sources')"),
-        ('{"sources": "", "features": 1, "suffix": ""}', "TypeError: "),
-        ('{"sources": "", "features": [], "suffix": "", "modules": {}}', "KeyError: 'functions')"),
-        ('{"sources": "", "features": [], "suffix": "", "modules": {}, "functions": "none"}', "ValueError: "),
+        ('{"sources": "", "suffix": "", "modules": {}}', "KeyError: 'levels')"),
+        ('{"sources": "", "suffix": "", "modules": {}, "levels": []}', "IndexError: "),
+        ('{"sources": "", "suffix": "", "modules": {}, "levels": [{"features": 1}]}', "TypeError: "),
+        ('{"sources": "", "suffix": "", "modules": {}, "levels": [{"features": []}]}', "KeyError: 'functions')"),
+        (
+            '{"sources": "", "suffix": "", "modules": {}, "levels": [{"features": [], "functions": "none"}]}',
+            "ValueError: ",
+        ),
     ],
 )
 def test_an_index_that_cannot_be_read(monkeypatch, tmp_path, content, said):
@@ -185,7 +191,7 @@ def test_without_an_index(package):
 
 
 def test_a_function_that_was_left_out(package):
-    change_index(package, functions={})
+    change_index(package, levels=[{"features": [], "functions": {}}])
     done = run(package.parent, CALLS)
     assert done.stdout == f"{RIGHT} True\n"
     assert f"{DEMAND}sums.double was left out of them" in done.stderr
@@ -238,10 +244,27 @@ def test_a_zip_file(package):
 @pytest.mark.skipif(not _processor.is_x86(), reason="modules for other processors need no features")
 class TestProcessor:
     def test_a_feature_that_is_missing(self, package):
-        lacking = "import package._processor as p; p.HASWELL -= {'bmi2', 'avx2'}\n"
+        lacking = "import package._processor as p; p.AVX512 -= {'bmi2', 'avx2'}\n"
         done = run(package.parent, lacking + CALLS)
         assert done.stdout == f"{RIGHT} True\n"
         assert f"{DEMAND}this processor lacks avx2, bmi2\n" in done.stderr
+
+    @pytest.mark.parametrize("lacks", [True, False])
+    def test_vectors_of_512_bits(self, package, lacks):
+        """A processor that has them takes one of the two functions from another module."""
+        if not lacks and not _processor.features() >= _processor.AVX512:
+            pytest.skip("this processor lacks them")
+        before = "import package._processor as p; p.AVX512 -= {'avx512vl'}\n" if lacks else ""
+        after = "import package._ahead as ahead; print(ahead._module.cache_info().currsize)"
+        done = run(package.parent, before + CALLS + after)
+        assert (done.stdout, done.stderr) == (f"{RIGHT} False\n{1 if lacks else 2}\n", "")
+
+    def test_a_damaged_module_of_vectors_of_512_bits(self, package):
+        """The module of all functions has the function, too."""
+        (module,) = package.glob("_ahead_skylake_avx512_*.so")
+        module.write_bytes(b"")
+        done = run(package.parent, CALLS)
+        assert (done.stdout, done.stderr) == (f"{RIGHT} False\n", "")
 
     def test_without_the_carryless_product(self, package):
         reason = "NEARDUP_CLMUL=0 asks for kernels without the carry-less product"
@@ -279,9 +302,28 @@ def call():
 threads = [threading.Thread(target=call) for _ in range(200)]
 for each in threads: each.start()
 for each in threads: each.join()
-print(len(loaded), len(right), all(right), "numba" in sys.modules)
+names = {each.__name__ for each in loaded}
+print(len(loaded) == len(names) > 0, len(right), all(right), "numba" in sys.modules)
 """
-    assert run(package.parent, code).stdout == "1 200 True False\n"
+    assert run(package.parent, code).stdout == "True 200 True False\n"
+
+
+def test_nobody_waits_long_for_a_thread_whose_turn_it_is(package):
+    """A thread may end, or do other work, while it has the turn to take Python's lock."""
+    code = """
+import time
+import numpy as np
+from package import _ahead
+from package.sums import above
+values = np.arange(100, dtype=np.uint64)
+above(values, 49)
+mine, right, began = _ahead._turn[0], True, time.perf_counter()
+for _ in range(100):
+    _ahead._turn[0] = 12345  # another thread's
+    right &= above(values, 49) == 50 and _ahead._turn[0] == mine
+print(mine != 0, right, time.perf_counter() - began < 10)
+"""
+    assert run(package.parent, code).stdout == "True True True\n"
 
 
 def test_two_hundred_threads_compile_once(package):
@@ -373,13 +415,16 @@ def test_the_modules_hold_every_declared_signature():
     found, reason = _ahead.index()
     if not found:
         pytest.skip(f"no modules: {reason}")
-    held = {(name, each) for name, entries in found["functions"].items() for each in entries}
-    assert held == set(signatures())
+    held = {(name, each) for name, entries in found["levels"][-1].items() for each in entries}
+    usual = {(name, each) for name, each in signatures() if not isinstance(each, Rare)}
+    assert usual <= held <= set(signatures())
 
 
-def test_shares_of_processes_are_all_signatures_once():
-    shares = _pycc._shares(3)
-    assert sorted((f.name, each) for share in shares for f, each in share) == sorted(signatures())
+@pytest.mark.parametrize("which", ["all", "usual"])
+def test_shares_of_processes_are_all_signatures_once(which):
+    shares = _pycc._shares(list(_pycc.declared().values()), which, 3)
+    wanted = [(name, each) for name, each in signatures() if which == "all" or not isinstance(each, Rare)]
+    assert sorted((f.name, each) for share in shares for f, each in share) == sorted(wanted)
     assert all(shares)
 
 
