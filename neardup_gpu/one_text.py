@@ -110,9 +110,9 @@ class TextSketcher:
         self._hashed = "document_hash" in self.recipe.method.schema()
         self._of_shingles = self.recipe.method.elements == "shingles"
         drawn, made_of = self.recipe.material, self.recipe.shingles
-        permuted = getattr(self.recipe.method, "permuted", None) if made_of.kind != "spots" else None
+        permuted = None if made_of.kind == "spots" else self.recipe.method.permuted(self.recipe.seed)
         nothing = np.empty(0, np.uint32)
-        signing = (permuted and permuted(self.recipe.seed)) or (nothing, nothing, 0, 1, 64, drawn.shingles)
+        signing = permuted or (nothing, nothing, 0, 1, 64, drawn.shingles)
         moduli = drawn.shingles, drawn.bags, drawn.documents
         self._compute = one_text.ready(drawn.tokens, made_of.size, made_of.kind, *moduli, *signing)
 

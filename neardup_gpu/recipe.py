@@ -471,7 +471,7 @@ def choose_recipe(
     if recipe is None:
         made = Recipe(shingles=Shingles(shingle_size, shingling, stop_words), method=method, **own)
         if direction is not None:
-            if made.method.name != "containment":
+            if "direction" not in {each.name for each in fields(made.method)}:
                 raise ParameterError(
                     f"direction {direction}: method {made.method.name} has none; give method='containment', or leave "
                     "direction out"

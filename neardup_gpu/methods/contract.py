@@ -207,7 +207,7 @@ class FirstPass(Protocol):
 
 
 class Method(ABC):
-    """What joins and sketches have in common: the settings and the words of a method.
+    """The settings and the words that joins and sketches share.
 
     A method is a frozen dataclass of settings that inherits `Join` or `Sketch`.
     """
@@ -411,6 +411,10 @@ class Sketch(Method):
     @abstractmethod
     def keys(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
         """Return what collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
+
+    def permuted(self, seed: int) -> tuple[Any, ...] | None:
+        """Return what the kernel `one_text` takes if it makes sketches and keys; None if it does not."""
+        return None
 
     def tasks(self) -> Sequence[int]:
         """Return the numbers of the independent tasks that together find all collisions: one, unless overridden."""
