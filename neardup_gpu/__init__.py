@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from .methods import METHODS
     from .methods.bottomk import BottomK
     from .methods.containment import Containment
-    from .methods.contract import Candidates, Estimate, Method
+    from .methods.contract import Candidates, Estimate, Join, Sketch
     from .methods.exact import Exact
     from .methods.frequencies import Frequencies
     from .methods.minhash import Filter, MinHash
@@ -95,9 +95,9 @@ __all__ = [
     "HammingIndex",
     "Index",
     "InputError",
+    "Join",
     "Joined",
     "Matches",
-    "Method",
     "MinHash",
     "ModM",
     "NearPairs",
@@ -113,6 +113,7 @@ __all__ = [
     "ScaleOut",
     "Shingles",
     "SimHash",
+    "Sketch",
     "TableDesign",
     "Verified",
     "clusters",
@@ -172,7 +173,8 @@ _HOMES = {
     "methods.contract": (
         "Candidates",
         "Estimate",
-        "Method",
+        "Join",
+        "Sketch",
     ),
     "methods.containment": ("Containment",),
     "methods.exact": ("Exact",),

@@ -9,6 +9,7 @@ import numpy as np
 from .diff import WORD
 from .errors import InputError, ResourceError
 from .explanation import text_of
+from .methods.contract import Sketch
 from .raw_text import BORDER, to_bytes, to_readable
 from .report import count, shorten
 from .stages import shingle, tokenize, utf8
@@ -57,7 +58,7 @@ def too_many_comparisons(
             named.append(f'"{shorten(words, WIDTH)}" ({has} {count(each.num_documents, "document")})')
         numbers.append(f"{each.num_documents:,}")
     # Min-hash measures resemblance alone.
-    other = "" if recipe.method.sketches or directed else ", or use method='minhash'"
+    other = "" if isinstance(recipe.method, Sketch) or directed else ", or use method='minhash'"
     told = ", ".join(named) if named else f"{has} {', '.join(numbers)} documents"
     commonest = f"; most are for the shingles {told}" if numbers else ""
     return ResourceError(f"{error}{commonest}; allow more with max_comparisons=...{other}")

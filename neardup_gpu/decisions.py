@@ -13,6 +13,7 @@ from neardup_gpu.kernels._launch import array_module
 from .data import NO_PAIRS, Pairs
 from .engine.arrays import some_rows
 from .engine.choice import kernel
+from .methods.contract import Candidates, Join, Sketch, merged
 from .priority import rows_by_priority
 from .recall import random_order
 from .sketching import BLANK
@@ -20,7 +21,6 @@ from .stages import Verified, choose_keepers
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
-    from .methods.contract import Candidates
     from .recipe import Recipe
     from .sketching import Sketched
 
@@ -150,7 +150,7 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
         texts,
         all_keys,
         ranks,
-        runtime.take(keys, rows, last=True) if recipe.method.sketches else None,
+        runtime.take(keys, rows, last=True) if isinstance(recipe.method, Sketch) else None,
         random_order(some_rows(hashes, rows, last=True)),
         ranks < ranked.num_known,
     )
@@ -298,9 +298,7 @@ def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
 
     A method that does not sketch proposes none; all rows are joined by their shingles then, as crowded ones are.
     """
-    from .methods.contract import Candidates
-
-    if not recipe.method.sketches:
+    if isinstance(recipe.method, Join):
         return Candidates(NO_PAIRS, 0, 0, np.ones(len(groups.ranks), bool))
     candidates = found_by(groups.keys, recipe, runtime)
     return candidates._replace(pairs=_pairs_that_count(groups, candidates.pairs, recipe.only_against, runtime))
@@ -309,7 +307,6 @@ def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
 def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
     """Find all candidates; task by task, if memory does not suffice for all tasks at once."""
     from .engine.pieces import Numbers
-    from .methods.contract import merged
 
     method, backend = recipe.method, runtime.backend
 

@@ -334,7 +334,7 @@ def compile_kernels(method: str = "exact") -> Facts:
     from .methods import as_method
 
     began = time.perf_counter()
-    _work_by(as_method(method).name)
+    _work_by(as_method(method))
     cache = sys.modules.get("neardup_gpu.kernels._cache")  # imported, with Numba, once something did not come compiled
     counts = cache.counts if cache is not None else {}
     return {
@@ -347,14 +347,14 @@ def compile_kernels(method: str = "exact") -> Facts:
     }
 
 
-def _work_by(method: str) -> None:
+def _work_by(method: Any) -> None:
     import numpy as np
 
     from .comparison import resemblance
     from .index import Index
-    from .index.finding import FINDERS
     from .job import dedup
-    from .methods import SKETCHING
+    from .methods import has
+    from .methods.contract import Sketch
     from .one_text import sketch_text
     from .recipe import Recipe
     from .selftest import documents
@@ -364,9 +364,9 @@ def _work_by(method: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         dedup(table, text_columns="text", method=method, output=Path(folder, "out"), engine="cpu")
         resemblance(first, second)
-        if method in SKETCHING:
+        if isinstance(method, Sketch):
             sketch_text(first, Recipe(method=method))
-        if method in FINDERS:
+        if has(type(method), "finder"):
             with Index.create(Path(folder, "index"), method=method, engine="cpu") as index:
                 index.add(table, text_columns="text")
                 index.query(texts=[first, second])

@@ -11,15 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels._launch import to_host
-from neardup_gpu.kernels.bottomk import EMPTY
-from neardup_gpu.kernels.cluster_stream import Stream
+from neardup_gpu.kernels.groups import EMPTY
 
 from . import checks
 from .data import arrow, one_array, taken
 from .definitions import METADATA_KEY
 from .engine.clock import Clock, Progress, with_bars
 from .errors import ParameterError
-from .methods.bottomk import BottomK
+from .methods import check_able
 from .recipe import Recipe
 from .sketch_files import arrays_of, read_sketches
 from .store.outputs import new_file
@@ -44,6 +43,7 @@ class Joined(NamedTuple):
 
     Examples
     --------
+    >>> from neardup_gpu import BottomK
     >>> clusters = Clusters(Recipe(method=BottomK(s=3, leading=1)))
     >>> clusters.add(np.array([[5, 6, 7]], np.uint64)).founded
     array([ True])
@@ -104,13 +104,12 @@ class Clusters:
 
     def __init__(self, recipe: Recipe, *, threshold: float | None = None, representative: str = "first") -> None:
         method = checks.instance("recipe", recipe, Recipe).method
-        if not isinstance(method, BottomK):
-            raise ParameterError(f"recipe: its method is {method.name}; clusters are made of bottom-k sketches")
+        check_able(method, "stream", "makes no clusters", "recipe: ")
         given = recipe.threshold if threshold is None else threshold
         self.recipe = recipe
         self.threshold = checks.fraction("threshold", given, zero=False)
         self.representative = checks.one_of("representative", representative, REPRESENTATIVES)
-        self._stream = Stream(method.s, self.threshold, self.representative == "commonest")
+        self._stream = method.stream(self.threshold, self.representative == "commonest")
         self._num_sketches = 0
         self._founders: list[np.ndarray] = []
 
@@ -139,12 +138,13 @@ class Clusters:
 
         Examples
         --------
+        >>> from neardup_gpu import BottomK
         >>> clusters = Clusters(Recipe(method=BottomK(s=3, leading=1)))
         >>> clusters.add(np.array([[5, 6, 7], [5, 6, 7]], np.uint64)).cluster
         array([0, 0])
         """
-        s = self.recipe.method.s
-        rows = to_host(checks.array("sketches", sketches, np.uint64, (None, s), hint="as BottomK.sketch gives"))
+        shape, hint = (None, self._stream.s), "as BottomK.sketch gives"
+        rows = to_host(checks.array("sketches", sketches, np.uint64, shape, hint=hint))
         wrong = (rows[:, 1:] <= rows[:, :-1]) & (rows[:, 1:] != EMPTY)
         if wrong.any():
             row = int(wrong.any(axis=1).argmax())
@@ -236,12 +236,10 @@ def clusters(
         file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
         with clock.stage("read"):
             table, recipe = read_sketches(paths, settings=("threshold",) if threshold is None else ())
-            if not isinstance(recipe.method, BottomK):
-                name = recipe.method.name
-                raise ParameterError(f"{paths[0]}: its method is {name}; clusters are made of bottom-k sketches")
+            check_able(recipe.method, "stream", "makes no clusters", f"{paths[0]}: ")
             found = Clusters(recipe, threshold=threshold, representative=representative)
             there, held, *_ = arrays_of(table, recipe, paths)
-            rows = np.full((len(table), recipe.method.s), EMPTY)
+            rows = np.full((len(table), found._stream.s), EMPTY)
             rows[there] = held
         with clock.stage("cluster"):
             parts = []

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .engine.contract import Rows
-    from .methods.contract import Method
+    from .methods.contract import Join, Sketch
     from .methods.frequencies import Frequencies
 
 
@@ -73,7 +73,7 @@ def dedup(
     against: Any = None,
     direction: str | None = None,
     only_against: bool = False,
-    method: str | Method = "exact",
+    method: str | Join | Sketch = "exact",
     threshold: float | None = None,
     shingle_size: int = 5,
     shingling: str = "set",
@@ -145,7 +145,7 @@ def dedup(
     only_against : bool, default False
         Remove documents only because they resemble one of `against`; `duplicate_of` is that one. Documents of the input
         are not compared with one another, and its copies are kept. It takes no `cluster`.
-    method : Exact, Containment, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
+    method : Join, Sketch, or a name in `METHODS`, default "exact"
         How candidates are found. The exact method and containment miss no pair at the threshold; the others compare
         sketches. By containment a document goes when a larger one has its text, see `Containment`.
     threshold : float in (0, 1], default None

@@ -7,12 +7,12 @@ from typing import Any
 
 from . import checks
 from .errors import ParameterError
-from .methods import check_sketches
+from .methods import check_able
 from .recipe import Recipe
 
 
 def merge(sketches: Sequence[Any], recipe: Recipe) -> Any:
-    """Sketch unions of shingle sets, row by row, from sketches of their parts: by min-hash, bottom-k and mod-m.
+    """Sketch unions of shingle sets, row by row, from sketches of their parts, if the method has `merge`.
 
     The result is, bit for bit, the sketch of the union. If the parts are those of one text, the union lacks the
     shingles across each seam, w - 1 of w tokens each, so the sketch of the whole text may differ a little. Of bags, the
@@ -34,20 +34,19 @@ def merge(sketches: Sequence[Any], recipe: Recipe) -> Any:
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If an argument is not as described above, or the method's sketches do not tell those of unions: simhashes, and
-        mod-m with an adaptive modulus.
+        If an argument is not as described above, or the method cannot merge sketches with these settings.
 
     Examples
     --------
     >>> import numpy as np
     >>> from neardup_gpu import Ragged
-    >>> recipe = Recipe(method="bottomk")
+    >>> recipe = Recipe(method="modm")
     >>> parts = [Ragged.from_rows([row], np.uint64) for row in (range(1000), range(500, 1500), range(1500))]
     >>> one, other, both = (recipe.method.sketch(part, seed=recipe.seed) for part in parts)
-    >>> bool((merge([one, other], recipe) == both).all())
+    >>> bool((merge([one, other], recipe).values == both.values).all())
     True
     """
-    check_sketches(checks.instance("recipe", recipe, Recipe).method)
+    check_able(checks.instance("recipe", recipe, Recipe).method, "merge", "cannot merge sketches")
     if not isinstance(sketches, (list, tuple)):
         sketches = [sketches]
     if not sketches:

@@ -136,7 +136,7 @@ def _far_apart(recipe: Recipe, of_input: Sizes, of_reference: Sizes) -> list[str
     mine, known = _shingles(of_input, recipe), _shingles(of_reference, recipe)
     if not mine or not known:
         return []
-    direction = getattr(recipe.method, "direction", "in") if measure.directed else "both"
+    direction = recipe.method.direction if measure.directed else "both"
     lengths = [size for size, _ in known]
     slack = 1 + 2 / EXACT  # as sizes are rounded
 

@@ -43,15 +43,8 @@ def sketch_text(
     -------
     dict
         By the name of the column: num_tokens, an int; num_shingles, an int, the distinct ones, by methods that sketch
-        shingles; document_hash, uint64 of shape (2,), by all methods but simhash; and the method's own.
-
-        - Min-hash: signature, shape (samples,), uint32 or uint64 by `bits`; supershingles, shape (k,), uint64 or
-          uint16. With `sample_bits`, packed, uint64 of shape (words,), in place of signature; with segments no
-          supershingles.
-        - Bottom-k: smallest, uint64 of shape (s,). Mod-m: elements, uint64 of shape (n,) for any n.
-        - Simhash: simhash, one uint64, or uint64 of shape (2,) for 128 bits.
-
-        The method's own are None for a text without tokens. Cost: 100 microseconds for 1,000 words by most methods.
+        shingles; and the method's own columns, which its `schema` lists, as integers or arrays of them. These are None
+        for a text without tokens. Cost: 100 microseconds for 1,000 words by most methods.
 
     Raises
     ------
@@ -117,9 +110,9 @@ class TextSketcher:
         self._hashed = "document_hash" in self.recipe.method.schema()
         self._of_shingles = self.recipe.method.elements == "shingles"
         drawn, made_of = self.recipe.material, self.recipe.shingles
-        permuted = getattr(self.recipe.method, "permuted", None) if made_of.kind != "spots" else None
+        permuted = None if made_of.kind == "spots" else self.recipe.method.permuted(self.recipe.seed)
         nothing = np.empty(0, np.uint32)
-        signing = (permuted and permuted(self.recipe.seed)) or (nothing, nothing, 0, 1, 64, drawn.shingles)
+        signing = permuted or (nothing, nothing, 0, 1, 64, drawn.shingles)
         moduli = drawn.shingles, drawn.bags, drawn.documents
         self._compute = one_text.ready(drawn.tokens, made_of.size, made_of.kind, *moduli, *signing)
 

@@ -51,6 +51,7 @@ from .joining import (
     raised,
     stored,
 )
+from .methods.contract import Join, Sketch
 from .nearest_reference import NearestReference, best_of_each, nearest_pairs
 from .report import count
 from .stages import Verified
@@ -768,7 +769,7 @@ def partners_of(
     assert threshold is not None
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        if not method.sketches:
+        if isinstance(method, Join):
             return np.ones(len(left), bool)
         return runtime.fetch(method.are_candidates(keys, *same_device(keys, left, right)))
 
@@ -800,7 +801,7 @@ def partners_of(
             clock,
             runtime,
             together,
-            getattr(method, "direction", "in"),
+            method.direction,
             recipe.only_against,
         )
         if known is not None:
@@ -809,7 +810,7 @@ def partners_of(
         if search.expected:
             clock.say(f"joining: about {count(search.expected, 'comparison')}", "join", total=search.expected)
         with clock.turns():
-            if method.sketches:
+            if isinstance(method, Sketch):
                 with clock.stage("verify"):
                     settings = measure, threshold, num_known, clock, runtime
                     explicit = _verified(verify_spooled, spool, spool_rows, *settings, candidates.pairs)

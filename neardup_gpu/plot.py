@@ -19,7 +19,7 @@ import numpy as np
 
 from . import checks, theory
 from .errors import ParameterError
-from .methods import METHODS
+from .methods.contract import Join, Sketch
 from .methods.minhash import MinHash
 from .recipe import Recipe
 from .report import count, histogram, percent
@@ -114,7 +114,7 @@ def _curve(given: Any, threshold: float) -> _Curve:
     """The curve of a recipe, a method or a filter."""
     if isinstance(given, Recipe):
         method = given.method
-    elif isinstance(given, tuple(METHODS.values())):
+    elif isinstance(given, Join | Sketch):
         method = given
     elif isinstance(given, str):
         method = MinHash(filter=theory.parse_filter(given))
@@ -123,19 +123,17 @@ def _curve(given: Any, threshold: float) -> _Curve:
     else:
         raise ParameterError(f"filters: {checks.shown(given)} is no recipe, method, name of a filter or (k, s, r)")
     method = method.settled(threshold)
-    name = next(name for name, kind in METHODS.items() if isinstance(method, kind))
-    if not method.sketches:
+    if isinstance(method, Join):
         step = np.sort(np.append(LEVELS, [threshold, threshold]))
         probability = (step >= threshold).astype(float)
         probability[np.searchsorted(step, threshold)] = 0.0  # the foot of the step
-        return _Curve(f"{name}: every pair from {threshold:g} on", step, probability)
+        return _Curve(f"{method.name}: every pair from {threshold:g} on", step, probability)
     chances = [method.expected_recall(float(level)) for level in LEVELS]
     if any(chance is None for chance in chances):
-        raise ParameterError(f"filters: theory does not say how likely {name} makes candidates, by these settings")
-    label = f"filter {method.filter}" if isinstance(method, MinHash) else f"{name} (at least)"
-    if isinstance(method, MinHash) and method.candidates == "segments":
-        label += " of one-bit samples"
-    return _Curve(label, LEVELS, np.array(chances))
+        raise ParameterError(
+            f"filters: theory does not say how likely {method.name} makes candidates by these settings"
+        )
+    return _Curve(method.label, LEVELS, np.array(chances))
 
 
 def resemblances(result: Result, *, log: bool = False, ax: Axes | None = None) -> Axes:

@@ -17,6 +17,7 @@ from .engine.arrays import same_device
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
 from .measures import shingle_sets
+from .methods.contract import Join, Sketch
 from .verification import in_host_memory, verify_apart, verify_spooled
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def choose_check(check: int | None, recipe: Recipe) -> int:
     check = checks.optional(checks.integer, "check", check, 0, hint="0 turns the check of recall off")
     if not recipe.verifies:
         return 0
-    return (SAMPLED if recipe.method.sketches else 0) if check is None else check
+    return (SAMPLED if isinstance(recipe.method, Sketch) else 0) if check is None else check
 
 
 def random_order(document_hashes: np.ndarray) -> np.ndarray:
@@ -310,7 +311,7 @@ def found_of(
     are_listed : callable
         Gives what `listed_of` does.
     """
-    if not recipe.method.sketches:
+    if isinstance(recipe.method, Join):
         return are_listed()
     found = runtime.fetch(recipe.method.are_candidates(keys, *same_device(keys, true.left, true.right)))
     return found & (~both_crowded | are_listed()) if both_crowded.any() else found

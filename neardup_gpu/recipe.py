@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .definitions import Material
-    from .methods.contract import Method
+    from .methods.contract import Join, Sketch
 
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
@@ -92,7 +92,7 @@ class Recipe:
     ----------
     shingles : Shingles, default Shingles(5, "set")
         They decide resemblance, and are sketched by methods that take shingles.
-    method : Exact, Containment, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
+    method : Join, Sketch, or a name in `METHODS`, default "exact"
         How candidates are found. A filter that is not given is chosen for the threshold.
     threshold : float in (0, 1], default None
         Least resemblance, or containment, for which a document is removed. Unless given, 0.8, and 0.9 by containment;
@@ -378,7 +378,7 @@ class Recipe:
 
         Examples
         --------
-        >>> Recipe(method="bottomk").check_sketches(Recipe(method="bottomk", keep="longest"), "sketches.parquet")
+        >>> Recipe(method="modm").check_sketches(Recipe(method="modm", keep="longest"), "sketches.parquet")
         """
         checks.instance("other", other, Recipe)
         mine, theirs = self.sketching(), other.sketching()
@@ -427,7 +427,7 @@ class Recipe:
             unknown = set(of_method) - {each.name for each in fields(method)}
             if unknown:
                 name = min(unknown)
-                reason = getattr(method, "refused", {}).get(name)
+                reason = method.refused.get(name)
                 why = f": {reason}" if reason else ""
                 raise ParameterError(
                     f"{name} is not a setting of a recipe whose method is {method.name}{why}", parameter=name
@@ -440,7 +440,7 @@ def check_reference(recipe: Recipe, direction: str | None, against: Any) -> None
     """Raise ParameterError if settings are given that concern a reference set alone, and there is none."""
     if against is not None:
         return
-    if direction is not None or getattr(recipe.method, "direction", "in") != "in":
+    if direction is not None or recipe.method.direction != "in":
         way = direction or recipe.method.direction
         raise ParameterError(
             f"direction {way}: says how to compare with a reference set; give against, or leave it out"
@@ -453,7 +453,7 @@ def choose_recipe(
     recipe: Recipe | None = None,
     *,
     usual: str,
-    method: str | Method,
+    method: str | Join | Sketch,
     shingle_size: int = 5,
     shingling: str = "set",
     stop_words: Any = None,
@@ -471,7 +471,7 @@ def choose_recipe(
     if recipe is None:
         made = Recipe(shingles=Shingles(shingle_size, shingling, stop_words), method=method, **own)
         if direction is not None:
-            if made.method.name != "containment":
+            if "direction" not in {each.name for each in fields(made.method)}:
                 raise ParameterError(
                     f"direction {direction}: method {made.method.name} has none; give method='containment', or leave "
                     "direction out"

@@ -9,6 +9,18 @@ import math
 from . import checks
 from .error_bounds import MAX_BITS, MAX_TRIALS
 
+__all__ = [
+    "accidental_pairs",
+    "bbit_variance",
+    "bottomk_variance",
+    "expected_insertions",
+    "fingerprint_bits",
+    "modm_variance",
+    "rabin_bound",
+    "sample_variance",
+    "samples_for",
+]
+
 MOST = 2**64
 """Of documents, shingles and samples."""
 
@@ -200,7 +212,7 @@ def samples_for(error: float, failure: float = 0.01, resemblance: float | None =
     int
         By Hoeffding's inequality ln(2 / failure) / (2 error**2); for a given resemblance J the fewest t for which
         exp(-t KL(J + error, J)) + exp(-t KL(J - error, J)) <= failure, KL being the relative entropy of two coins.
-        Bottom-k sketches need no more. It is a bound: `within_probability` says what is exactly true.
+        Sketches of the s smallest elements need no more. It is a bound: `within_probability` says what is exactly true.
 
     Raises
     ------

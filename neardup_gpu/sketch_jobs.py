@@ -31,7 +31,7 @@ from .engine.threads import on_threads
 from .errors import ParameterError
 from .job import files_read
 from .log import log
-from .methods import check_sketches
+from .methods import check_able, check_sketches
 from .methods.elements import may_reach, shares
 from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
@@ -44,7 +44,7 @@ from .store.parquet import write_table
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
-    from .methods.contract import Method
+    from .methods.contract import Sketch
     from .methods.frequencies import Frequencies
 
 N = TypeVar("N", bound=tuple)
@@ -70,7 +70,7 @@ def sketch(
     input_format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
-    method: str | Method = "minhash",
+    method: str | Sketch = "minhash",
     threshold: float | None = None,
     shingle_size: int = 5,
     shingling: str = "set",
@@ -87,11 +87,7 @@ def sketch(
     """Summarise documents in a Parquet file, in which `pairs` finds pairs without the text.
 
     Columns: id; num_tokens int64; num_shingles int64, distinct ones, by methods that sketch shingles; and the method's
-    own columns. By min-hash: document_hash, two uint64 of the whole token sequence; signature, `samples` uint32 or
-    uint64; supershingles, k uint64 or uint16. Where min-hash keeps a few bits of each sample, packed, uint64 words, in
-    place of signature; with segments no supershingles. By bottom-k: document_hash; smallest, s uint64. By mod-m:
-    document_hash; elements, a list of uint64 of any length. By simhash: simhash, uint64 or two of them. Sketches of
-    documents without tokens are null.
+    own columns, which its `schema` lists. Sketches of documents without tokens are null.
 
     Where document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to
     come can be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
@@ -127,7 +123,7 @@ def sketch(
         What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
     header : bool, default True
         Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
-    method : MinHash, BottomK, ModM, SimHash, or the name of one, default "minhash"
+    method : Sketch, or a name in `METHODS`, default "minhash"
         How documents are summarised. The method "exact" keeps no sketches.
     threshold : float in (0, 1], default None
         The threshold that a filter is chosen for; 0.8 unless given.
@@ -323,7 +319,7 @@ def pairs(
         given.
     containment : float in (0, 1], default None
         Look for documents of which others contain at least this share of the shingles, instead of documents that
-        resemble each other: for sketches by mod-m, and by bottom-k, which tell it of documents of about one size.
+        resemble each other: for sketches by mod-m, and by other methods that have `postings`.
     r : int, default None
         By min-hash, supershingles that must agree; the recipe's, unless given.
     overwrite : bool, default False
@@ -385,7 +381,8 @@ def pairs(
                 table, recipe = read_sketches(paths, r)
             else:
                 table, recipe = read_sketches(paths, sized=True, settings=("bucket_limit", "bucket_probe"))
-            recipe = recipe if r is None else _with_r(recipe, r)
+                check_able(recipe.method, "postings", "finds no containment", f"{paths[0]}: ")
+            recipe = recipe if r is None else recipe.with_(r=r)
             stored = _stored(table, recipe, paths)
             clock.report("read", len(table), len(table))
         if containment is None:
@@ -487,12 +484,6 @@ def _copies(stored: _Stored, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, 
     everyone = np.arange(len(stored.rows))
     stands_for = identical(stored.identity, everyone, runtime)
     return np.flatnonzero(stands_for == everyone), np.flatnonzero(stands_for != everyone), stands_for
-
-
-def _with_r(recipe: Recipe, r: int) -> Recipe:
-    if recipe.method.name != "minhash":
-        raise ParameterError("r is for min-hash sketches; leave it out")
-    return recipe.with_(filter=(*recipe.method.filter[:2], r))
 
 
 def _stored(table: pa.Table, recipe: Recipe, paths: list[str]) -> _Stored:

@@ -23,6 +23,7 @@ from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
 from .errors import InputError
 from .log import log
+from .methods.contract import Sketch
 from .raw_text import to_readable, to_string
 from .recipe import Recipe
 from .report import size, skipped_in_words
@@ -310,7 +311,7 @@ class Sketcher:
         measured = sketch = keys = hashes = of_texts = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
-        elif method.sketches:
+        elif isinstance(method, Sketch):
             sketch = method.sketch(elements, seed=recipe.seed, statistics=self.statistics, backend=backend)
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
             if self.stored:

@@ -41,17 +41,7 @@ from .prefix_filter import (  # noqa: F401 (part of this module's face)
     prefix_lengths,
 )
 from .set_sizes import containment_from_resemblance  # noqa: F401 (part of this module's face)
-from .sketch_errors import (  # noqa: F401 (part of this module's face)
-    accidental_pairs,
-    bbit_variance,
-    bottomk_variance,
-    expected_insertions,
-    fingerprint_bits,
-    modm_variance,
-    rabin_bound,
-    sample_variance,
-    samples_for,
-)
+from .sketch_errors import *  # noqa: F403 (part of this module's face)
 
 PRESETS: dict[str, tuple[int, int, int]] = {
     "altavista": (6, 14, 2),  # Broder 2000, section 1; Manasse 2.5: "clearly the same", half at 0.909

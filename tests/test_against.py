@@ -87,7 +87,7 @@ def best_partners(known, mine, recipe):
     tokens = [tuple(text.split()) for text in texts]
     rows = shingle(tokenize(texts, recipe, backend="cpu"), recipe, backend="cpu")
     sets = [set(row.tolist()) for row in rows]
-    direction = getattr(recipe.method, "direction", None)
+    direction = recipe.method.direction if recipe.method.measure.directed else None
     found = []
     for number in range(len(known), len(texts)):
         if not tokens[number]:

@@ -156,8 +156,8 @@ def test_documents_without_shingles_are_in_no_cluster():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: nd.Clusters(nd.Recipe(method="minhash")), "recipe: its method is minhash"),
-        (lambda: nd.Clusters(nd.Recipe(method="exact")), "clusters are made of bottom-k sketches"),
+        (lambda: nd.Clusters(nd.Recipe(method="minhash")), "recipe: method minhash makes no clusters; choose bottomk"),
+        (lambda: nd.Clusters(nd.Recipe(method="exact")), "recipe: method exact makes no clusters"),
         (lambda: clusters_of(3, threshold=0), "threshold must be > 0 and <= 1"),
         (lambda: clusters_of(3, representative="last"), "representative 'last' is not one of first, commonest"),
         (lambda: clusters_of(3).add(np.zeros((1, 4), np.uint64)), "sketches: uint64 of shape"),
@@ -245,7 +245,7 @@ def test_sketches_that_are_not_bottom_k(tmp_path):
     nd.sketch(texts=TEXTS, output=tmp_path / "m.parquet", method="modm")
     with pytest.raises(nd.ParameterError) as error:
         nd.clusters(tmp_path / "m.parquet")
-    assert str(error.value) == f"{tmp_path}/m.parquet: its method is modm; clusters are made of bottom-k sketches"
+    assert str(error.value) == f"{tmp_path}/m.parquet: method modm makes no clusters; choose bottomk"
 
 
 def test_no_documents(tmp_path):
@@ -264,7 +264,7 @@ def test_command(tmp_path):
     assert json.loads(done.stdout) == {"status": "done", **counts, "output": "clusters.parquet"}
     assert pq.read_table(tmp_path / "clusters.parquet")["cluster"].to_pylist() == [0, 0, 0, None, 1, 0]
     for arguments, says in (
-        (["m.parquet", "-o", "other.parquet"], "clusters are made of bottom-k sketches"),
+        (["m.parquet", "-o", "other.parquet"], "method minhash makes no clusters; choose bottomk"),
         (["s.parquet"], "exists already; name another output or pass --overwrite"),
         (["s.parquet", "--representative", "last"], "--representative 'last' is not one of first, commonest"),
         (["s.parquet", "--threshold", "0"], "--threshold must be > 0"),

@@ -227,12 +227,9 @@ class TestBadInput:
             with pytest.raises(ParameterError, match=f"{name} and containment"):
                 nd.pairs(sketched(ModM(m=4)), containment=0.9, **{name: value})
 
-    @pytest.mark.parametrize(
-        ("method", "message"),
-        [("minhash", "min-hash sketches do not find it"), ("simhash", "simhashes do not tell it")],
-    )
-    def test_sketches_that_do_not_tell_it(self, sketched, method, message):
-        with pytest.raises(ParameterError, match=message) as error:
+    @pytest.mark.parametrize("method", ["minhash", "simhash"])
+    def test_sketches_that_do_not_tell_it(self, sketched, method):
+        with pytest.raises(ParameterError, match=f"method {method} finds no containment; choose bottomk") as error:
             nd.pairs(sketched(method), containment=0.9)
         assert "\n" not in str(error.value)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import MinHash, Recipe, Shingles, SimHash, dedup, pairs, sketch
+from neardup_gpu import MinHash, Recipe, Shingles, SimHash, Sketch, dedup, pairs, sketch
 
 TABLE = Path(__file__).with_name("frozen.json")
 
@@ -44,7 +44,7 @@ RECIPES = {
     ),
     "simhash against, small buckets": Recipe(method=SimHash(radius=4, bucket_limit=4, bucket_probe=2)),
 }
-SKETCHED = [name for name, recipe in RECIPES.items() if recipe.method.sketches]
+SKETCHED = [name for name, recipe in RECIPES.items() if isinstance(recipe.method, Sketch)]
 BACKENDS = [pytest.param("cpu", marks=pytest.mark.quick), "reference"]
 REAL = ("bills_116_small", "manpages", "winps_docs")
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from neardup_gpu import Ragged
 from neardup_gpu.engine.settings import Engine
-from neardup_gpu.index.finding import finder_of
 from neardup_gpu.index.opened import Opened
 from neardup_gpu.index.sketches import Sketched
 from neardup_gpu.index.snapshot import WITHOUT_END
@@ -30,7 +29,7 @@ def main() -> None:
     """Ask one by one, then for all at a time; print JSON."""
     queries = np.load(sys.argv[2])
     opened = Opened(Path(sys.argv[1]), Engine(backend="cpu"))
-    finder = finder_of(opened.recipe, opened.manifest.keeps)
+    finder = opened.finder
     with opened.alone() as runtime:
         _, snapshot = opened.snapshot(runtime)
         each = [documents(queries[query : query + 1]) for query in range(len(queries))]

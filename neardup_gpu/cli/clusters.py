@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from ..methods import names_with
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
 from .options import MATCHING, OUTPUT, Output, argument, flags, given
+
+_METHODS = " or ".join(names_with("stream"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +38,7 @@ ClustersFlags: Any = flags(OUTPUT, Clusters)
 
 
 def clusters(
-    *sketches: Annotated[str, argument("SKETCHES", "What `neardup sketch --method bottomk` wrote.")],
+    *sketches: Annotated[str, argument("SKETCHES", f"What `neardup sketch --method {_METHODS}` wrote.")],
     joining: JoiningFlags = None,
     written: ClustersFlags = None,
 ) -> None:

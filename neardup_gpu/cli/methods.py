@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..methods import METHODS, SKETCHING as SKETCHING_METHODS
+from ..methods import METHODS, names_with
 from ..settings import setting
 from .options import MATCHING, Given, flags, given, refuse_others
+
+_SUMMARISING = names_with("sketch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +26,7 @@ class Choice:
 class Summary:
     """How documents are summarised."""
 
-    method: str = setting("minhash", f"How documents are summarised: {', '.join(SKETCHING_METHODS)}.", metavar="NAME")
+    method: str = setting("minhash", f"How documents are summarised: {', '.join(_SUMMARISING)}.", metavar="NAME")
     threshold: float | None = setting(
         None, "The threshold that a filter is chosen for, above 0 to 1.", metavar="X", shown="0.8"
     )
@@ -70,7 +72,7 @@ DECIDING = {
 }
 """The settings that `neardup dedup` takes, by the method; the first one is usual."""
 
-SKETCHING = {name: tuple(kind for kind in DECIDING[name] if kind is not Verified) for name in SKETCHING_METHODS}
+SKETCHING = {name: tuple(kind for kind in DECIDING[name] if kind is not Verified) for name in _SUMMARISING}
 """The settings that `neardup sketch` takes, by the method; the first one is usual."""
 
 

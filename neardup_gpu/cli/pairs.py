@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ..engine.settings import Engine
+from ..methods import names_with
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
 from .options import MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
+
+_METHODS = " or ".join(names_with("postings"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +23,7 @@ class Least:
         None, "Least estimated resemblance, or cosine by simhash.", metavar="X", shown="all candidates"
     )
     containment: float | None = setting(
-        None, "Look for documents of which another contains the share X, by mod-m or bottom-k.", metavar="X"
+        None, f"Look for documents of which another contains the share X, by {_METHODS}.", metavar="X"
     )
 
 

@@ -27,7 +27,7 @@ from ..measures import worth
 from ..partners import ASKED, MOST_ASKED, TOGETHER
 from ..stages import Verified
 from .estimates import estimated
-from .finding import Found, finder_of
+from .finding.contract import Found
 from .segments import KEPT, OPEN, Segment
 from .snapshot import WITHOUT_END, Snapshot
 
@@ -70,7 +70,7 @@ class Joining:
 
     def __init__(self, snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> None:
         self.snapshot, self.sketches, self.recipe, self.keeps, self.runtime = snapshot, sketches, recipe, keeps, runtime
-        self.finder = finder_of(recipe, keeps)
+        self.finder = recipe.method.finder(recipe, keeps)
         self.new: Segment = snapshot.segments[-1]
         self.founders = self.new["founders"]
         self.most: int | None = recipe.max_partners

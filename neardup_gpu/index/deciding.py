@@ -41,7 +41,6 @@ from ..tables import Facts, decided_counts, tables_of, unverified_limits
 from ..verification import in_host_memory
 from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
-from .finding import finder_of
 from .opened import Opened
 from .segments import OPEN, Segment
 from .sketches import Sketched
@@ -174,7 +173,7 @@ def decided(
         ranked = Ranked(0, rows, live.tokens[rows])
         representative, keys = _best_members(live.entry[rows]), None
         if recipe.method.tells_pairs:
-            keys = finder_of(recipe, keeps).keys(snapshot, live.entry[rows])
+            keys = recipe.method.finder(recipe, keeps).keys(snapshot, live.entry[rows])
         ranks = np.flatnonzero((representative == np.arange(len(rows))) & (ranked.num_tokens > 0))
         mine = live.entry[rows[ranks]]  # the entry of each representative
         groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool))
@@ -226,7 +225,7 @@ def _found_anew(
     folder: Path,
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) by the stages of the job, from stored features and sets."""
-    keys = finder_of(recipe, keeps).keys(snapshot, entries)
+    keys = recipe.method.finder(recipe, keeps).keys(snapshot, entries)
     with clock.stage("collide"):
         groups = replace(groups, keys=runtime.put(keys))
         candidates = proposed(groups, recipe, runtime)
@@ -242,7 +241,7 @@ def _estimated_anew(
     snapshot: Snapshot, groups: Groups, entries: np.ndarray, recipe: Recipe, keeps: Keeps, runtime: Runtime
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) of entries in order of priority, from stored features and samples."""
-    number, finder = len(entries), finder_of(recipe, keeps)
+    number, finder = len(entries), recipe.method.finder(recipe, keeps)
     nothing = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
     keys, sketch = finder.keys(snapshot, entries), snapshot.sketches_of(entries)
     sketches = Sketched(np.empty((number, 2), np.uint64), np.ones(number, np.int64), keys, nothing, sketch)

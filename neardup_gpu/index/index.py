@@ -17,6 +17,7 @@ from ..documents.reading_options import MAX_DOCUMENT_BYTES, Reading
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
+from ..methods import check_able
 from ..methods.containment import DIRECTIONS
 from ..priority import keep_column
 from ..recipe import Recipe, choose_recipe
@@ -31,8 +32,7 @@ from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
 from .columns import checked_names, kept_of
 from .deciding import decide
-from .finding import finder_of
-from .keeps import Keeps, chosen as chosen_keeps
+from .keeps import chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
 from .queries import Answer, answered, ask, ask_text, asked_for
@@ -162,8 +162,10 @@ class Index:
             seed=seed,
             max_partners=max_partners,
         )
+        check_able(chosen.method, "finder", "cannot find candidates in an index")
         keeps = chosen_keeps(chosen, sets, expected, containment)
-        _check_recipe(chosen, keeps)
+        if chosen.keep != "first" or chosen.cluster != "greedy":
+            raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
         place = as_engine(engine)
         if (around := index_around(Path(os.path.realpath(folder)).parent)) is not None:
             raise OutputError(f"{folder}: lies in the index {around.name}; name another folder")
@@ -562,7 +564,9 @@ class Index:
         """
         self._opened.check_open()
         reading = arguments_for(Reading, locals())
-        answer: Answer = partial(answered, asked=asked_for(self.recipe, threshold, radius, nearest))
+        answer: Answer = partial(
+            answered, asked=asked_for(self.recipe, self._opened.finder, threshold, radius, nearest)
+        )
         if containment is not None:
             if threshold is not None or radius is not None:
                 other = "threshold" if radius is None else "radius"
@@ -736,10 +740,3 @@ class Index:
         (2, 1)
         """
         return upkeep.info(self._opened)
-
-
-def _check_recipe(recipe: Recipe, keeps: Keeps) -> None:
-    """Refuse what an index does not keep."""
-    finder_of(recipe, keeps)
-    if recipe.keep != "first" or recipe.cluster != "greedy":
-        raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")

@@ -11,9 +11,6 @@ from ..errors import ParameterError
 if TYPE_CHECKING:
     from ..recipe import Recipe
 
-EXPECTED = 1_000_000
-"""Documents that tables of simhashes are chosen for, unless others are expected."""
-
 
 @dataclass(frozen=True)
 class Keeps:
@@ -48,22 +45,20 @@ def chosen(recipe: Recipe, sets: bool | None, expected: int | None, containment:
         If its method cannot do with that.
     """
     modulus = checks.optional(checks.integer, "containment", containment, 1, 1 << 32, "16 is usual")
-    by_distance = recipe.method.name == "simhash"
+    expected = checks.optional(checks.integer, "expected", expected, 1, 2**40)
     sets = recipe.verifies if sets is None else checks.flag("sets", sets)
     if sets and not recipe.verifies:
         raise ParameterError(
             "sets: without a threshold nothing is compared by them; give a threshold, or leave sets out"
         )
-    if not sets and recipe.verifies and recipe.method.name != "minhash":
-        name = "simhashes tell no resemblance" if by_distance else f"{recipe.method.name} tells no resemblance"
-        raise ParameterError(f"sets: without them {name}, and a threshold is of that; keep sets, or take no threshold")
+    if not sets and recipe.verifies and recipe.method.estimates != "resemblance":
+        raise ParameterError(
+            f"sets: without them method {recipe.method.name} tells no resemblance, and the threshold needs it; keep "
+            "sets, or give no threshold"
+        )
     if modulus is not None and not sets:
         raise ParameterError("containment: is verified by sets, and none are kept; keep them, or leave containment out")
-    if not by_distance:
-        if expected is not None:
-            raise ParameterError("expected: chooses tables of simhashes; leave it out, or take method simhash")
-        return Keeps(sets, containment=modulus)
-    from .finding.simhash import design_for
-
-    expected = EXPECTED if expected is None else checks.integer("expected", expected, 1, 2**40)
-    return Keeps(sets, expected, design_for(expected, recipe.method).prefix, modulus)
+    keeps = recipe.method.finder(recipe, Keeps(sets, expected, containment=modulus)).keeps
+    if expected is not None and keeps.leading is None:
+        raise ParameterError("expected: chooses tables of simhashes; leave it out, or take method simhash")
+    return keeps

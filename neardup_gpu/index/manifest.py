@@ -23,10 +23,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import DamagedError, InputError, OutputError
-from ..store.artefacts import OF_AN_INDEX
 from ..store.checksums import changed, checksum
 from ..store.disk import renamed
-from ..store.folder import Folder
+from ..store.folder import OF_AN_INDEX, Folder
 from .columns import ID_TYPES, type_named
 from .keeps import Keeps
 from .locking import Hold, remove_unread

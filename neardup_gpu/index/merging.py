@@ -30,7 +30,7 @@ from ..errors import DamagedError, OutputError
 from ..recipe import Recipe
 from ..store.arrays import Filling
 from .columns import merge_columns, merged_columns
-from .finding import Finder, finder_of
+from .finding.contract import Finder
 from .manifest import SEGMENTS, Place, check_newest
 from .order import MOST_COUNTED, Order, header_of
 from .segments import AS_BEFORE, COLUMNS, REBUILD, SEGMENT, Segment, copies_of
@@ -190,9 +190,8 @@ def _renewing(writer: Writer, number: int) -> Again | None:
         return None
     if sum(len(each.arrays["set_values"]) for each in writer.segments) > MOST_COUNTED:
         return None
-    return partial(
-        _renewed, finder_of(Recipe.from_json(writer.manifest.recipe, f"{writer.folder}"), writer.manifest.keeps)
-    )
+    recipe = Recipe.from_json(writer.manifest.recipe, f"{writer.folder}")
+    return partial(_renewed, recipe.method.finder(recipe, writer.manifest.keeps))
 
 
 def _renewed(

@@ -15,9 +15,10 @@ from ..engine.host import HostRuntime
 from ..engine.settings import Engine
 from ..engine.threads import on_threads
 from ..errors import DamagedError, ParameterError
+from ..methods import check_able
 from ..recipe import Recipe
 from . import manifest as manifests
-from .finding import finder_of
+from .finding.contract import Finder
 from .locking import WriterLock
 from .manifest import Held, Manifest
 from .segments import SEGMENT, Segment
@@ -63,7 +64,8 @@ class Opened:
             known = {each.place: each for each in self.state[1]}
             kind = manifest.id_kind or "integer"
             segments = [known.get(each) or Segment.load(self.folder, each, kind) for each in manifest.segments]
-            finder = finder_of(recipe, manifest.keeps)
+            check_able(recipe.method, "finder", "cannot find candidates in an index")
+            finder: Finder = recipe.method.finder(recipe, manifest.keeps)
             for segment in (each for each in segments if each.place not in known):
                 lacks = misses(segment, finder, recipe, manifest.keeps, manifest.columns)
                 if lacks is not None:
@@ -75,7 +77,7 @@ class Opened:
             raise
         if self._held is not None:
             self._held.close()
-        self._held, self.recipe, self.state = held, recipe, (manifest, segments)
+        self._held, self.recipe, self.finder, self.state = held, recipe, finder, (manifest, segments)
 
     def refresh(self) -> None:
         """Take the newest snapshot, unless this process writes and has it."""

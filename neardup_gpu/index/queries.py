@@ -15,7 +15,6 @@ from ..methods.contract import Estimate
 from .columns import with_columns
 from .comparing import compared
 from .estimates import estimated
-from .finding import finder_of
 from .manifest import Manifest
 from .opened import Opened
 from .sketches import Sketched, sketched
@@ -24,6 +23,7 @@ from .snapshot import WITHOUT_END, Snapshot
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
+    from .finding.contract import Finder
 
 
 AT_ONCE = 1 << 23
@@ -50,7 +50,9 @@ Answer = Callable[["Manifest", Snapshot, pa.Array, Ragged, "Recipe", "Runtime"],
 """What answers queries, given their ids and texts: `answered`, or that of `containment.py`, and what was asked for."""
 
 
-def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, nearest: int | None) -> Asked:
+def asked_for(
+    recipe: Recipe, finder: Finder, threshold: float | None, radius: int | None, nearest: int | None
+) -> Asked:
     """What is asked of an index of a recipe.
 
     Raises
@@ -63,17 +65,17 @@ def asked_for(recipe: Recipe, threshold: float | None, radius: int | None, neare
             f"threshold {threshold}: the index verifies nothing, and finds all within its radius; ask for a radius"
         )
     if radius is not None:
-        if recipe.method.name != "simhash":
+        if finder.radius is None:
             raise ParameterError(f"radius {radius}: the index finds by {recipe.method.name}; ask for a threshold")
-        if checks.integer("radius", radius) > recipe.method.radius:
+        if checks.integer("radius", radius) > finder.radius:
             raise ParameterError(
-                f"radius {radius}: the index was made with radius {recipe.method.radius} and finds no farther; ask for "
+                f"radius {radius}: the index was made with radius {finder.radius} and finds no farther; ask for "
                 "that or less, or make an index of the larger radius"
             )
     least: Any = recipe.threshold if threshold is None else checks.fraction("threshold", threshold, zero=False)
-    if recipe.method.name == "exact" and least < recipe.threshold:
+    if finder.least is not None and least < finder.least:
         raise ParameterError(
-            f"threshold {least}: this index finds pairs at {recipe.threshold} or above; ask for no less, or create one "
+            f"threshold {least}: this index finds pairs at {finder.least} or above; ask for no less, or create one "
             "with a lower threshold"
         )
     return Asked(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
@@ -133,7 +135,8 @@ def answered(
     sketches = sketched(text, recipe, manifest.keeps, runtime)
     present = np.flatnonzero(sketches.tokens > 0)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
-    found = finder_of(recipe, manifest.keeps).first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
+    finder = recipe.method.finder(recipe, manifest.keeps)
+    found = finder.first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
     query, entry = present[found.asked], found.entries  # copies too, which share all features
     told = _told(snapshot, sketches, query, entry, recipe)
     if asked.radius is not None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data import Ragged
-from .finding import finder_of
 from .merging import Merge, merge_now
 from .opened import Opened
 from .remaking import new_order, tables_of
@@ -72,7 +71,7 @@ def _with_decisions(
     """Return the pairs and decisions of all entries of the one segment, found anew; see `merging.Again`."""
     (segment,), (everyone,) = segments, rows
     assert len(everyone) == segment.num_entries
-    number, finder = len(everyone), finder_of(recipe, keeps)
+    number, finder = len(everyone), recipe.method.finder(recipe, keeps)
     sets = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
     if keeps.sets:
         sets = Ragged(segment["set_values"], segment["set_offsets"])

@@ -36,7 +36,6 @@ import numpy as np
 from ..data import Ragged
 from ..errors import DamagedError
 from .elements import elements_of, tables
-from .finding import finder_of
 from .merging import merge_tables
 from .order import MOST_COUNTED, Order
 from .segments import REBUILD
@@ -83,7 +82,8 @@ def tables_of(
     order : Order or None
         The order that postings follow, in an index that has some.
     """
-    finder, parts, numbers, start = finder_of(recipe, keeps), list[dict[str, np.ndarray]](), list[np.ndarray](), 0
+    finder, start = recipe.method.finder(recipe, keeps), 0
+    parts, numbers = list[dict[str, np.ndarray]](), list[np.ndarray]()
     for segment, some in _blocks(segments, rows):
         here = stored([segment], [some])
         made: dict[str, np.ndarray] = {}
@@ -180,7 +180,7 @@ def _compare(
 
 def _drawn(segment: Segment, recipe: Recipe, keeps: Keeps, random: np.random.Generator) -> np.ndarray:
     """Return the rows of the entries that a sampled check compares, ascending: see the head of this file."""
-    finder, number = finder_of(recipe, keeps), segment.num_entries
+    finder, number = recipe.method.finder(recipe, keeps), segment.num_entries
     lengths = finder.lengths(segment)
     found = [_weighted(lengths, random)]
     for name in (

@@ -14,7 +14,7 @@
     hash_second    uint64   entries     second half of each entry
     what candidates are found by        see `finding/`, and for containment `containment.py`
     set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64; of an index with sets
-    sketch         see `Method.stored`  a row of each entry; of an index that needs them, see `Keeps.sketches`
+    sketch         see `Sketch.stored`  a row of each entry; of an index that needs them, see `Keeps.sketches`
     pair_left, pair_right    int64      entries of each stored pair, which was found when the right one was added
     pair_resemblance  uint64            the bits of a float64
     gone           uint32   some        places of entries that were removed when added; for each of them

@@ -13,6 +13,7 @@ from neardup_gpu.kernels import gather, sequences
 from ..data import Ragged
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import Span
+from ..methods.contract import Sketch
 from ..sketching import WORDLESS, mark_wordless, text_hashes_of, text_of
 from ..stages import count_shingles, count_tokens
 
@@ -30,11 +31,11 @@ class Sketched(NamedTuple):
         The 128 bits of the word sequence of each; of documents without words, see `sketching.WORDLESS`.
     tokens : array of int64, shape (documents,)
     keys : array, a row for each document
-        What `Method.keys` gives, uint64; of methods that do not sketch, no columns, or what their finder puts there.
+        What `Sketch.keys` gives, uint64; of methods that do not sketch, no columns, or what their finder puts there.
     sets : Ragged of uint64
         Distinct shingles, ascending; of an index without sets, no shingles.
     sketch : array, a row for each document, or None
-        What `Method.stored` gives, in an index that keeps it.
+        What `Sketch.stored` gives, in an index that keeps it.
     """
 
     hashes: np.ndarray
@@ -114,11 +115,12 @@ def sketched_span(
     """Sketch some documents of a batch."""
     part = text_of(text, span.first, span.last)
     tokens, _ = count_tokens(part, recipe, backend)
-    method, how = recipe.method, {"seed": recipe.seed, "backend": backend}
+    method: Any = recipe.method
+    how: Any = {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"
-    shingles = None if by_tokens and not keeps.sets else count_shingles(tokens, recipe, backend)[0]
+    shingles: Any = None if by_tokens and not keeps.sets else count_shingles(tokens, recipe, backend)[0]
     made, keys = None, np.empty((len(tokens), 0), np.uint64)
-    if features and method.sketches:
+    if features and isinstance(method, Sketch):
         made = method.sketch(tokens if by_tokens else shingles, **how)
         keys = to_host(method.keys(made, **how))
     hashes = to_host(kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents))

@@ -19,7 +19,7 @@ from .columns import kept_as, type_named
 
 if TYPE_CHECKING:
     from ..recipe import Recipe
-    from .finding import Finder
+    from .finding.contract import Finder
     from .keeps import Keeps
     from .manifest import Manifest
     from .segments import Segment

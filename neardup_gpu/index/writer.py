@@ -19,7 +19,6 @@ from ..store.folder import Folder
 from ..store.ids import Ids
 from .candidates import join
 from .elements import tables
-from .finding import finder_of
 from .manifest import (
     DELETED,
     ID_TYPES,
@@ -141,7 +140,7 @@ def segment_of(
     founding = np.flatnonzero(entry == sequence)
     mine = sketches.take(founding)
     some = np.flatnonzero(mine.are_written)
-    finder = finder_of(recipe, keeps)
+    finder = recipe.method.finder(recipe, keeps)
     mine, order = finder.prepared(mine, snapshot.order)
     kind = kind_of(ids)
     named = Ids.of(ids)
@@ -209,7 +208,7 @@ def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -
     """
     if order is None or new.order is None or new.order.id == order.id:
         return new
-    finder = finder_of(recipe, keeps)
+    finder = recipe.method.finder(recipe, keeps)
     mine, _ = finder.prepared(stored([new], [np.arange(new.num_entries)]), order)
     return Segment.in_memory({**new.arrays, **finder.arrays(mine)}, new.id_kind, order)
 

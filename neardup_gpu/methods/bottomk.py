@@ -3,27 +3,28 @@ groups of elements."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
 from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
-from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
-from . import elements as of_elements
-from .contract import Buckets, Candidates, Entries, Estimate
+from .contract import Counts
+from .elements import OnePermutation, checked_leading, in_unions, unpadded
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from neardup_gpu.kernels.cluster_stream import Stream
+
     from ..data import Ragged
 
 
 @dataclass(frozen=True, kw_only=True)
-class BottomK:
+class BottomK(OnePermutation):
     """Candidates are pairs whose sketches share one of their smallest elements, or groups of elements.
 
     A sketch is MIN_s(A), the s smallest of a document's shingles under one random permutation. With u, the s smallest
@@ -81,11 +82,6 @@ class BottomK:
     bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
 
     name: ClassVar[str] = "bottomk"
-    sketches: ClassVar[bool] = True
-    tells_pairs: ClassVar[bool] = False
-    estimates: ClassVar[str] = "resemblance"
-    usual_threshold: ClassVar[float | None] = 0.8
-    refused: ClassVar[Mapping[str, str]] = {"filter": of_elements.NO_FILTER}
 
     def __post_init__(self) -> None:
         plain: dict[str, Any] = {
@@ -101,7 +97,7 @@ class BottomK:
             raise ParameterError(
                 "shared_groups: only candidates by groups share some; give candidates='groups' as well"
             )
-        plain |= of_elements.checked_leading(self, plain["s"])
+        plain |= checked_leading(self, plain["s"])
         if plain["candidates"] == "groups":
             for name in ("leading", "recall"):
                 if plain.get(name) is not None:
@@ -110,26 +106,6 @@ class BottomK:
                     )
         for name, value in plain.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def measure(self) -> Measure:
-        """What verified pairs are worth: their resemblance."""
-        return RESEMBLANCE
-
-    @property
-    def elements(self) -> str:
-        """What it sketches: "shingles"."""
-        return "shingles"
-
-    @property
-    def sorts_elements(self) -> bool:
-        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
-        return True
-
-    @property
-    def needs_statistics(self) -> bool:
-        """Whether it has to know something of all documents before it can sketch one."""
-        return False
 
     @property
     def key_columns(self) -> int:
@@ -142,52 +118,27 @@ class BottomK:
         return 8 * self.s + 8 * self.key_columns + 16
 
     def settled(self, threshold: float | None) -> Self:
-        """The method with the fewest leading elements that reach the recall at the threshold, unless given."""
-        if threshold is None:
-            raise ParameterError("threshold: bottom-k needs one, as its candidates are verified; 0.8 is usual")
-        if self.leading is not None or self.candidates == "groups":
-            return self
-        leading = of_elements.fewest_leading(threshold, self.recall)
-        if leading > self.s:
-            raise ParameterError(
-                f"s must be >= {leading} to find the share of `recall` at threshold {threshold}, got {self.s}"
-            )
-        return replace(self, leading=leading, recall=None)
+        """Return the method with enough leading elements for the threshold; groups do not depend on it."""
+        return self if self.candidates == "groups" else super().settled(threshold)
 
     def with_(self, **changes: Any) -> Self:
-        """A copy with some settings changed."""
-        if changes.get("recall") is not None or changes.get("candidates") == "groups":
+        """Return a copy with some settings changed."""
+        if changes.get("candidates") == "groups":
             changes.setdefault("leading", None)
         if changes.get("candidates") == "leading":
             changes.setdefault("shared_groups", None)
-        return replace(self, **changes)
+        return super().with_(**changes)
 
     def describe(self) -> dict[str, Any]:
         """All settings, as plain values; those of groups where they count, as recipes were stored without them."""
-        described = asdict(self)
-        del described["recall"]
+        described = super().describe()
         if self.candidates == "leading":
             del described["candidates"], described["shared_groups"]
         return described
 
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The method that `describe` described."""
-        return cls(**settings)
-
     def sketching(self) -> dict[str, Any]:
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
         return {"s": self.s}
-
-    def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
-        """The method itself, which takes no statistics."""
-        if given is not None:
-            raise ParameterError("frequencies: only the weighting 'tfidf' takes them; leave them out")
-        return self, None
-
-    def first_pass(self, runtime: Any, folder: Any) -> Any:
-        """Nothing: it needs no statistics."""
-        raise NotImplementedError("bottom-k needs no statistics")
 
     def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Any:
         """The s smallest shingles of each row under the permutation drawn from the seed.
@@ -233,10 +184,6 @@ class BottomK:
         salt = one_draw(checks.seed(seed), "bottom-k")
         return kernel(bottomk, backend)(elements.values, elements.offsets, salt, self.s)
 
-    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
-        """The sketches themselves."""
-        return sketches
-
     def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
         """The leading elements of each sketch, or its groups.
 
@@ -280,144 +227,11 @@ class BottomK:
         found.sort(axis=1)
         return found
 
-    def tasks(self) -> Sequence[int]:
-        """One: all elements lie in one table."""
-        return range(1)
-
-    def collide(
-        self,
-        keys: Any,
-        *,
-        seed: int = 1,
-        present: Any = None,
-        tasks: Sequence[int] | None = None,
-        backend: str | None = None,
-    ) -> Candidates:
-        """Find all pairs of documents that share a leading element, or groups, by one sorted table.
-
-        Parameters
-        ----------
-        keys : array of uint64, shape (documents, columns)
-            What `keys` gives; rows in priority order, the best first.
-        seed : int in [0, 2**64), default 1
-            The recipe's.
-        present : array of bool, shape (documents,), default None
-            False for documents without shingles, which are nobody's candidates. All, unless given.
-        tasks : range, default None
-            There is one task.
-        backend : "reference", "cpu" or "gpu", default None
-            Where to run; on a GPU if there is one, unless given.
-
-        Returns
-        -------
-        Candidates
-            Cost: a sort of leading rows for each document.
-
-        Raises
-        ------
-        ParameterError, ArgumentTypeError
-            If an argument is not as described above.
-        ResourceError
-            If there are more elements than a table can hold.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> found = BottomK(s=3, leading=2).collide(np.array([[5, 6], [6, 7], [8, 9]], np.uint64))
-        >>> found.pairs.left, found.pairs.right
-        (array([0]), array([1]))
-        """
-        import numpy as np
-
-        checks.seed(seed)
-        keys = checks.array("keys", keys, np.uint64, (None, self.key_columns), hint="as BottomK.keys gives")
-        return of_elements.collide(keys, present, self, self._least(), backend)
-
-    def buckets(self, num_rows: int) -> Buckets:
-        """The one table: a bucket is the rows that have one of the keys.
-
-        Parameters
-        ----------
-        num_rows : int
-            Rows of all entries together.
-
-        Returns
-        -------
-        Buckets
-
-        Examples
-        --------
-        >>> BottomK(s=3, leading=2).buckets(1000).radius
-        0
-        """
-        return of_elements.buckets(self)
-
-    def entries(self, keys: Any, num_rows: int, *, seed: int = 1) -> Iterator[Entries]:
-        """The keys of each row, column by column.
-
-        Parameters
-        ----------
-        keys : array of uint64, shape (rows, columns)
-            What `keys` gives, of some of the rows.
-        num_rows : int
-            Rows of all entries together.
-        seed : int in [0, 2**64), default 1
-            The recipe's.
-
-        Yields
-        ------
-        Entries
-            Parts of the one table. Equal keys of a row are one entry.
-
-        Raises
-        ------
-        ParameterError, ArgumentTypeError
-            If an argument is not as described above.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> found = BottomK(s=3, leading=2).entries(np.array([[5, 6], [6, 2**64 - 1]], np.uint64), 2)
-        >>> [part.values.tolist() for part in found]
-        [[5, 6], [6]]
-        """
-        import numpy as np
-
-        from ..engine.choice import to_host
-
-        checks.seed(seed)
-        keys = checks.array("keys", to_host(keys), np.uint64, (None, self.key_columns), hint="as BottomK.keys gives")
-        return of_elements.entries(keys, self._least())
-
-    def accidents(self, num_rows: int) -> float:
-        """None: keys are whole words."""
-        return 0.0
-
-    def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
-        return of_elements.are_candidates(keys, left, right, self._least())
-
-    def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
-        """Nothing: candidates are verified, so a threshold is needed."""
-        raise ParameterError("threshold: bottom-k needs one, as its candidates are verified; 0.8 is usual")
-
-    def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
-        """Nothing beside resemblance."""
-        return {}
-
-    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """|u n A n B| / |u|, u the s smallest of the union; exact where the union has no more than s elements.
-
-        |M(A) n M(B)| / s, which some take for it, is biased: where resemblance is 0.8 it has a mean of 0.87.
-        """
-        found = self.sampled(sketches, left, right)
-        return of_elements.shares(found.both, found.left + found.right - found.both, found.whole)
-
     def postings(self, sketches: Any) -> Ragged:
         """The elements of each sketch, by which documents are found that have any in common."""
-        return of_elements.unpadded(sketches)
+        return unpadded(sketches)
 
-    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> of_elements.Counts:
+    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Counts:
         """Of each pair of sketches, the elements of u that are in both, in the left, and in the right one.
 
         What A holds of u is a sample of A without replacement, so of these |u n A n B| / |u n A| estimates the
@@ -432,13 +246,13 @@ class BottomK:
         left, right = same_device(sketches, left, right)
         offsets = array_module(sketches).arange(len(sketches) + 1) * self.s
         most = bottomk.EMPTY - bottomk.EMPTY.dtype.type(1)
-        counts = of_elements.in_unions(sketches.ravel(), offsets, left, right, most, self.s)
+        counts = in_unions(sketches.ravel(), offsets, left, right, most, self.s)
         both, in_left, in_right = map(to_host, counts)
         sizes = to_host((sketches != bottomk.EMPTY).sum(axis=1))
         whole = in_left >= 0
         for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
             whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return of_elements.Counts(both, in_left, in_right, whole)
+        return Counts(both, in_left, in_right, whole)
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.merge`."""
@@ -498,6 +312,12 @@ class BottomK:
         greatest = np.maximum(sketches[:, -1].astype(np.float64), 1.0)
         return np.where(number < self.s, number, (self.s - 1) * 2.0**64 / greatest)
 
+    def stream(self, threshold: float, commonest: bool) -> Stream:
+        """Return what puts sketches into greedy clusters; see `Clusters`."""
+        from neardup_gpu.kernels.cluster_stream import Stream
+
+        return Stream(self.s, threshold, commonest)
+
     def expected_recall(self, threshold: float | None) -> float | None:
         """Least share of the pairs at the threshold that become candidates: 1 - (1 - t)**leading; None by groups."""
         if threshold is None or self.candidates == "groups":
@@ -516,7 +336,10 @@ class BottomK:
         return "sketch", f"{found}: {expected} of pairs at resemblance {threshold} share one, by theory"
 
     def schema(self) -> dict[str, pa.DataType]:
-        """The method's own columns of a sketch file, by name."""
+        """Return the method's own columns of a sketch file.
+
+        document_hash: two uint64 of the whole token sequence. smallest: s uint64.
+        """
         import pyarrow as pa
 
         return {"document_hash": pa.list_(pa.uint64(), 2), "smallest": pa.list_(pa.uint64(), self.s)}
@@ -536,8 +359,3 @@ class BottomK:
 
     def _least(self) -> int:
         return self.shared_groups or 1
-
-    def _leading(self) -> int:
-        if self.leading is None:
-            raise ParameterError("leading: not chosen yet; take the method of a Recipe, or give it")
-        return self.leading

@@ -1,20 +1,30 @@
-"""The contract of methods: what a file in this folder says of a way to find candidates.
+"""The two contracts of methods: `Join` compares shingles alone, `Sketch` summarises documents.
 
-A method is a frozen dataclass of settings. Nobody inherits; `METHODS` names all that there are.
+A method inherits one of them, as a frozen dataclass of settings. `METHODS` lists all by name.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cast
+
+from ..errors import ParameterError
+from ..measures import RESEMBLANCE, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     import pyarrow as pa
 
+    from neardup_gpu.kernels.cluster_stream import Stream
+
     from ..data import Pairs, Ragged
-    from ..measures import Measure
+    from ..index.finding.contract import Finder
+    from ..index.keeps import Keeps
+    from ..recipe import Recipe
 
 
 class Candidates(NamedTuple):
@@ -148,6 +158,16 @@ class Estimate(NamedTuple):
     high: np.ndarray
 
 
+class Counts(NamedTuple):
+    """Of each pair, how many elements of the sampled union are in both, in the left, in the right sketch, and whether
+    the union is that of the whole sets."""
+
+    both: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    whole: np.ndarray
+
+
 class Statistics(Protocol):
     """Facts about all documents that a method needs before it can sketch one, such as document frequencies."""
 
@@ -186,125 +206,221 @@ class FirstPass(Protocol):
         ...
 
 
-class Method(Protocol):
-    """How documents are summarised, and how those summaries make pairs candidates.
+class Method(ABC):
+    """The settings and the words that joins and sketches share.
 
-    A sketch stands for a document in files: a row of an array or, where sketches are of different lengths, of a Ragged.
-    Collisions compare its keys, which are kept in memory for every document, so they are small, and of one length.
-    `seed` is the recipe's.
+    A method is a frozen dataclass of settings that inherits `Join` or `Sketch`.
     """
 
     name: ClassVar[str]
-    usual_threshold: ClassVar[float | None]
-    """Threshold where none is given; None if candidates need not be verified."""
+    """The name in recipes and on the command line. Recipes are read back by it, so `METHODS` has to list it."""
+
+    usual_threshold: ClassVar[float | None] = 0.8
+    """The threshold unless one is given; None if candidates need not be verified."""
+
+    refused: ClassVar[Mapping[str, str]] = {}
+    """Why the method lacks settings that other methods have, by their names."""
+
+    tells_pairs: ClassVar[bool] = False
+    """Whether result tables have columns that `Sketch.pair_columns` makes."""
+
+    estimates: ClassVar[str | None] = None
+    """What sketches estimate, in one word; None if there are no sketches."""
+
+    elements: str = "shingles"
+    """What the method compares or sketches: "tokens" or "shingles"."""
+
+    direction: str = "in"
+    """Which document of a pair with a reference document has to contain the other; see `Containment`."""
 
     @property
     def measure(self) -> Measure:
-        """What verified pairs are worth."""
-        ...
-
-    sketches: ClassVar[bool]
-    """Whether it summarises documents. A method that does not compares their shingles alone: of this contract it has
-    only what is said of settings and of words."""
-
-    tells_pairs: ClassVar[bool]
-    """Whether `pair_columns` tells anything."""
-
-    estimates: ClassVar[str]
-    """What `estimate` estimates, in one word: "resemblance" or "cosine"."""
-
-    @property
-    def bucket_limit(self) -> int:
-        """How many documents of a bucket, the first by priority, are all compared with one another."""
-        ...
-
-    @property
-    def bucket_probe(self) -> int:
-        """How many, the first by priority, each later document of the bucket is compared with."""
-        ...
-
-    @property
-    def elements(self) -> str:
-        """What it sketches: "tokens" or "shingles"."""
-        ...
-
-    @property
-    def key_columns(self) -> int:
-        """Columns of the keys; 0 where they have one dimension."""
-        ...
-
-    @property
-    def device_bytes(self) -> int:
-        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
-        ...
+        """The value that verified pairs have: their resemblance, unless overridden."""
+        return RESEMBLANCE
 
     @property
     def sorts_elements(self) -> bool:
-        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
-        ...
+        """Whether the elements of each document are sorted, which takes as much memory as bags take."""
+        return True
+
+    @property
+    @abstractmethod
+    def device_bytes(self) -> int:
+        """GPU memory per document, besides its text, tokens and shingles."""
+
+    @property
+    def key_columns(self) -> int:
+        """Columns of the keys; 0 if they have one dimension, or if there are none."""
+        return 0
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether the method needs statistics of all documents before it can sketch one."""
+        return False
 
     def settled(self, threshold: float | None) -> Self:
-        """The method with everything decided that depends on the threshold.
+        """Return the method with everything decided that depends on the threshold.
 
         Raises
         ------
         ParameterError
-            If it needs a threshold, or cannot reach one.
+            If it needs a threshold, or cannot reach the one given.
         """
-        ...
+        if threshold is None and self.usual_threshold is not None:
+            raise ParameterError(
+                f"threshold: method {self.name} needs one, as it verifies pairs; {self.usual_threshold} is usual"
+            )
+        return self
 
     def with_(self, **changes: Any) -> Self:
-        """A copy with some settings changed."""
-        ...
+        """Return a copy with some settings changed."""
+        return replace(cast(Any, self), **changes)
 
     def describe(self) -> dict[str, Any]:
-        """All settings, as plain values."""
-        ...
+        """Return all settings as plain values."""
+        return asdict(cast(Any, self))
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The method that `describe` described."""
-        ...
-
-    def sketching(self) -> dict[str, Any]:
-        """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
-        ...
+        """Return the method that `describe` described."""
+        return cls(**settings)
 
     def with_statistics(self, given: Any, seed: int) -> tuple[Self, Statistics | None]:
-        """The method that uses these statistics (an object or a path), and the statistics.
+        """Return the method that uses the given statistics (an object or a path), and the statistics.
 
         Raises
         ------
         ParameterError, RecipeMismatchError
             If it takes no statistics, needs others, or names some that were not given.
         """
-        ...
+        if given is not None:
+            raise ParameterError("frequencies: only the weighting 'tfidf' takes them; leave them out")
+        return self, None
+
+    @abstractmethod
+    def expected_recall(self, threshold: float | None) -> float | None:
+        """Return the least share of the pairs exactly at the threshold that become candidates; None if unknown."""
+
+    @abstractmethod
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        """Return the label and the sentence that describe the candidates in a report."""
+
+    def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
+        """Return the finder of candidates in an index. Only methods that override this have indexes.
+
+        Parameters
+        ----------
+        recipe : Recipe
+            The index's, whose method this is.
+        keeps : Keeps
+            What the index stores.
+
+        Raises
+        ------
+        ParameterError
+            If an index cannot store what these settings need.
+        """
+        raise NotImplementedError
+
+
+class Join(Method):
+    """A method that compares the shingles of documents and misses no pair at the threshold. It keeps no sketches.
+
+    Pairs come from the prefix filter (`kernels/prefixes.py`) under the method's `measure`, a `measures.JoinMeasure`. A
+    join defines `name`, and overrides what differs from resemblance.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from neardup_gpu import Join, dedup
+    >>> @dataclass(frozen=True)
+    ... class Strict(Join):
+    ...     name = "strict"
+    ...     usual_threshold = 1.0
+    >>> dedup(texts=["to be or not to be", "To be, or not to be", "the question"], method=Strict()).removed.num_rows
+    1
+    """
 
     @property
-    def needs_statistics(self) -> bool:
-        """Whether it has to know something of all documents before it can sketch one."""
-        ...
+    def sorts_elements(self) -> bool:
+        """Whether elements are sorted while documents are read: to know sizes, by a directed measure."""
+        return self.measure.directed
+
+    @property
+    def device_bytes(self) -> int:
+        """GPU memory per document while it is read, besides its text, tokens and shingles."""
+        return 16
+
+    def expected_recall(self, threshold: float | None) -> float | None:
+        """Return the share of the pairs at the threshold that become candidates: all."""
+        return None if threshold is None else 1.0
+
+    def in_words(self, threshold: float | None) -> tuple[str, str]:
+        """Return the label and the sentence that describe the candidates in a report."""
+        return "recall", f"100% (exact): every pair at {self.measure.name} {threshold} or above counts"
+
+
+class Sketch(Method):
+    """A method that summarises each document, and proposes pairs of documents whose summaries collide.
+
+    A sketch represents a document in files: a row of an array or, if sketches differ in length, of a Ragged. Collisions
+    compare its keys, which have one length and are kept in memory for every document, so they are small. `seed` is the
+    recipe's.
+
+    A sketch overrides all that is abstract here. `pair_columns`, `postings` with `sampled`, `merge`, `stream` and
+    `finder` are abilities that only some methods have: one that lacks an ability does not override it, and is refused
+    where the ability is needed.
+
+    Examples
+    --------
+    >>> from neardup_gpu import METHODS, Sketch
+    >>> issubclass(METHODS["modm"], Sketch), issubclass(METHODS["exact"], Sketch)
+    (True, False)
+    """
+
+    estimates: ClassVar[str | None] = "resemblance"
+    """What `estimate` estimates, in one word: "resemblance" or "cosine"."""
+
+    bucket_limit: int
+    """The first `bucket_limit` documents of a bucket, by priority, are compared all with all."""
+
+    bucket_probe: int
+    """Each later document of a bucket is compared with the first `bucket_probe`."""
+
+    @property
+    def label(self) -> str:
+        """The name in the legend of a curve of `expected_recall`."""
+        return f"{self.name} (at least)"
+
+    @abstractmethod
+    def sketching(self) -> dict[str, Any]:
+        """Return the settings that sketches depend on. Sketches of methods that agree in them can be compared."""
 
     def first_pass(self, runtime: Any, folder: Any) -> FirstPass:
-        """The buffer for a first pass over all documents, which counts the statistics."""
-        ...
+        """Return the buffer for a first pass over all documents; only if `needs_statistics`."""
+        raise NotImplementedError
 
+    @abstractmethod
     def sketch(self, elements: Ragged, *, seed: int, statistics: Any = None, backend: str | None = None) -> Any:
-        """Summarise each row of elements: an array with a row for each, or a Ragged."""
-        ...
+        """Summarise each row of elements: return an array with a row for each, or a Ragged."""
 
-    def stored(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
-        """What a file of sketches keeps of them, and `estimate` takes: an array with a row for each."""
-        ...
+    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+        """Return what a file stores of sketches, and `estimate` takes: the sketches, unless overridden."""
+        return sketches
 
+    @abstractmethod
     def keys(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
-        """What collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
-        ...
+        """Return what collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
+
+    def permuted(self, seed: int) -> tuple[Any, ...] | None:
+        """Return what the kernel `one_text` takes if it makes sketches and keys; None if it does not."""
+        return None
 
     def tasks(self) -> Sequence[int]:
-        """Numbers of the independent tasks that together find all collisions."""
-        ...
+        """Return the numbers of the independent tasks that together find all collisions: one, unless overridden."""
+        return range(1)
 
+    @abstractmethod
     def collide(
         self,
         keys: Any,
@@ -315,76 +431,59 @@ class Method(Protocol):
         backend: str | None = None,
     ) -> Candidates:
         """Find the candidates, by all tasks or by some. Rows are in priority order, the best first."""
-        ...
 
+    @abstractmethod
     def buckets(self, num_rows: int) -> Buckets:
-        """The tables in which `entries` of so many rows collide, in whatever parts they come, as `collide` says."""
-        ...
+        """Return the tables in which the `entries` of `num_rows` rows collide, as `collide` says."""
 
+    @abstractmethod
     def entries(self, keys: Any, num_rows: int, *, seed: int) -> Iterator[Entries]:
-        """The entries of some of `num_rows` rows, table by table; a table may come in several parts."""
-        ...
+        """Yield the entries of some of `num_rows` rows, table by table; a table may come in several parts."""
 
     def accidents(self, num_rows: int) -> float:
-        """Pairs of so many rows that are expected to be candidates by accident of short fingerprints alone."""
-        ...
+        """Return how many pairs are expected to be candidates by accident of short fingerprints alone."""
+        return 0.0
 
+    @abstractmethod
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
-        ...
+        """Return whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
 
     def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
-        """How alike the keys of pairs of rows are, from 0 to 1, where nothing is verified."""
-        ...
+        """Return how alike the keys of pairs are, from 0 to 1; only if `usual_threshold` is None."""
+        raise NotImplementedError
 
     def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
-        """Columns that result tables have for pairs of rows, beside resemblance."""
-        ...
+        """Return the columns that tables have for pairs of rows besides resemblance, if `tells_pairs`."""
+        return {}
 
+    @abstractmethod
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """Estimate what `estimates` names, of pairs of rows of what is `stored`."""
-        ...
+        """Estimate what `estimates` names, for pairs of rows of what is `stored`."""
 
     def postings(self, sketches: Any) -> Ragged:
-        """The elements of each sketch, by which documents are found of which one may contain the other.
+        """Return the elements of each sketch, by which containment is found."""
+        raise NotImplementedError
 
-        Raises
-        ------
-        ParameterError
-            If sketches do not tell containment.
-        """
-        ...
-
-    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Any:
-        """How many elements each pair of sketches samples together; see `elements.Counts`."""
-        ...
+    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Counts:
+        """Count the elements that each pair of sketches samples together."""
+        raise NotImplementedError
 
     def merge(self, sketches: Sequence[Any]) -> Any:
-        """The sketch of the union of what each row's sketches are of.
+        """Return the sketch of the union of what each row's sketches are of."""
+        raise NotImplementedError
 
-        Raises
-        ------
-        ParameterError
-            If sketches do not tell that.
-        """
-        ...
+    def stream(self, threshold: float, commonest: bool) -> Stream:
+        """Return what puts sketches into greedy clusters; see `Clusters`."""
+        raise NotImplementedError
 
-    def expected_recall(self, threshold: float | None) -> float | None:
-        """Share of the pairs exactly at the threshold that become candidates; None where theory does not say."""
-        ...
-
-    def in_words(self, threshold: float | None) -> tuple[str, str]:
-        """The label and the sentence that describe the candidates in a report."""
-        ...
-
+    @abstractmethod
     def schema(self) -> dict[str, pa.DataType]:
-        """The method's own columns of a sketch file, by name."""
-        ...
+        """Return the method's own columns of a sketch file, by name."""
 
+    @abstractmethod
     def to_columns(self, sketches: Any, keys: np.ndarray) -> dict[str, Any]:
-        """The arrays of these columns, or Ragged ones, a row for each document, of what is `stored`."""
-        ...
+        """Return the arrays of these columns, or Ragged ones, a row per document, from what is `stored`."""
 
+    @abstractmethod
     def from_columns(self, columns: Mapping[str, Any]) -> tuple[Any, np.ndarray]:
-        """What was `stored`, and the keys, of which `to_columns` made columns."""
-        ...
+        """Return what was `stored`, and the keys, from the columns that `to_columns` made."""

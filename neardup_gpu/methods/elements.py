@@ -1,4 +1,4 @@
-"""What sketches of one permutation have in common: bottom-k and mod-m.
+"""Sketches of one permutation: what methods share that keep some of the smallest images of shingles.
 
 A sketch holds some of the smallest images of a document's shingles. Keys are its very smallest ones, or fingerprints of
 groups of them; of two sketches together the sampled union u is known, and estimates are shares of it.
@@ -7,42 +7,235 @@ groups of them; of two sketches together the sampled union u is known, and estim
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks, theory
 from ..errors import ParameterError
-from .contract import Buckets, Candidates, Entries, Estimate
+from .contract import Buckets, Candidates, Entries, Estimate, Sketch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
 
     from ..data import Ragged
 
-NO_FILTER = (
-    "a filter [k,s,r] needs independent samples, and all elements of this sketch are of one permutation "
-    "(Broder 2000, section 2)"
-)
-"""Why there is none."""
 
+class OnePermutation(Sketch):
+    """A sketch of the smallest images of shingles under one permutation, whose very smallest ones are keys.
 
-class Counts(NamedTuple):
-    """Of each pair, how many elements of the sampled union are in both, in the left, in the right sketch, and whether
-    the union is that of the whole sets."""
+    Candidates share one key, or `_least()` keys. The class has the fields `leading`, `recall` and `s`.
+    """
 
-    both: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    whole: np.ndarray
+    refused: ClassVar[Mapping[str, str]] = {
+        "filter": "a filter [k,s,r] needs independent samples, and all elements of this sketch are of one permutation "
+        "(Broder 2000, section 2)"
+    }
 
+    leading: int | None
+    recall: float | None
+    s: int | None
 
-def fewest_leading(threshold: float, recall: float | None) -> int:
-    """The fewest b for which 1 - (1 - threshold)**b reaches the recall, 0.99 unless given."""
-    if threshold == 1:
+    @property
+    def key_columns(self) -> int:
+        """Columns of the keys: the number of leading elements."""
+        return self._leading()
+
+    def settled(self, threshold: float | None) -> Self:
+        """Return the method with the fewest leading elements that reach the recall at the threshold, unless given.
+
+        These are the fewest b for which 1 - (1 - threshold)**b is at least the recall, 0.99 unless given.
+        """
+        super().settled(threshold)
+        if threshold is None or self.leading is not None:
+            return self
+        missed = 1 - (0.99 if self.recall is None else self.recall)
+        leading = 1 if threshold == 1 else math.ceil(math.log(missed) / math.log1p(-threshold))
+        if self.s is not None and leading > self.s:
+            raise ParameterError(
+                f"s must be >= {leading} to find the share of `recall` at threshold {threshold}, got {self.s}"
+            )
+        return super().with_(leading=leading, recall=None)
+
+    def with_(self, **changes: Any) -> Self:
+        """Return a copy with some settings changed; a recall takes the place of the leading elements."""
+        if changes.get("recall") is not None:
+            changes.setdefault("leading", None)
+        return super().with_(**changes)
+
+    def describe(self) -> dict[str, Any]:
+        """Return all settings as plain values, without the recall, which has decided `leading`."""
+        described = super().describe()
+        del described["recall"]
+        return described
+
+    def collide(
+        self,
+        keys: Any,
+        *,
+        seed: int = 1,
+        present: Any = None,
+        tasks: Sequence[int] | None = None,
+        backend: str | None = None,
+    ) -> Candidates:
+        """Find all pairs of documents that share enough keys, by one sorted table.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (documents, columns)
+            What `keys` gives; rows in priority order, the best first.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+        present : array of bool, shape (documents,), default None
+            False for documents without shingles, which are nobody's candidates. All, unless given.
+        tasks : range, default None
+            There is one task.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        Candidates
+            Cost: a sort of as many rows per document as there are keys.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+        ResourceError
+            If there are more elements than a table can hold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import ModM
+        >>> found = ModM(leading=2).collide(np.array([[5, 6], [6, 7], [8, 9]], np.uint64))
+        >>> found.pairs.left, found.pairs.right
+        (array([0]), array([1]))
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels import shared
+        from neardup_gpu.kernels._launch import check_rows
+
+        from ..data import Pairs
+        from ..engine.arrays import same_device
+        from ..engine.choice import kernel
+
+        checks.seed(seed)
+        keys, least = self._keys(keys), self._least()
+        check_rows(keys.size, "elements")
+        if present is None:
+            present = np.ones(len(keys), bool)
+        present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
+        rows = unpadded(_each_once(keys), present)
+        run, limits = kernel(shared, backend), (self.bucket_limit, self.bucket_probe)
+        left, right, counts, large, uncompared, crowded = run(rows.values, rows.offsets, 1, *limits)
+        if least > 1:
+            (sizes,) = same_device(left, rows.sizes)
+            enough = counts >= np.minimum(np.minimum(sizes[left], sizes[right]), least)
+            left, right = left[enough], right[enough]
+        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded)
+
+    def buckets(self, num_rows: int) -> Buckets:
+        """Return the one table: a bucket is the rows that have one of the keys.
+
+        Parameters
+        ----------
+        num_rows : int
+            Rows of all entries together.
+
+        Returns
+        -------
+        Buckets
+
+        Examples
+        --------
+        >>> from neardup_gpu import ModM
+        >>> ModM(leading=2).buckets(1000).radius
+        0
+        """
+        import numpy as np
+
+        return Buckets(np.full(1, 2**64 - 1, np.uint64), 0, self.bucket_limit, self.bucket_probe)
+
+    def entries(self, keys: Any, num_rows: int, *, seed: int = 1) -> Iterator[Entries]:
+        """Yield the keys of each row, column by column.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (rows, columns)
+            What `keys` gives, of some of the rows.
+        num_rows : int
+            Rows of all entries together.
+        seed : int in [0, 2**64), default 1
+            The recipe's.
+
+        Yields
+        ------
+        Entries
+            Parts of the one table. Equal keys of a row are one entry.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu import ModM
+        >>> found = ModM(leading=2).entries(np.array([[5, 6], [6, 2**64 - 1]], np.uint64), 2)
+        >>> [part.values.tolist() for part in found]
+        [[5, 6], [6]]
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels.groups import EMPTY
+
+        from ..engine.choice import to_host
+
+        checks.seed(seed)
+        keys, least = _each_once(self._keys(to_host(keys))), self._least()
+        needed = np.minimum((keys != EMPTY).sum(axis=1), least).astype(np.uint16) if least > 1 else None
+        for column in keys.T:
+            rows = np.flatnonzero(column != EMPTY)
+            yield Entries(0, column[rows], rows, None if needed is None else needed[rows])
+
+    def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return whether pairs of rows share enough keys, or all of a row that has fewer: bool, shape (pairs,)."""
+        import numpy as np
+
+        from neardup_gpu.kernels._launch import array_module
+        from neardup_gpu.kernels.groups import EMPTY
+
+        xp, width, least = array_module(keys), keys.shape[1], self._least()
+        offsets = xp.arange(len(keys) + 1) * width
+        both = in_unions(keys.ravel(), offsets, left, right, EMPTY - np.uint64(1), 2 * width)[0]
+        if least == 1:
+            return both > 0
+        sizes = (keys != EMPTY).sum(axis=1)
+        return both >= xp.maximum(1, xp.minimum(xp.minimum(sizes[left], sizes[right]), least))
+
+    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
+        """Estimate resemblance: the share of the sampled union that both sketches have; NaN if it is empty."""
+        found = self.sampled(sketches, left, right)
+        return shares(found.both, found.left + found.right - found.both, found.whole)
+
+    def _keys(self, keys: Any) -> Any:
+        hint = f"as {type(self).__name__}.keys gives"
+        return checks.array("keys", keys, "uint64", (None, self.key_columns), hint=hint)
+
+    def _least(self) -> int:
+        """The number of keys that candidates share."""
         return 1
-    return math.ceil(math.log(1 - (0.99 if recall is None else recall)) / math.log1p(-threshold))
+
+    def _leading(self) -> int:
+        if self.leading is None:
+            raise ParameterError("leading: not chosen yet; take the method of a Recipe, or give it")
+        return self.leading
 
 
 def checked_leading(method: Any, most: int | None) -> dict[str, Any]:
@@ -64,7 +257,7 @@ def padded(rows: Ragged, width: int) -> Any:
     import numpy as np
 
     from neardup_gpu.kernels._launch import array_module
-    from neardup_gpu.kernels.bottomk import EMPTY
+    from neardup_gpu.kernels.groups import EMPTY
 
     xp = array_module(rows.values)
     places = rows.offsets[:-1, None] + xp.arange(width)
@@ -79,7 +272,7 @@ def unpadded(keys: Any, present: Any = None) -> Ragged:
     import numpy as np
 
     from neardup_gpu.kernels._launch import array_module
-    from neardup_gpu.kernels.bottomk import EMPTY
+    from neardup_gpu.kernels.groups import EMPTY
 
     from ..data import Ragged
 
@@ -92,75 +285,14 @@ def unpadded(keys: Any, present: Any = None) -> Ragged:
     return Ragged(keys[there], offsets)
 
 
-def collide(keys: Any, present: Any, method: Any, least: int, backend: str | None) -> Candidates:
-    """Pairs of rows that share `least` of their keys; a row of fewer keys has to share all of them."""
-    import numpy as np
-
-    from neardup_gpu.kernels import shared
-    from neardup_gpu.kernels._launch import check_rows
-
-    from ..data import Pairs
-    from ..engine.arrays import same_device
-    from ..engine.choice import kernel
-
-    check_rows(keys.size, "elements")
-    if present is None:
-        present = np.ones(len(keys), bool)
-    present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
-    rows = unpadded(_each_once(keys), present)
-    run, limits = kernel(shared, backend), (method.bucket_limit, method.bucket_probe)
-    left, right, counts, large, uncompared, crowded = run(rows.values, rows.offsets, 1, *limits)
-    if least > 1:
-        (sizes,) = same_device(left, rows.sizes)
-        enough = counts >= np.minimum(np.minimum(sizes[left], sizes[right]), least)
-        left, right = left[enough], right[enough]
-    return Candidates(Pairs(left, right), int(large), int(uncompared), crowded)
-
-
 def _each_once(keys: Any) -> Any:
     """The keys of each row in ascending order; of equal ones all but the first are 2**64 - 1."""
     from neardup_gpu.kernels._launch import array_module
-    from neardup_gpu.kernels.bottomk import EMPTY
+    from neardup_gpu.kernels.groups import EMPTY
 
     keys = array_module(keys).sort(keys, axis=1)
     keys[:, 1:][keys[:, 1:] == keys[:, :-1]] = EMPTY
     return keys
-
-
-def buckets(method: Any) -> Buckets:
-    """The one table of all keys."""
-    import numpy as np
-
-    return Buckets(np.full(1, 2**64 - 1, np.uint64), 0, method.bucket_limit, method.bucket_probe)
-
-
-def entries(keys: np.ndarray, least: int) -> Iterator[Entries]:
-    """The entries of rows that have to share `least` of their keys, or all where one of the two has fewer."""
-    import numpy as np
-
-    from neardup_gpu.kernels.bottomk import EMPTY
-
-    keys = _each_once(keys)
-    needed = np.minimum((keys != EMPTY).sum(axis=1), least).astype(np.uint16) if least > 1 else None
-    for column in keys.T:
-        rows = np.flatnonzero(column != EMPTY)
-        yield Entries(0, column[rows], rows, None if needed is None else needed[rows])
-
-
-def are_candidates(keys: Any, left: Any, right: Any, least: int) -> Any:
-    """Whether pairs of rows share `least` of their keys, or all of a row that has fewer: bool, shape (pairs,)."""
-    import numpy as np
-
-    from neardup_gpu.kernels._launch import array_module
-    from neardup_gpu.kernels.bottomk import EMPTY
-
-    xp = array_module(keys)
-    width = keys.shape[1]
-    both = in_unions(keys.ravel(), xp.arange(len(keys) + 1) * width, left, right, EMPTY - np.uint64(1), 2 * width)[0]
-    if least == 1:
-        return both > 0
-    sizes = (keys != EMPTY).sum(axis=1)
-    return both >= xp.maximum(1, xp.minimum(xp.minimum(sizes[left], sizes[right]), least))
 
 
 def in_unions(values: Any, offsets: Any, left: Any, right: Any, most: Any, s: int) -> tuple[Any, Any, Any]:

@@ -18,13 +18,16 @@ from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure, Weighted
 from ..settings import setting
 from . import _bbit
-from .contract import Buckets, Candidates, Entries, Estimate
+from .contract import Buckets, Candidates, Entries, Estimate, Sketch
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
     from ..data import Ragged
+    from ..index.finding.contract import Finder
+    from ..index.keeps import Keeps
+    from ..recipe import Recipe
     from .frequencies import Frequencies, FrequencyPass
 
 WEIGHTINGS = ("none", "tf", "log", "tfidf")
@@ -79,7 +82,7 @@ class Filter(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinHash:
+class MinHash(Sketch):
     """Candidates are pairs of which at least r of k supershingles of s min-hash samples each agree.
 
     Parameters
@@ -172,10 +175,6 @@ class MinHash:
     bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
 
     name: ClassVar[str] = "minhash"
-    sketches: ClassVar[bool] = True
-    tells_pairs: ClassVar[bool] = False
-    estimates: ClassVar[str] = "resemblance"
-    usual_threshold: ClassVar[float | None] = 0.8
 
     def __post_init__(self) -> None:
         length = self.supershingle_bits
@@ -249,11 +248,6 @@ class MinHash:
         return found
 
     @property
-    def elements(self) -> str:
-        """What it sketches: "shingles"."""
-        return "shingles"
-
-    @property
     def measure(self) -> Measure:
         """What verified pairs are worth: their resemblance, as sets or with weights."""
         return RESEMBLANCE if self.weighting == "none" else Weighted(self.weighting)
@@ -285,9 +279,8 @@ class MinHash:
 
     def settled(self, threshold: float | None) -> Self:
         """The method with a filter chosen for the threshold, unless one was given."""
-        if threshold is None:
-            raise ParameterError("threshold: min-hash needs one, as its candidates are verified; 0.8 is usual")
-        if self.filter is not None:
+        super().settled(threshold)
+        if threshold is None or self.filter is not None:
             return self
         recall = 0.99 if self.recall is None else self.recall
         choose = theory.choose_segments if self.candidates == "segments" else theory.choose_filter
@@ -714,14 +707,6 @@ class MinHash:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
         return (keys[left] == keys[right]).sum(axis=1) >= self.filter.r
 
-    def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
-        """Nothing: candidates are verified, so a threshold is needed."""
-        raise ParameterError("threshold: min-hash needs one, as its candidates are verified; 0.8 is usual")
-
-    def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
-        """Nothing beside resemblance."""
-        return {}
-
     def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
         """The share of equal samples, and its interval by `theory.mean_interval`; of kept bits see `_bbit.estimate`.
 
@@ -739,17 +724,6 @@ class MinHash:
         bounds = _intervals(self.filter.samples)
         return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
-    def postings(self, sketches: Any) -> Ragged:
-        """None: equal minima say little of a small set in a large one."""
-        raise ParameterError(
-            "containment: min-hash sketches do not find it; sketch with method modm or bottomk, or estimate it for "
-            "known pairs by theory.containment_from_resemblance"
-        )
-
-    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Any:
-        """Nothing, as by `postings`."""
-        return self.postings(sketches)
-
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The signature of the union of what each row's signatures are of; see `neardup_gpu.merge`."""
         import numpy as np
@@ -759,6 +733,19 @@ class MinHash:
         if self.weighting != "none":
             raise ParameterError(f"weighting {self.weighting!r}: weighted samples do not tell those of unions")
         return np.minimum.reduce([to_host(self._signatures(each)) for each in sketches])
+
+    def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
+        """Return the finder that looks features up in sorted tables."""
+        from ..index.finding.minhash import ByFeatures
+
+        if self.weighting != "none":
+            raise ParameterError(f"weighting {self.weighting!r}: an index compares sets without weights; leave it out")
+        return ByFeatures(recipe, keeps)
+
+    @property
+    def label(self) -> str:
+        """The name in the legend of a curve."""
+        return f"filter {self.filter}" + (" of one-bit samples" if self.candidates == "segments" else "")
 
     def expected_recall(self, threshold: float | None) -> float | None:
         """Share of pairs exactly at the threshold that become candidates: P(k, s, r) there; None by "fast"."""
@@ -781,7 +768,11 @@ class MinHash:
         return "filter", words
 
     def schema(self) -> dict[str, pa.DataType]:
-        """The method's own columns of a sketch file, by name."""
+        """Return the method's own columns of a sketch file.
+
+        document_hash: two uint64 of the whole token sequence. signature: `samples` uint32 or uint64; with
+        `sample_bits`, packed: uint64 words. supershingles: k uint64 or uint16, unless candidates share segments.
+        """
         import pyarrow as pa
 
         from neardup_gpu.kernels.bbit import num_words

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
 from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
-from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
-from . import elements as of_elements
-from .contract import Buckets, Candidates, Entries, Estimate
+from .contract import Counts
+from .elements import OnePermutation, checked_leading, in_unions, padded, unpadded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +31,7 @@ ALL = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModM:
+class ModM(OnePermutation):
     """Sketches hold a document's shingles whose image under one permutation is small: about one in m.
 
     L(A) = {y : y <= (2**64 - 1) // m}, y the images of the shingles of A. Of two sketches |L(A) n L(B)| / |L(A) u L(B)|
@@ -43,7 +42,7 @@ class ModM:
     `adaptive`, m is the power of two by which 50 to 100 elements are expected of each document, and two documents meet
     at the coarser of their moduli: sketches are short, and say little of a short document in a long one.
 
-    Candidates for resemblance share one of their b smallest elements, as those of bottom-k do, and not just any: a
+    Candidates for resemblance share one of their b smallest elements, and not just any: a
     page's frame, which thousands of documents share, is in all of their sketches, and what resembles shares a small
     element as surely as a large one. Containment (`neardup pairs --containment`) is looked for by all elements.
 
@@ -55,7 +54,7 @@ class ModM:
         The modulus of a document of n distinct shingles is 2**i for 50 * 2**i <= n < 100 * 2**i, and 1 for fewer.
     s : int from 1 to 65536, default None
         Keep the s smallest elements of each sketch alone; all, unless given. Two sketches meet in the s smallest of
-        their union then, as by bottom-k.
+        their union then.
     leading : int, default None
         b, the number of smallest elements of which candidates share one. Unless given, the fewest for which
         1 - (1 - threshold)**b reaches `recall`.
@@ -96,11 +95,6 @@ class ModM:
     bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
 
     name: ClassVar[str] = "modm"
-    sketches: ClassVar[bool] = True
-    tells_pairs: ClassVar[bool] = False
-    estimates: ClassVar[str] = "resemblance"
-    usual_threshold: ClassVar[float | None] = 0.8
-    refused: ClassVar[Mapping[str, str]] = {"filter": of_elements.NO_FILTER}
 
     def __post_init__(self) -> None:
         plain: dict[str, Any] = {
@@ -115,86 +109,25 @@ class ModM:
         if not plain["adaptive"] and plain["m"] is None:
             plain["m"] = USUAL
         most = (1 << 16) if plain["s"] is None else plain["s"]
-        for name, value in (plain | of_elements.checked_leading(self, most)).items():
+        for name, value in (plain | checked_leading(self, most)).items():
             object.__setattr__(self, name, value)
-
-    @property
-    def measure(self) -> Measure:
-        """What verified pairs are worth: their resemblance."""
-        return RESEMBLANCE
-
-    @property
-    def elements(self) -> str:
-        """What it sketches: "shingles"."""
-        return "shingles"
-
-    @property
-    def sorts_elements(self) -> bool:
-        """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
-        return True
-
-    @property
-    def needs_statistics(self) -> bool:
-        """Whether it has to know something of all documents before it can sketch one."""
-        return False
-
-    @property
-    def key_columns(self) -> int:
-        """Columns of the keys; 0 where they have one dimension."""
-        return self._leading()
 
     @property
     def device_bytes(self) -> int:
         """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
         return 8 * self._leading() + 64
 
-    def settled(self, threshold: float | None) -> Self:
-        """The method with the fewest leading elements that reach the recall at the threshold, unless given."""
-        if threshold is None:
-            raise ParameterError("threshold: mod-m needs one, as its candidates are verified; 0.8 is usual")
-        if self.leading is not None:
-            return self
-        leading = of_elements.fewest_leading(threshold, self.recall)
-        if self.s is not None and leading > self.s:
-            raise ParameterError(
-                f"s must be >= {leading} to find the share of `recall` at threshold {threshold}, got {self.s}"
-            )
-        return replace(self, leading=leading, recall=None)
-
     def with_(self, **changes: Any) -> Self:
         """A copy with some settings changed; an adaptive modulus takes the place of m, and m of it."""
-        if changes.get("recall") is not None:
-            changes.setdefault("leading", None)
         if changes.get("adaptive"):
             changes.setdefault("m", None)
         elif changes.get("m") is not None:
             changes.setdefault("adaptive", False)
-        return replace(self, **changes)
-
-    def describe(self) -> dict[str, Any]:
-        """All settings, as plain values."""
-        described = asdict(self)
-        del described["recall"]
-        return described
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The method that `describe` described."""
-        return cls(**settings)
+        return super().with_(**changes)
 
     def sketching(self) -> dict[str, Any]:
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
         return {"m": self.m, "adaptive": self.adaptive, "s": self.s}
-
-    def with_statistics(self, given: Any, seed: int) -> tuple[Self, None]:
-        """The method itself, which takes no statistics."""
-        if given is not None:
-            raise ParameterError("frequencies: only the weighting 'tfidf' takes them; leave them out")
-        return self, None
-
-    def first_pass(self, runtime: Any, folder: Any) -> Any:
-        """Nothing: it needs no statistics."""
-        raise NotImplementedError("mod-m needs no statistics")
 
     def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Ragged:
         """The small images of each row's shingles under the permutation drawn from the seed.
@@ -248,7 +181,7 @@ class ModM:
         )
         found = Ragged._trusted(values, offsets)
         if self.s is not None:
-            found = of_elements.unpadded(of_elements.padded(found, self.s))
+            found = unpadded(padded(found, self.s))
         if self.adaptive:
             xp = array_module(found.values)
             offsets = found.offsets + xp.arange(len(moduli) + 1)
@@ -258,10 +191,6 @@ class ModM:
             values[is_element], values[offsets[:-1]] = found.values, xp.asarray(moduli)
             found = Ragged(values, offsets)
         return found
-
-    def stored(self, sketches: Ragged, *, seed: int = 1, backend: str | None = None) -> Ragged:
-        """The sketches themselves."""
-        return sketches
 
     def keys(self, sketches: Ragged, *, seed: int = 1, backend: str | None = None) -> Any:
         """The leading elements of each sketch.
@@ -293,137 +222,7 @@ class ModM:
         array([5, 5], dtype=uint64)
         """
         checks.seed(seed)
-        return of_elements.padded(self.postings(sketches), self._leading())
-
-    def tasks(self) -> Sequence[int]:
-        """One: all elements lie in one table."""
-        return range(1)
-
-    def collide(
-        self,
-        keys: Any,
-        *,
-        seed: int = 1,
-        present: Any = None,
-        tasks: Sequence[int] | None = None,
-        backend: str | None = None,
-    ) -> Candidates:
-        """Find all pairs of documents that share one of their leading elements, by one sorted table of elements.
-
-        Parameters
-        ----------
-        keys : array of uint64, shape (documents, leading)
-            What `keys` gives; rows in priority order, the best first.
-        seed : int in [0, 2**64), default 1
-            The recipe's.
-        present : array of bool, shape (documents,), default None
-            False for documents without shingles, which are nobody's candidates. All, unless given.
-        tasks : range, default None
-            There is one task.
-        backend : "reference", "cpu" or "gpu", default None
-            Where to run; on a GPU if there is one, unless given.
-
-        Returns
-        -------
-        Candidates
-            Cost: a sort of leading rows for each document.
-
-        Raises
-        ------
-        ParameterError, ArgumentTypeError
-            If an argument is not as described above.
-        ResourceError
-            If there are more elements than a table can hold.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> found = ModM(leading=2).collide(np.array([[5, 6], [6, 7], [8, 9]], np.uint64))
-        >>> found.pairs.left, found.pairs.right
-        (array([0]), array([1]))
-        """
-        import numpy as np
-
-        checks.seed(seed)
-        keys = checks.array("keys", keys, np.uint64, (None, self._leading()), hint="as ModM.keys gives")
-        return of_elements.collide(keys, present, self, 1, backend)
-
-    def buckets(self, num_rows: int) -> Buckets:
-        """The one table: a bucket is the rows that have one of the keys.
-
-        Parameters
-        ----------
-        num_rows : int
-            Rows of all entries together.
-
-        Returns
-        -------
-        Buckets
-
-        Examples
-        --------
-        >>> ModM(leading=2).buckets(1000).radius
-        0
-        """
-        return of_elements.buckets(self)
-
-    def entries(self, keys: Any, num_rows: int, *, seed: int = 1) -> Iterator[Entries]:
-        """The keys of each row, column by column.
-
-        Parameters
-        ----------
-        keys : array of uint64, shape (rows, leading)
-            What `keys` gives, of some of the rows.
-        num_rows : int
-            Rows of all entries together.
-        seed : int in [0, 2**64), default 1
-            The recipe's.
-
-        Yields
-        ------
-        Entries
-            Parts of the one table. Equal keys of a row are one entry.
-
-        Raises
-        ------
-        ParameterError, ArgumentTypeError
-            If an argument is not as described above.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> found = ModM(leading=2).entries(np.array([[5, 6], [6, 2**64 - 1]], np.uint64), 2)
-        >>> [part.values.tolist() for part in found]
-        [[5, 6], [6]]
-        """
-        import numpy as np
-
-        from ..engine.choice import to_host
-
-        checks.seed(seed)
-        keys = checks.array("keys", to_host(keys), np.uint64, (None, self._leading()), hint="as ModM.keys gives")
-        return of_elements.entries(keys, 1)
-
-    def accidents(self, num_rows: int) -> float:
-        """None: keys are whole words."""
-        return 0.0
-
-    def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
-        return of_elements.are_candidates(keys, left, right, 1)
-
-    def likeness(self, keys: np.ndarray, left: Any, right: Any) -> np.ndarray:
-        """Nothing: candidates are verified, so a threshold is needed."""
-        raise ParameterError("threshold: mod-m needs one, as its candidates are verified; 0.8 is usual")
-
-    def pair_columns(self, keys: np.ndarray, left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
-        """Nothing beside resemblance."""
-        return {}
-
-    def estimate(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """|L(A) n L(B)| / |L(A) u L(B)| at the coarser modulus; NaN where both are empty there, exact for modulus 1."""
-        found = self.sampled(sketches, left, right)
-        return of_elements.shares(found.both, found.left + found.right - found.both, found.whole)
+        return padded(self.postings(sketches), self._leading())
 
     def postings(self, sketches: Ragged) -> Ragged:
         """The elements of each sketch, by which documents are found that have any in common."""
@@ -434,7 +233,7 @@ class ModM:
         sketches = as_ragged("sketches", sketches, np.uint64, "as ModM.sketch gives")
         return Ragged(*self._split(sketches)[:2]) if self.adaptive else sketches
 
-    def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> of_elements.Counts:
+    def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> Counts:
         """Of each pair of sketches, the elements of their union that are in both, in the left, and in the right one."""
         import numpy as np
 
@@ -447,14 +246,14 @@ class ModM:
         left, right = same_device(values, left, right)
         coarser = array_module(values).maximum(moduli[left], moduli[right])
         s = ALL if self.s is None else self.s
-        counts = of_elements.in_unions(values, offsets, left, right, np.uint64(2**64 - 1) // coarser, s)
+        counts = in_unions(values, offsets, left, right, np.uint64(2**64 - 1) // coarser, s)
         both, in_left, in_right = map(to_host, counts)
         whole = to_host(coarser) == 1
         if self.s is not None:
             sizes = to_host(offsets[1:] - offsets[:-1])
             for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
                 whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return of_elements.Counts(both, in_left, in_right, whole)
+        return Counts(both, in_left, in_right, whole)
 
     def merge(self, sketches: Sequence[Ragged]) -> Ragged:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.merge`."""
@@ -479,7 +278,7 @@ class ModM:
         ends = np.cumsum(np.bincount(number, minlength=len(rows[0])))
         joined = values[np.argsort(number, kind="stable")]
         merged = Ragged(*sets.cpu(joined, np.append(np.zeros(1, np.int64), ends)))
-        return merged if self.s is None else of_elements.unpadded(of_elements.padded(merged, self.s))
+        return merged if self.s is None else unpadded(padded(merged, self.s))
 
     def expected_recall(self, threshold: float | None) -> float | None:
         """Least share of the pairs at the threshold that become candidates; None where documents may be too short.
@@ -508,7 +307,10 @@ class ModM:
         return "sketch", f"{found}: {percent(expected)} of pairs at resemblance {threshold} share one, by theory"
 
     def schema(self) -> dict[str, pa.DataType]:
-        """The method's own columns of a sketch file, by name."""
+        """Return the method's own columns of a sketch file.
+
+        document_hash: two uint64 of the whole token sequence. elements: a list of uint64 of any length.
+        """
         import pyarrow as pa
 
         return {"document_hash": pa.list_(pa.uint64(), 2), "elements": pa.large_list(pa.uint64())}
@@ -554,11 +356,6 @@ class ModM:
         is_element = xp.ones(len(values), bool)
         is_element[offsets[:-1]] = False
         return values[is_element], offsets - xp.arange(rows + 1), values[offsets[:-1]]
-
-    def _leading(self) -> int:
-        if self.leading is None:
-            raise ParameterError("leading: not chosen yet; take the method of a Recipe, or give it")
-        return self.leading
 
 
 def _moduli(sizes: np.ndarray) -> np.ndarray:

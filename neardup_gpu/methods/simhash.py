@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
 from ..errors import ParameterError
-from ..measures import RESEMBLANCE, Measure
 from ..settings import setting
-from .contract import Buckets, Candidates, Entries, Estimate
+from .contract import Buckets, Candidates, Entries, Estimate, Sketch
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
     from ..data import Ragged
+    from ..index.finding.contract import Finder
+    from ..index.keeps import Keeps
+    from ..recipe import Recipe
     from .frequencies import Frequencies, FrequencyPass
 
 ELEMENTS = ("tokens", "shingles")
@@ -25,7 +27,7 @@ WEIGHTINGS = ("tf", "log", "tfidf")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimHash:
+class SimHash(Sketch):
     """Candidates are pairs whose simhashes differ in at most `radius` bits.
 
     Parameters
@@ -70,9 +72,8 @@ class SimHash:
     bucket_probe: int = setting(32, "Later documents of a bucket are compared with its first N.", metavar="N")
 
     name: ClassVar[str] = "simhash"
-    sketches: ClassVar[bool] = True
     tells_pairs: ClassVar[bool] = True
-    estimates: ClassVar[str] = "cosine"
+    estimates: ClassVar[str | None] = "cosine"
     usual_threshold: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
@@ -96,11 +97,6 @@ class SimHash:
             )
 
     @property
-    def measure(self) -> Measure:
-        """What verified pairs are worth: their resemblance."""
-        return RESEMBLANCE
-
-    @property
     def key_columns(self) -> int:
         """Columns of the keys; 0 where they have one dimension."""
         return 0 if self.bits == 64 else 2
@@ -114,23 +110,6 @@ class SimHash:
     def sorts_elements(self) -> bool:
         """Whether sketching sorts the elements of each document, which takes as much memory as bags take."""
         return self.weighting != "tf"
-
-    def settled(self, threshold: float | None) -> Self:
-        """The method itself: nothing in it depends on the threshold."""
-        return self
-
-    def with_(self, **changes: Any) -> Self:
-        """A copy with some settings changed."""
-        return replace(self, **changes)
-
-    def describe(self) -> dict[str, Any]:
-        """All settings, as plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The method that `describe` described."""
-        return cls(**settings)
 
     def sketching(self) -> dict[str, Any]:
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
@@ -260,10 +239,6 @@ class SimHash:
             found = counts * frequencies.weigh(distinct.values, backend=backend)
         return kernel(simhash, backend)(distinct.values, distinct.offsets, found, self.bits)
 
-    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
-        """The sketches themselves."""
-        return sketches
-
     def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
         """The simhashes themselves, which collisions compare.
 
@@ -288,10 +263,6 @@ class SimHash:
         array([7, 5], dtype=uint64)
         """
         return sketches
-
-    def tasks(self) -> Sequence[int]:
-        """One: `hamming.pairs` chooses its tables by the number of simhashes."""
-        return range(1)
 
     def collide(
         self,
@@ -430,10 +401,6 @@ class SimHash:
         for table in range(len(self.buckets(num_rows).masks)):
             yield Entries(table, keys, rows)
 
-    def accidents(self, num_rows: int) -> float:
-        """None: simhashes are compared whole."""
-        return 0.0
-
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
         return distances(keys, left, right) <= self.radius
@@ -459,17 +426,13 @@ class SimHash:
         angle = np.pi * np.column_stack([apart / self.bits, bounds[apart, 1], bounds[apart, 0]])
         return Estimate(*np.cos(angle).T.copy())
 
-    def postings(self, sketches: Any) -> Ragged:
-        """None: angles do not tell containment."""
-        raise ParameterError("containment: simhashes do not tell it; sketch with method modm or bottomk")
+    def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
+        """Return the finder that looks bits up in sorted tables."""
+        from ..index.finding.simhash import ByBits
 
-    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Any:
-        """Nothing, as by `postings`."""
-        return self.postings(sketches)
-
-    def merge(self, sketches: Sequence[Any]) -> Any:
-        """None: signs of sums do not tell the sign of their sum."""
-        raise ParameterError("sketches: simhashes of parts do not tell that of the whole; sketch the whole text")
+        if self.needs_statistics:
+            raise ParameterError("weighting 'tfidf': an index cannot count all documents first; take 'tf' or 'log'")
+        return ByBits(recipe, keeps)
 
     def expected_recall(self, threshold: float | None) -> float | None:
         """None: theory does not say which share of the pairs at a threshold become candidates."""
@@ -481,7 +444,7 @@ class SimHash:
         return "radius", f"{self.radius} of {self.bits} bits ({self.elements}, {self.weighting}){verified}"
 
     def schema(self) -> dict[str, pa.DataType]:
-        """The method's own columns of a sketch file, by name."""
+        """Return the method's own column of a sketch file, simhash: uint64, or two of them for 128 bits."""
         import pyarrow as pa
 
         return {"simhash": pa.uint64() if self.bits == 64 else pa.list_(pa.uint64(), 2)}

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from .. import checks
 from ..errors import ParameterError
+from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..tasks.cutting import usual_partitions
-from .costs import MEASURED_LIKE, Machines, Stage, load_rates, memory_of, stage_names, stages
+from .costs import Machines, Stage, load_rates, measured_as, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Exchange, Shape, exchanges, shape_of
 
 if TYPE_CHECKING:
-    from ..methods.contract import Method
+    from ..methods.contract import Join
 
 COMPARED = ("exact", "minhash")
 """The methods that are told beside the one that is planned; their rates were measured."""
@@ -80,7 +81,7 @@ class Plan:
 def plan(
     work: Workload,
     *,
-    method: str | Method = "exact",
+    method: str | Join | Sketch = "exact",
     threshold: float | None = None,
     machines: Machines | None = None,
     slice_bytes: int | None = None,
@@ -94,7 +95,7 @@ def plan(
     Parameters
     ----------
     work : Workload
-    method : Exact, Containment, MinHash, BottomK, ModM, SimHash, or the name of one, default "exact"
+    method : Join, Sketch, or a name in `METHODS`, default "exact"
         Weights by document frequencies are not planned, as their counting is not.
     threshold : float, optional
         As for `dedup`.
@@ -226,9 +227,10 @@ def _largest(work: Workload, shape: Shape, threshold: float) -> float:
 def _borrowed(recipe: Recipe) -> list[str]:
     """Rates that were measured of another method."""
     name = recipe.method.name
-    if name not in MEASURED_LIKE:
+    measured = measured_as(name, isinstance(recipe.method, Sketch), load_rates())
+    if measured == name:
         return []
-    return [f"rates: those of {MEASURED_LIKE[name]}, as those of {name} were not measured; times tell little"]
+    return [f"rates: those of {measured}, as those of {name} were not measured; times tell little"]
 
 
 def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:

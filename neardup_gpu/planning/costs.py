@@ -147,8 +147,10 @@ LIKE = {
 }
 """Stages whose rates were not measured, and those that do about the same, of which the first that is known counts."""
 
-MEASURED_LIKE = {"bottomk": "minhash", "modm": "minhash", "simhash": "minhash", "containment": "exact"}
-"""Methods whose rates were not measured, and those that they are taken from."""
+
+def measured_as(method: str, sketches: bool, rates: dict[str, Any]) -> str:
+    """Return the method whose rates are taken: a method itself, or of its kind the one that was measured."""
+    return method if method in rates["methods"] else "minhash" if sketches else "exact"
 
 
 def items(stage: str, counts: Counts, shape: Shape) -> float:
@@ -228,7 +230,7 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
         Of `load_rates`.
     """
     made = {f"{each.stage} {each.what}": each for each in exchanges(counts, shape)}
-    measured = MEASURED_LIKE.get(shape.method, shape.method)
+    measured = measured_as(shape.method, shape.tables > 0, rates)
     of_method = rates["methods"][f"{measured}, spool" if shape.spool else measured]
     found = []
     for name in stage_names(shape):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..joining import MOST_MARK_BITS
+from ..methods.contract import Sketch
 from ..tasks import cutting
 from ..tasks.colliding import to_columns
 from ..tasks.columns import ranges_of
@@ -119,7 +120,7 @@ def shape_of(
     14
     """
     method, of_keys = recipe.method, {}
-    if method.sketches:
+    if isinstance(method, Sketch):
         keys = np.empty((0, method.key_columns) if method.key_columns else 0, np.uint64)
         entries = list(method.entries(keys, representatives, seed=recipe.seed))
         columns = to_columns(entries[0], np.empty(0, np.int64))

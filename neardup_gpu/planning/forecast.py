@@ -15,6 +15,7 @@ from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
 from ..joining import table_bits
+from ..methods.contract import Join
 from ..tasks.cutting import usual_partitions
 from .costs import Machines, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
@@ -31,7 +32,7 @@ PROCESS = 285 << 20
 MARGIN = 1.1
 """What an allocator keeps of memory that was freed, beside what is held."""
 
-ROW = {"exact": 110, "containment": 140, "minhash": 330, "bottomk": 170, "modm": 170, "simhash": 170}
+ROW = {"exact": 110, "containment": 140, "minhash": 330}
 """Bytes that a job in memory holds of a document at most, without its id."""
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
@@ -133,7 +134,7 @@ def in_memory(load: Load, recipe: Recipe, threads: int, room: int | None = None)
     if recipe.verifies:
         compared = 2 * shares.sets + 8 * shares.sorted
         spool, again = 8 * counts.shingles, 8 * counts.wanted_shingles
-    if not method.sketches:
+    if isinstance(method, Join):
         table = (17 << table_bits(counts.shingles, shares.postings * 17 // 16)) // 16
         making = 48 * counts.postings
         joined = table + (making + making // 3 if making <= shares.postings else shares.postings)
@@ -176,7 +177,7 @@ def _of_documents(load: Load, recipe: Recipe) -> int:
     """What a job in memory holds of all documents: ids twice, and once in each column that names documents by them."""
     work, pairs = load.work, 0.1 * load.work.documents if load.work.pairs is None else load.work.pairs
     documents = int(work.documents + work.against_documents)
-    each = ROW[recipe.method.name] + 4 * work.id_bytes
+    each = ROW.get(recipe.method.name, 170) + 4 * work.id_bytes
     return int(documents * each + (24 + 2 * work.id_bytes) * (pairs + work.copies * work.documents))
 
 

@@ -23,7 +23,7 @@ from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
 from ..measures import MEASURES
 from .checksums import checksum, checksum_of_file, verify_footer
-from .folder import Folder
+from .folder import OF_AN_INDEX, Folder
 from .parquet import write_table
 
 if TYPE_CHECKING:
@@ -46,9 +46,6 @@ are."""
 
 BY_ITSELF = b"neardup_by_itself"
 """Among the metadata of a table that belongs to no result, though it has the columns of one's."""
-
-OF_AN_INDEX = re.compile(r"manifest\.[0-9]{8,}")
-"""Names of the files that make a folder an index that grows; see `index/manifest.py`."""
 
 LITTER = (".DS_Store",)
 """What file managers put into every folder that they show; it is nobody's work."""

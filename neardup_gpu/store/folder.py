@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
+
+OF_AN_INDEX = re.compile(r"manifest\.[0-9]{8,}")
+"""Names of the files that make a folder an index that grows; see `index/manifest.py`."""
 
 _RELATIVE = os.open in os.supports_dir_fd and os.unlink in os.supports_dir_fd
 _NOT_WAITING = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

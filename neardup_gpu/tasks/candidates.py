@@ -237,7 +237,7 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
             layout.num_known,
             runtime,
             most,
-            direction=getattr(method, "direction", "in"),
+            direction=method.direction,
             only_known=shared.recipe.only_against,
         )
         for found in found_of_range:

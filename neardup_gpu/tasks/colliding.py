@@ -5,8 +5,8 @@ table go to partitions by their buckets: partition `table * per_table + part`, w
 bucket's word. So a partition holds whole buckets of one table, and all partitions together find what `collide` finds in
 memory: the same pairs, the same crowded rows, the same counts.
 
-An entry takes 14 bytes in files: a word of 8 and a rank of 6. A simhash of 128 bits takes 8 more, and by bottom-k's
-groups there are 2 for the number of them that a pair has to share.
+An entry takes 14 bytes in files: a word of 8 and a rank of 6. A simhash of 128 bits takes 8 more, and 2 more hold
+the number of entries that a pair has to share, if that is more than one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..report import count, size as bytes_of
 from .columns import SLOT_BITS, parts_that_fit
 
 if TYPE_CHECKING:
-    from ..methods.contract import Buckets, Entries, Method
+    from ..methods.contract import Buckets, Entries, Sketch
 
 MOST_BYTES = 64 << 20
 """What is held at a time of the pairs of a partition, unless told."""
@@ -73,13 +73,13 @@ class Found(NamedTuple):
 
 
 def exchanged(
-    method: Method, keys: Any, ranks: np.ndarray, num_rows: int, per_table: int, seed: int
+    method: Sketch, keys: Any, ranks: np.ndarray, num_rows: int, per_table: int, seed: int
 ) -> Iterator[tuple[np.ndarray, Columns]]:
     """What a slice gives to the partitions.
 
     Parameters
     ----------
-    method : Method
+    method : Sketch
     keys : array of uint64
         Of the slice's representatives, a row for each.
     ranks : array of int64, shape (rows,)

@@ -22,7 +22,7 @@ from neardup_gpu.kernels import greedy_stream
 from ..data import NO_PAIRS, Pairs
 from ..engine.clock import Clock
 from ..errors import ResourceError
-from ..methods.contract import Candidates
+from ..methods.contract import Candidates, Sketch
 from ..partner_blocks import BlockSearch, pairs_a_row
 from ..partners import find_partners, partners_of
 from ..report import count, size
@@ -138,7 +138,7 @@ def crowd(
         rows = np.zeros(len(ranks), np.int64)
         rows[np.searchsorted(ranks, answered)] = places
         of_keys = None
-        if recipe.method.sketches:
+        if isinstance(recipe.method, Sketch):
             answered, some = answered_keys(files, keys, 0)
             of_keys = np.zeros((len(ranks), *some.shape[1:]), np.uint64)
             of_keys[np.searchsorted(ranks, answered)] = some

@@ -17,6 +17,7 @@ from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.slices import Extent, Offset, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
+from ..methods.contract import Sketch
 from ..priority import keep_column
 from ..recipe import Recipe
 from ..sketching import check_skipped
@@ -99,7 +100,7 @@ def run(job: Job) -> Made:
         settled.append(copied)
     number = sketched.total("present") - (copied.total("copies") - copied.total("wordless"))
     with told_as("collide"):
-        propose = _by_keys if job.recipe.method.sketches else _by_shingles
+        propose = _by_keys if isinstance(job.recipe.method, Sketch) else _by_shingles
         found = propose(job, layout, sketched, copied, number, settled)
     with told_as("verify"):
         distinct, verified = _verify(job, layout, found, settled)
@@ -277,7 +278,7 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
     asking = job.work.stage("members", crowds.members, arguments, after=[found, verified, *settled])
     names = asking.names("wanted")
     answered = [_asked(job, "crowd-sets", names, settled, asking, keys=False)]
-    if job.recipe.method.sketches:
+    if isinstance(job.recipe.method, Sketch):
         answered.append(_asked(job, "crowd-keys", names, settled, asking, keys=True))
     keys = answered[-1].names("keys")
     given = answered[0].names("sets"), keys, layout, job.max_comparisons
@@ -367,7 +368,7 @@ def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: lis
     near = stage("near", checking.near, of_slices, [sampled, *settled], on_device=True)
     nearest = stage("nearest", checking.nearest, [(near.names("near"), layout)], [sampled, near, *settled])
     waiting = answered("near-sets", nearest)
-    keys = [answered("near-keys", nearest, keys=True)] if job.recipe.method.sketches else []
+    keys = [answered("near-keys", nearest, keys=True)] if isinstance(job.recipe.method, Sketch) else []
     crowded = found.names("crowded") if job.recipe.method.measure.weighted else []  # others were joined
     files = waiting.names("sets"), [name for each in keys for name in each.names("keys")], crowded
     after = [sampled, nearest, waiting, *keys, found, listed]

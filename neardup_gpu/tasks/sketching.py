@@ -35,6 +35,7 @@ from ..documents.slices import extent_of
 from ..engine.clock import Clock
 from ..engine.pieces import Span
 from ..errors import InputError
+from ..methods.contract import Join, Sketch
 from ..nothing_removed import sizes_of
 from ..priority import keep_column
 from ..recall import random_order
@@ -144,9 +145,9 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
         if recipe.verifies:
             writer = stack.enter_context(files.exchange("shingles", SHINGLES, 1)) if shared.spool else None
             counter = by_slots = None
-            if not recipe.method.sketches and in_table:
+            if isinstance(recipe.method, Join) and in_table:
                 counter = Counter(bits, runtime)
-            elif not recipe.method.sketches:
+            elif isinstance(recipe.method, Join):
                 by_slots = stack.enter_context(files.exchange("slots", SLOTS, ranges_of(shared.partitions)))
             waiting = _Waiting(shared.temporary, writer, counter, by_slots, bits)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
@@ -173,7 +174,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
-    if recipe.method.sketches:
+    if isinstance(recipe.method, Sketch):
         save(files, "keys", {"keys": keys})
     if checked:
         save(files, "order", {"order": random_order(hashes)})

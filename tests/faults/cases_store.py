@@ -375,7 +375,7 @@ def elements_above_their_modulus(box):
     return ["pairs", "s.parquet", "-o", "p.parquet"]
 
 
-@case(says="min-hash sketches do not find it; sketch with method modm or bottomk")
+@case(says="method minhash finds no containment; choose bottomk or modm")
 def containment_of_signatures(box):
     box.sketches("s.parquet")
     return ["pairs", "s.parquet", "--containment", "0.9", "-o", "p.parquet"]
@@ -642,7 +642,7 @@ def more_fingerprints_than_32_bits_number(box):
     return "nd.HammingIndex(np.broadcast_to(np.uint64(0), 2**32), 3)"
 
 
-@case(says="its method is minhash; clusters are made of bottom-k sketches")
+@case(says="method minhash makes no clusters; choose bottomk")
 def clusters_of_other_sketches(box):
     box.sketches("s.parquet")
     return ["clusters", "s.parquet", "-o", "c.parquet"]

@@ -140,8 +140,8 @@ def test_queries_are_estimates(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--method", "simhash", "--threshold", "0.8"], "--no-sets: without them simhashes tell no resemblance"),
-        (["--method", "simhash", "--verify"], "--no-sets: without them simhashes tell no resemblance"),
+        (["--method", "simhash", "--threshold", "0.8"], "--no-sets: without them method simhash tells no resemblance"),
+        (["--method", "simhash", "--verify"], "--no-sets: without them method simhash tells no resemblance"),
         (["--expected", "100"], "--expected: chooses tables of simhashes"),
     ],
 )

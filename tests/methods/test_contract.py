@@ -1,12 +1,15 @@
-"""What every method of `METHODS` keeps to, whatever it is, and what those do that sketch.
+"""What every method of `METHODS` keeps to, whatever it is, and what those do that sketch; and methods of users.
 
 A new one is tried without a line here.
 """
 
 import itertools
 import random
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rule import contained
@@ -15,24 +18,34 @@ from witnesses import jaccard, shingle_set
 
 from neardup_gpu import (
     METHODS,
+    ArgumentTypeError,
+    Candidates,
+    Estimate,
+    Index,
+    Join,
     MinHash,
     NeardupError,
     OutputError,
+    Pairs,
+    ParameterError,
     Ragged,
     Recipe,
+    Sketch,
+    clusters,
     dedup,
+    merge,
     pairs,
     shingle,
     sketch,
     tokenize,
 )
 from neardup_gpu.engine.pieces import Numbers
-from neardup_gpu.methods.contract import merged
+from neardup_gpu.methods.contract import Buckets, Entries, merged
 
 pytestmark = pytest.mark.quick
 
 NAMES = list(METHODS)
-SKETCHING = [name for name, method in METHODS.items() if method.sketches]
+SKETCHING = [name for name, method in METHODS.items() if issubclass(method, Sketch)]
 OTHERS = [name for name in NAMES if name not in SKETCHING]
 
 
@@ -179,3 +192,98 @@ def test_sketch_files(name, tmp_path):
     pq.write_table(pq.read_table(file), file)  # by another program, which may have added something
     with pytest.raises(OutputError, match="was not written by neardup"):
         sketch(texts=texts(), output=file, method=name, overwrite=True)
+
+
+# ---------------------------------------------------------------------------------------------------- methods of users
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smallest(Sketch):
+    """A user's method, by the contract alone: documents that have the same smallest shingle are candidates."""
+
+    name: ClassVar[str] = "smallest"
+    bucket_limit: int = 100
+    bucket_probe: int = 10
+    device_bytes: ClassVar[int] = 8
+
+    def sketching(self):
+        return {}
+
+    def sketch(self, elements, *, seed=1, statistics=None, backend=None):
+        return np.array([min(row, default=0) for row in elements], np.uint64)
+
+    def keys(self, sketches, *, seed=1, backend=None):
+        return sketches
+
+    def collide(self, keys, *, seed=1, present=None, tasks=None, backend=None):
+        left, right = np.nonzero(np.triu(keys[:, None] == keys, 1))
+        return Candidates(Pairs(left, right), 0, 0, np.zeros(len(keys), bool))
+
+    def buckets(self, num_rows):
+        return Buckets(np.full(1, 2**64 - 1, np.uint64), 0, self.bucket_limit, self.bucket_probe)
+
+    def entries(self, keys, num_rows, *, seed=1):
+        yield Entries(0, keys, np.arange(len(keys)))
+
+    def are_candidates(self, keys, left, right):
+        return keys[left] == keys[right]
+
+    def estimate(self, sketches, left, right):
+        same = (sketches[left] == sketches[right]).astype(float)
+        return Estimate(same, np.zeros(len(same)), np.ones(len(same)))
+
+    def expected_recall(self, threshold):
+        return threshold
+
+    def in_words(self, threshold):
+        return "sketch", "the smallest shingle"
+
+    def schema(self):
+        return {"smallest": pa.uint64()}
+
+    def to_columns(self, sketches, keys):
+        return {"smallest": sketches}
+
+    def from_columns(self, columns):
+        return columns["smallest"], columns["smallest"]
+
+
+def test_a_sketch_of_a_user(tmp_path, monkeypatch):
+    """It does what the others do, in memory and in tasks, and what it cannot do is refused in one line."""
+    monkeypatch.setitem(METHODS, "smallest", Smallest)  # by which recipes in files are read back
+    true = dedup(texts=texts(), threshold=0.7)
+    found = dedup(texts=texts(), method=Smallest(), threshold=0.7, check=10)
+    assert 0 < len(found.pairs) <= len(true.pairs)
+    assert set(map(str, found.pairs.to_pylist())) <= set(map(str, true.pairs.to_pylist()))
+    assert found.report["recipe"]["method"] == "smallest" and found.report["recall"]["expected"] == 0.7
+    assert Recipe.of(found.documents.schema, "found") == found.recipe
+    in_blocks = dedup(texts=texts(), method=Smallest(), threshold=0.7, memory="2GB")
+    assert decisions(in_blocks) == decisions(found)
+    file = tmp_path / "s.parquet"
+    sketch(texts=texts(), output=file, method=Smallest())
+    assert (pairs(file)["estimate"].to_numpy() == 1).all()
+    for refused in (
+        lambda: pairs(file, containment=0.9),
+        lambda: clusters(file),
+        lambda: merge([np.zeros(1, np.uint64)], found.recipe),
+        lambda: Index.create(tmp_path / "index", method=Smallest()),
+    ):
+        with pytest.raises(ParameterError, match=r"method smallest .*; choose ") as error:
+            refused()
+        assert "\n" not in str(error.value)
+
+
+def test_a_method_that_lacks_a_member_is_refused_when_it_is_made():
+    @dataclass(frozen=True)
+    class Part(Join):
+        name = "part"
+
+    @dataclass(frozen=True)
+    class Whole(Sketch):
+        name = "whole"
+
+    assert dedup(texts=["to be or not to be"] * 2, method=Part()).report["recipe"]["method"] == "part"
+    with pytest.raises(TypeError, match="abstract"):
+        Whole()
+    with pytest.raises(ArgumentTypeError, match=r"method: .*; give a Join or a Sketch"):
+        Recipe(method=Part)

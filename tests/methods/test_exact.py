@@ -179,7 +179,7 @@ class TestBadInput:
 
     def test_no_threshold_of_the_method_itself(self):
         assert Recipe(method="exact").threshold == 0.8
-        with pytest.raises(ParameterError, match="exact method needs one"):
+        with pytest.raises(ParameterError, match="method exact needs one"):
             Recipe().method.settled(None)
 
     @pytest.mark.parametrize("threshold", [1e-9, 5e-324])

@@ -4,14 +4,13 @@ import numpy as np
 
 import neardup_gpu as nd
 from neardup_gpu.index.elements import tables
-from neardup_gpu.index.finding import finder_of
 from neardup_gpu.index.sketches import stored
 
 
 def assert_tables_are_those_of_the_entries(index: nd.Index) -> None:
     """Raise AssertionError if a table of a segment is not that of its entries, or a segment names another order."""
     manifest, segments = index._opened.state
-    finder = finder_of(index.recipe, manifest.keeps)
+    finder = index.recipe.method.finder(index.recipe, manifest.keeps)
     assert len({segment.place.order for segment in segments} - {None}) <= 1
     for segment in segments:
         everyone = stored([segment], [np.arange(segment.num_entries)])

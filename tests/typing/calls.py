@@ -79,7 +79,7 @@ nd.keep(1, verified, recipe)
 assert_type(nd.Clusters(recipe, threshold=0.5).add(signatures), nd.Joined)
 near = nd.SimHash(radius=3)
 near.collide(near.keys(near.sketch(tokens)))
-methods: list[nd.Method] = [shortest, near, nd.METHODS["minhash"]()]
+methods: list[nd.Join | nd.Sketch] = [nd.Exact(), shortest, near, nd.METHODS["minhash"]()]
 frequencies = nd.Frequencies.of(tokens, seed=recipe.seed)
 assert_type(frequencies, nd.Frequencies)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...methods.exact import Exact
-from ...methods.minhash import MinHash
-from ...methods.simhash import SimHash
+from ...methods import names_with
 from ...printable import shell_path
 from ...settings import setting
 from ..console import say_written
-from ..methods import ShinglesFlags, Verified, chosen, method_flags
+from ..methods import DECIDING as BY_METHOD, ShinglesFlags, Weighed, chosen, method_flags
 from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given
 from .options import NewIndex, Said, SaidFlags, names_in
 
-METHODS: dict[str, tuple[type, ...]] = {"minhash": (MinHash,), "exact": (Exact,), "simhash": (SimHash, Verified)}
+METHODS = {
+    name: tuple(kind for kind in BY_METHOD[name] if kind is not Weighed)
+    for name in sorted(names_with("finder"), key="minhash".__ne__)
+}
+"""The settings that the command takes, by the method; the first one is usual."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
+    from ..keeps import Keeps
     from ..order import Order
     from ..segments import Segment
     from ..sketches import Sketched
@@ -31,7 +32,19 @@ class Found(NamedTuple):
 
 
 class Finder(Protocol):
-    """How candidates are found by a method, of which each recipe makes a finder."""
+    """How an index finds candidates by a method; `Method.finder` makes one for a recipe.
+
+    keeps : Keeps
+        What the index stores: as given, and completed for a new index.
+    least : float or None
+        The least threshold at which it finds all pairs; None if the threshold does not matter.
+    radius : int or None
+        The most bits in which simhashes that it finds differ; None if it does not find by distance.
+    """
+
+    keeps: Keeps
+    least: float | None
+    radius: int | None
 
     @property
     def tables(self) -> dict[str, int | None]:
@@ -94,5 +107,5 @@ class Finder(Protocol):
         ...
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
-        """What `Method.collide` compares, of some stored entries."""
+        """What `Sketch.collide` compares, of some stored entries."""
         ...

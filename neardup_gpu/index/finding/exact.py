@@ -70,9 +70,12 @@ class ByPrefixes:
     keeps : Keeps
     """
 
+    radius: int | None = None
+
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         assert recipe.threshold is not None
-        self.threshold = recipe.threshold
+        self.keeps, self.threshold = keeps, recipe.threshold
+        self.least: float | None = recipe.threshold
 
     @property
     def tables(self) -> dict[str, int | None]:

@@ -9,13 +9,12 @@ import numpy as np
 from neardup_gpu.kernels._tables import sorted_tables
 from neardup_gpu.kernels.probe import in_order
 
-from ...methods._bbit import segments
-from ...methods.minhash import MinHash
 from ..snapshot import WITHOUT_END
 from .by_segment import found_of
 from .contract import Found
 
 if TYPE_CHECKING:
+    from ...methods.minhash import MinHash
     from ...recipe import Recipe
     from ..keeps import Keeps
     from ..order import Order
@@ -33,9 +32,12 @@ class ByFeatures:
     keeps : Keeps
     """
 
+    least: float | None = None
+    radius: int | None = None
+
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: MinHash = recipe.method
-        self.seed, self.sets = recipe.seed, keeps.sets
+        self.seed, self.keeps = recipe.seed, keeps
 
     @property
     def tables(self) -> dict[str, int | None]:
@@ -56,13 +58,13 @@ class ByFeatures:
     def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
         """Return stored entries with their features for keys: made of the sets, or of samples if these are whole."""
         how: Any = {"seed": self.seed, "backend": "cpu"}
-        if self.sets:
+        if self.keeps.sets:
             return sketches._replace(keys=self.method.keys(self.method.sketch(sketches.sets, **how), **how))
         if self.method.sample_bits is None:
             return sketches._replace(keys=self.method.keys(sketches.sketch, **how))
         if self.method.candidates == "segments":
-            assert self.method.filter is not None
-            return sketches._replace(keys=segments(sketches.sketch, self.method.filter.k, self.method.filter.s))
+            assert sketches.sketch is not None
+            return sketches._replace(keys=self.method.from_columns({"packed": sketches.sketch})[1])
         return None
 
     def lengths(self, segment: Segment) -> np.ndarray:

@@ -11,6 +11,7 @@ same tables, as they are merged. In an index that outgrows it buckets grow, and 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,18 +20,21 @@ from neardup_gpu.kernels import bucket_probe
 
 from ...engine.choice import kernel
 from ...hamming.design import SEARCH, TableDesign, choose
-from ...methods.simhash import SimHash
 from ..segments import sorted_table
 from .by_segment import by_segment
 from .contract import Found
 
 if TYPE_CHECKING:
+    from ...methods.simhash import SimHash
     from ...recipe import Recipe
     from ..keeps import Keeps
     from ..order import Order
     from ..segments import Segment
     from ..sketches import Sketched
     from ..snapshot import Snapshot
+
+EXPECTED = 1_000_000
+"""Documents that tables are chosen for, unless others are expected."""
 
 MOST_TABLES = 64
 """Tables of an index at most: each takes 12 bytes of an entry."""
@@ -54,13 +58,19 @@ class ByBits:
     ----------
     recipe : Recipe
     keeps : Keeps
-        Says how many bits lead in a table at least.
+        Says how many bits lead in a table at least; of a new index, how many documents are expected.
     """
 
+    least: float | None = None
+
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
-        assert keeps.leading is not None
         self.method: SimHash = recipe.method
-        self.design = TableDesign(self.method.bits, self.method.radius, keeps.leading)
+        self.radius: int | None = self.method.radius
+        if keeps.leading is None:
+            expected = keeps.expected or EXPECTED
+            keeps = replace(keeps, expected=expected, leading=design_for(expected, self.method).prefix)
+        assert keeps.leading is not None
+        self.keeps, self.design = keeps, TableDesign(self.method.bits, self.method.radius, keeps.leading)
 
     @property
     def tables(self) -> dict[str, int | None]:
