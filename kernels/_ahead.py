@@ -43,7 +43,10 @@ UNRELATED = {"_ahead.py", "_cache.py", "_compiled.py", "_pycc.py"}
 taken: set[tuple[str, str]] = set()
 """Functions and signatures whose code this process has taken from the modules."""
 
-_turn = np.zeros(16, np.int64)  # the first word, and the rest of its cache line: see `_calls.py`
+TRIES = 4000
+"""How often a thread looks whether it is its turn: for 200 microseconds, if a pause of the processor takes 50 ns."""
+
+_turn = np.array([0, TRIES, *(14 * [0])])  # two words, and the rest of their cache line: see `_calls.py`
 
 _loading = threading.Lock()
 

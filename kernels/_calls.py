@@ -7,9 +7,9 @@ functions need not count. No kernel returns an array that it was given.
 Python puts a thread to sleep that finds its global lock taken. On a virtual machine it takes 30 microseconds and more
 to wake it, in which another thread computes for a whole text, and then finds the lock taken, too: two threads that
 sketch texts would get less done than one. So a thread that comes out of compiled code first takes the turn, by looking
-again and again at a word in memory that names the thread whose turn it is. A thread gives its turn back when it enters
-compiled code again, and lets the lock go. A thread that has waited for a while takes the turn nevertheless, so that
-nobody waits for long for a thread that does something else.
+again and again at a word in memory that names the thread whose turn it is; the next word says how often. A thread gives
+its turn back when it enters compiled code again, and lets the lock go. A thread that has waited for a while takes the
+turn nevertheless, so that nobody waits for long for a thread that does something else.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from numba.core.types import Array
 
 from ._cpu import intrinsic, types
 from ._processor import is_x86
-
-TRIES = 1000
-"""How often a thread looks: for 50 microseconds, if the processor's pause takes 50 nanoseconds."""
 
 _WORD = ir.IntType(64)
 _NOBODY = ir.Constant(_WORD, 0)
@@ -62,6 +59,7 @@ def _wait_for_turns() -> None:
     def restore_thread(self: PythonAPI, state: Any) -> None:
         builder = self.builder
         turn, me, before = builder.load(_place(builder.module)), builder.ptrtoint(state, _WORD), builder.block
+        most = builder.load(builder.gep(turn, [ir.Constant(_WORD, 1)]))
         look, wait, over, taken = (builder.append_basic_block(name) for name in ("look", "wait", "over", "taken"))
         builder.branch(look)
         builder.position_at_end(look)
@@ -75,7 +73,7 @@ def _wait_for_turns() -> None:
             builder.call(cgutils.get_or_insert_function(builder.module, pause, "llvm.x86.sse2.pause"), [])
         following = builder.add(tries, ir.Constant(_WORD, 1))
         tries.add_incoming(following, wait)
-        builder.cbranch(builder.icmp_unsigned("<", following, ir.Constant(_WORD, TRIES)), look, over)
+        builder.cbranch(builder.icmp_unsigned("<", following, most), look, over)
         builder.position_at_end(over)
         builder.store_atomic(me, turn, "release", 8)
         builder.branch(taken)
@@ -95,15 +93,15 @@ def _set_place(typingctx, address):
 
 
 def use_turn(address):
-    """Let a module's functions use the word at an address, which all modules share."""
+    """Let a module's functions use the two words at an address, which all modules share."""
     _set_place(address)
 
 
 def _place(module: Any) -> Any:
-    """Return the module's variable that holds the address of the turn: at first, of a word of its own."""
+    """Return the module's variable that holds the address of the turn: at first, of two words of its own."""
     if "neardup_place" not in module.globals:
-        turn = _variable(module, "neardup_turn", _NOBODY)
-        _variable(module, "neardup_place", turn)
+        turn = _variable(module, "neardup_turn", ir.Constant(ir.ArrayType(_WORD, 2), [0, 0]))
+        _variable(module, "neardup_place", turn.bitcast(_WORD.as_pointer()))
     return module.globals["neardup_place"]
 
 
