@@ -110,6 +110,20 @@ def job(version: Version, source: Path, method: str) -> dict[str, float]:
     return {"seconds": done["seconds"], "processors busy": busy, "peak_mb": done["peak_mb"], **stages}
 
 
+def by_turns(
+    measure: Callable[[Version], dict[str, float]], versions: dict[str, Version], rounds: int, part: str
+) -> dict[str, dict[str, list[float]]]:
+    """Measure versions by turns; return the values of each, by what was measured, and print their medians."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for _ in range(rounds):
+        for name, version in versions.items():
+            for what, value in measure(version).items():
+                found.setdefault(what, {each: [] for each in versions})[name].append(value)
+    for what, values in found.items():
+        print(f"{part}: {what}: ", *(f"{statistics.median(each):.3f}" for each in values.values() if each), flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path)
@@ -131,21 +145,7 @@ def main() -> None:
         versions = {name: Version(getattr(given, name), Path(scratch, name)) for name in ("before", "after")}
         for version in versions.values():
             version.scratch.mkdir()
-        results = {}
-        for part, measure in parts.items():
-            runs: dict[str, list[dict[str, float]]] = {name: [] for name in versions}
-            for _ in range(given.rounds):
-                for name, version in versions.items():
-                    runs[name].append(measure(version))
-            results[part] = {
-                what: {name: [run.get(what) for run in of_name] for name, of_name in runs.items()}
-                for what in dict.fromkeys(what for run in (*runs["before"], *runs["after"]) for what in run)
-            }
-            for what, values in results[part].items():
-                medians = [
-                    round(statistics.median(values[name]), 3) if None not in values[name] else None for name in versions
-                ]
-                print(f"{part}: {what}: {medians}", flush=True)
+        results = {part: by_turns(measure, versions, given.rounds, part) for part, measure in parts.items()}
     given.output.write_text(json.dumps({"machine": machine(), "results": results}, indent=1) + "\n")
 
 

@@ -1,10 +1,13 @@
 """Kernels that were compiled when the package was built: what is loaded, and what is compiled on demand instead."""
 
+import ast
+import inspect
 import json
 import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import zipfile
 from pathlib import Path
 
@@ -401,6 +404,18 @@ def test_declared_signatures_mean_the_same_to_numba():
     assert len(signatures()) > 100
     for _, signature in signatures():
         assert declared_kinds(signature) == tuple(map(kind_of, _numba.argument_types(signature))), signature
+
+
+@pytest.mark.parametrize("name", [name for name, function in _pycc.declared().items() if function.signatures])
+def test_no_function_returns_an_array_that_it_was_given(name):
+    """Modules borrow arrays: such a result would not keep its memory."""
+    (function,) = ast.parse(textwrap.dedent(inspect.getsource(_pycc.declared()[name].py_func))).body
+    given = {argument.arg for argument in function.args.args}
+    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
+    for value in (each for whole in returned for each in getattr(whole, "elts", [whole])):
+        while isinstance(value, (ast.Attribute, ast.Subscript)):
+            value = value.value
+        assert not (isinstance(value, ast.Name) and value.id in given), ast.unparse(value)
 
 
 def test_declared_numbers_have_64_bits():
