@@ -74,7 +74,7 @@ def test_inputs_differ_by_seed_and_hold_what_they_should():
 
 def test_all_agree(run):
     status, out, err = run("--backend", "cpu", "--seed", 5)
-    assert (status, err) == (0, "")
+    assert status == 0 and err in ("", "compiling kernels for this machine, once\n")
     lines = out.splitlines()
     assert lines[0].split() == ["kernel", "agrees", "input", "ms", "GB/s"]
     rows = [line.split() for line in lines[1:-2]]
