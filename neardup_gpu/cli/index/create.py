@@ -36,7 +36,7 @@ class Listing:
 
     max_partners: str = setting(
         "64",
-        "Pairs listed of a document, with better ones and with kept ones: so many of each, or all.",
+        "Maximum number of listed pairs per document with better documents, and again with kept documents; or all.",
         metavar="N",
     )
 

@@ -30,7 +30,9 @@ class Keeping:
 class Result(Output):
     """Where the result goes."""
 
-    output: str | None = setting(None, "Folder to write, whole or not at all.", metavar="OUT", flag="--output -o")
+    output: str | None = setting(
+        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
+    )
 
 
 KeepingFlags: Any = flags(DECIDING, Keeping)
