@@ -34,7 +34,7 @@ NUMBER = r"(\d\S*|an|one|two|three|four|five|six|seven|eight|nine|ten)"
 COMPARED = r"longer|more|less|fewer|\w+er than"
 PATTERNS = {
     "name the thing again": r"\b([Oo]f (which|these|those)|[Ss]o many)\b",
-    "name the number": r"(?<![Tt]wice )(?<![Hh]alf )(?<!times )(?<!tenth )\b[Aa]s many\b(?! (?!as\b)\w+( \w+){0,3} as\b)",
+    "name the number": r"(?<!wice )(?<!alf )(?<!times )(?<!tenth )\b[Aa]s many\b(?! (?!as )\w+( \w+){0,3} as\b)",
     "write 'is not a' or 'there is no'": rf"(?<![Tt]here )\b(is|are|was|were) (none\b|no (?!{COMPARED}))",
     "use the usual word": r"\b(told|said|asked|[Bb]eside|[Bb]ehind)\b",
     "write 'per'": rf"\b(bytes|bits|[kKMGT]?i?B|{NUMBER} {UNIT}s?) an? {UNIT}\b(?! time)",
