@@ -22,7 +22,7 @@ import pytest
 HOUSE = Path(__file__).resolve().parent.parent
 ALLOWED = HOUSE / "tests" / "english.json"
 
-OPENING = r"(What|Of|Where|That|Those|So many)\b|As `x`, but\b"
+OPENING = r"(What|Of|Where|That|Those|So many)\b|As `+[^`]+`+, but\b"
 """Words that must not open a docstring or the help of a flag."""
 
 UNIT = (
