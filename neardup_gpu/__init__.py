@@ -4,7 +4,7 @@
     >>> result = neardup_gpu.dedup("bills.parquet", id_column="id", threshold=0.8)
     >>> result.documents          # a pyarrow.Table: id, kept, duplicate_of, resemblance, group
 
-The names below are loaded when they are first used, so importing the package is instant.
+Each name below is loaded when it is first used, so importing the package is instant.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Checks of the arguments of public functions: each check in one place, its message a line that names the argument.
+"""Check the arguments of public functions. Each check exists once, and its message is a line that names the argument.
 
-A wrong value is a ParameterError (a ValueError, too), a wrong type an ArgumentTypeError (a TypeError, too). Each check
-gives the argument back in the form that the package works with: NumPy's integers as Python's, lists as arrays, arrays
-contiguous and of this machine's byte order. Nothing is rounded, cut or wrapped on the way: a value that is not exactly
-of the wanted type is refused. Arrays on a GPU stay there, and only verdicts come to the host.
+A wrong value raises a ParameterError (also a ValueError), a wrong type an ArgumentTypeError (also a TypeError). Each
+check returns the argument in the form that the package works with: NumPy's integers as Python's, lists as arrays, and
+arrays contiguous in this machine's byte order. A check never rounds, cuts or wraps a value: it refuses a value that the
+wanted type cannot hold exactly. Arrays on a GPU stay there, and only verdicts come to the host.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .errors import ArgumentTypeError, ParameterError
 T = TypeVar("T")
 
 MOST_ROWS = 2**32 - 2
-"""Most rows of a set: kernels count them in 32 bits, and one number stands for none."""
+"""Maximum number of rows in a set: kernels count rows in 32 bits, and one number is reserved for "no row"."""
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: small ones whole, texts shortened, others by their type."""
+    """Return a value as a message shows it: a small value whole, a text shortened, any other value as its type."""
     from .report import shorten
 
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
@@ -47,7 +47,7 @@ def _shape(shape: Any) -> str:
 
 
 def _bound(value: float) -> str:
-    """An end of a range; powers of two are written as such."""
+    """Return an end of a range as text; powers of two are written as 2**n."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and value >= 2**31:
@@ -63,7 +63,7 @@ def hinted(hint: str) -> str:
 
 
 def bounds(low: float, high: float | None = None) -> str:
-    """The range that a value has to be in, as it follows "must be" in a message.
+    """Return the range of a value in words that follow "must be" in a message.
 
     >>> bounds(0), bounds(1, 64)
     ('>= 0', 'between 1 and 64')
@@ -76,7 +76,7 @@ def bounds(low: float, high: float | None = None) -> str:
 
 
 def unfit(name: str, wanted: str, value: Any, hint: str = "") -> str:
-    """The message for a value that is not as it must be.
+    """Return the message for a value that must be something else.
 
     >>> unfit("num_queries", bounds(0), -1)
     'num_queries must be >= 0, got -1'
@@ -88,12 +88,12 @@ def unfit(name: str, wanted: str, value: Any, hint: str = "") -> str:
 
 
 def optional(check: Callable[..., T], name: str, value: Any, *rest: Any, **options: Any) -> T | None:
-    """None stays None; every other value has to pass `check`."""
+    """Return None for None, and `check(name, value)` for any other value."""
     return None if value is None else check(name, value, *rest, **options)
 
 
 def integer(name: str, value: Any, low: float = 0, high: int | None = None, hint: str = "") -> int:
-    """A whole number, Python's or NumPy's but not a bool, from `low` to `high`."""
+    """Return a whole number from `low` to `high`, as Python's int. A bool is refused."""
     if type(value) is not int:
         try:
             if isinstance(value, bool) or _is_numpy_bool(value):  # old NumPy takes it for an index
@@ -107,7 +107,7 @@ def integer(name: str, value: Any, low: float = 0, high: int | None = None, hint
 
 
 def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf, hint: str = "") -> float:
-    """A number from `low` to `high`; neither a bool nor NaN is one."""
+    """Return a number from `low` to `high` as a float. A bool and NaN are refused."""
     found = _real(name, value, hint)
     if not low <= found <= high:
         wanted = "a number" if (low, high) == (-math.inf, math.inf) else bounds(low, high)
@@ -116,7 +116,7 @@ def number(name: str, value: Any, low: float = -math.inf, high: float = math.inf
 
 
 def fraction(name: str, value: Any, *, zero: bool = True, one: bool = True, hint: str = "0.8 is usual") -> float:
-    """A number between 0 and 1; `zero` and `one` say whether the ends are allowed."""
+    """Return a number between 0 and 1 as a float. `zero` and `one` allow the ends."""
     found = _real(name, value, hint)
     if not 0 <= found <= 1 or (found == 0 and not zero) or (found == 1 and not one):
         wanted = bounds(0, 1) if zero and one else f"{'>=' if zero else '>'} 0 and {'<=' if one else '<'} 1"
@@ -136,7 +136,7 @@ def _real(name: str, value: Any, hint: str) -> float:
 
 
 def three(name: str, value: Any) -> tuple[Any, Any, Any]:
-    """Something that holds three values: a tuple, a list, an array."""
+    """Return the three values of a tuple, a list or an array."""
     try:
         parts = () if isinstance(value, (str, bytes)) else tuple(value)
     except TypeError:
@@ -151,7 +151,7 @@ def _is_numpy_bool(value: Any) -> bool:
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False, Python's or NumPy's."""
+    """Return Python's True or False, also for NumPy's."""
     if value is True or value is False:
         return value
     if _is_numpy_bool(value):
@@ -160,7 +160,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def flag_or(name: str, value: Any, word: str) -> bool | str:
-    """True or False as `flag` takes them, or a word that says more than True."""
+    """Return True or False as `flag` does, or the given word."""
     if isinstance(value, str):
         if value == word:
             return word
@@ -169,14 +169,14 @@ def flag_or(name: str, value: Any, word: str) -> bool | str:
 
 
 def function(name: str, value: Any, of: str) -> Callable[..., Any]:
-    """A function; `of` says what it is called with."""
+    """Return a function. `of` describes its arguments in the message."""
     if callable(value):
         return value
     raise ArgumentTypeError(f"{name}: {type(value).__name__} given; pass a function of {of}", parameter=name)
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
-    """One of a few texts or whole numbers."""
+    """Return the element of `allowed`, texts or whole numbers, that the value equals."""
     choices = tuple(allowed)
     if not isinstance(value, bool):
         for choice in choices:
@@ -189,14 +189,14 @@ def one_of(name: str, value: Any, allowed: Iterable[str | int]) -> Any:
 
 
 def text(name: str, value: Any, hint: str = "give a text") -> str:
-    """A text."""
+    """Return a text."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: {shown(value)} is not a text{hinted(hint)}", parameter=name)
     return str(value)
 
 
 def path(name: str, value: Any) -> str:
-    """A text or a Path that may name a file."""
+    """Return a text or a Path that may name a file, as a text."""
     found = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(found, str):
         raise ArgumentTypeError(f"{name}: {shown(value)} is not a path; give a text or a Path", parameter=name)
@@ -208,7 +208,7 @@ def path(name: str, value: Any) -> str:
 
 
 def paths(name: str, value: Any) -> list[str]:
-    """A path, or several in a list or tuple."""
+    """Return a path, or several in a list or tuple, as a list."""
     if not isinstance(value, (list, tuple)):
         return [path(name, value)]
     if not value:
@@ -217,7 +217,7 @@ def paths(name: str, value: Any) -> list[str]:
 
 
 def columns(name: str, value: Any, *, none: bool = False) -> list[str]:
-    """Names of columns; a single one may be given by itself. `none` says whether the list may be empty."""
+    """Return names of columns as a list, also for a single name. `none` allows an empty list."""
     if isinstance(value, str):
         return [value]
     if not isinstance(value, (list, tuple)):
@@ -241,7 +241,7 @@ def strings(name: str, value: Any) -> tuple[str, ...]:
 
 
 def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: str = "") -> T:
-    """An object of a class of this package."""
+    """Return an object of one of the given classes."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(_article(each.__name__) for each in kinds)
@@ -250,7 +250,7 @@ def instance(name: str, value: Any, kind: type[T] | tuple[type[T], ...], hint: s
 
 
 def seed(value: Any) -> int:
-    """The seed that random constants are drawn from."""
+    """Return the seed for random constants."""
     return integer("seed", value, 0, 2**64 - 1)
 
 
@@ -260,11 +260,12 @@ def seed(value: Any) -> int:
 def array(
     name: str, value: Any, dtype: Any, shape: tuple[int | None, ...] = (None,), *, convert: bool = False, hint: str = ""
 ) -> Any:
-    """An array of a dtype and a shape, in which None is any length; contiguous, of this machine's byte order, writable.
+    """Return a writable, contiguous array with this dtype and shape, in this machine's byte order.
 
-    Lists become arrays if each of their values is exactly one of the dtype. Arrays of other numbers are refused: a
-    fingerprint of other bits is another fingerprint. With `convert`, which is for numbers of rows and for
-    resemblances, they are treated like lists. What cannot be written to is copied, as compiled code has one form.
+    None in `shape` allows any length. A list becomes an array if the dtype holds each of its values exactly. An array
+    of another dtype is refused, because a fingerprint with other bits is another fingerprint. With `convert`, which is
+    for row numbers and resemblances, it is treated like a list. A read-only array is copied, because kernels are
+    compiled for writable arrays only.
     """
     wanted = _dtype(dtype)
     found, listed = as_array(name, value)
@@ -306,7 +307,7 @@ def _objects(value: Any) -> Any:
 
 
 def values(name: str, value: Any) -> Any:
-    """A one-dimensional array of anything; lists become one as NumPy reads them."""
+    """Return a one-dimensional array of any dtype. NumPy chooses the dtype for a list."""
     found, _ = as_array(name, value)
     if found.ndim != 1:
         raise ParameterError(f"{name}: of shape {_shape(found.shape)}; give one dimension", parameter=name)
@@ -318,7 +319,7 @@ def values(name: str, value: Any) -> Any:
 
 
 def as_array(name: str, value: Any) -> tuple[Any, bool]:
-    """(the array, whether it was a list): NumPy's, or the backend's where it lies on a GPU."""
+    """Return the array, and whether it was a list. The array is NumPy's, or the backend's if it is on a GPU."""
     import numpy as np
 
     if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):  # which NumPy imports when it is named
@@ -348,7 +349,7 @@ def _unfit_array(name: str, found: Any, wanted: Any, shape: tuple[int | None, ..
 
 
 def _exactly(found: Any, wanted: Any, refused: ParameterError) -> Any:
-    """Numbers as another dtype; refused unless each of them keeps its value."""
+    """Return numbers as another dtype. Raise `refused` unless each number keeps its value."""
     import numpy as np
 
     if found.size == 0:
@@ -371,7 +372,7 @@ def _exactly(found: Any, wanted: Any, refused: ParameterError) -> Any:
 
 
 def texts(name: str, value: Any) -> Any:
-    """Texts as an Arrow array of strings or binary; None stands for a missing one."""
+    """Return texts as an Arrow array of strings or binary. None is a missing text."""
     import pyarrow as pa
 
     if not isinstance(value, (pa.Array, pa.ChunkedArray)):
@@ -402,7 +403,7 @@ def texts(name: str, value: Any) -> Any:
 
 
 def within(name: str, found: Any, low: float, high: float, what: str = "") -> Any:
-    """An array of numbers from `low` to `high`, none of them NaN."""
+    """Return an array after checking that its numbers are from `low` to `high`, and not NaN."""
     if found.size:
         bad = ~((found >= low) & (found <= high))
         if bad.any():

@@ -126,7 +126,7 @@ def resemblance(
         Tokens in a shingle.
     shingling : "set", "bag", "circular" or "spots", default "set"
         Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots are stop
-        words, each with the next `shingle_size` words that are none; `Shingles` says more.
+        words, each with the next `shingle_size` words that are not stop words; see `Shingles`.
     stop_words : str, path or list of str, default None
         Of spots alone: a language such as "en", which is usual, a file of words, or the words.
     full : bool, default False

@@ -1,17 +1,17 @@
-"""What can go wrong, as one tree.
+"""Define the errors of this package, as one tree.
 
 NeardupError
 ├── InputError                a document source cannot be used: a file, a column, a line, an id
 │   └── DamagedError          a file that this project wrote no longer holds what was written
-├── OutputError               the result cannot be written where it was asked for
+├── OutputError               the result cannot be written to the given place
 ├── ParameterError            a setting or an argument is impossible: a threshold of 1.5
 ├── ArgumentTypeError         an argument is of the wrong type: a list where an array is expected
-├── RecipeMismatchError       artefacts made by different recipes were brought together
+├── RecipeMismatchError       artefacts made by different recipes were combined
 ├── ResourceError             this machine lacks what the job needs: memory, threads, rows below 2**32
-└── BackendUnavailableError   the backend that was asked for by name does not run here
+└── BackendUnavailableError   the requested backend cannot run on this machine
 
-Every message is one line: it names the file, column or value and says what to do next. The command line prints it and
-exits with status 2. Each class is also the built-in error that fits, so that `except ValueError` works as expected.
+Every message is one line. It names the file, column or value and says what to do next. The command line prints it and
+exits with status 2. Each class also inherits from the built-in error that fits, so that `except ValueError` works.
 """
 
 import errno
@@ -24,17 +24,17 @@ from .printable import printable
 class NeardupError(Exception):
     """Root of every error that this package raises on purpose.
 
-    As text it is one printable line, whatever names and values it repeats. Its fields go with it to other processes.
+    As text it is one printable line, whatever names and values it repeats. It keeps its fields when it is pickled.
 
     Parameters
     ----------
     message : str
     parameter : str, default None
-        Name of the wrong argument, setting or environment variable. Unless given, of a ParameterError or an
-        ArgumentTypeError the name that the message begins with.
+        Name of the wrong argument, setting or environment variable. If None, a ParameterError or an ArgumentTypeError
+        takes the name at the beginning of its message.
     path : str, default None
-        File, folder or URI that cannot be used, as the message names it. Unless given, what stands before the first
-        colon of other errors that begin with it.
+        File, folder or URI that cannot be used, as the message names it. If None, other errors take the words before
+        the first colon, if the message begins with a path.
     row : int, default None
         Row that cannot be read, counted from 1. In JSON lines it is the line, in WARC the record.
 
@@ -46,7 +46,7 @@ class NeardupError(Exception):
     """
 
     _BEGINNING: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
-    """What a message of this kind begins with: what it is about."""
+    """Matches the beginning of a message of this class: the parameter or the path that it is about."""
 
     def __init__(
         self, message: str = "", *, parameter: str | None = None, path: str | None = None, row: int | None = None
@@ -58,7 +58,7 @@ class NeardupError(Exception):
 
     @property
     def hint(self) -> str | None:
-        """What to do next: the end of the message, from its first semicolon on. None if the message does not say it."""
+        """Advice on what to do next: the message after its first semicolon, or None if it has none."""
         return str(self).partition("; ")[2].removesuffix(".") or None
 
     def __str__(self) -> str:
@@ -74,23 +74,23 @@ _PATH = re.compile(
 
 
 class InputError(NeardupError, ValueError):
-    """A document source cannot be used as asked."""
+    """A document source cannot be used as the arguments require."""
 
     _BEGINNING = _PATH
 
 
 class DamagedError(InputError):
-    """A file that this package wrote has changed since: a checksum or a length is not what it was."""
+    """A file that this package wrote has changed since: its checksum or its length differs."""
 
 
 class OutputError(NeardupError, OSError):
-    """A result cannot be written where it was asked for."""
+    """A result cannot be written to the given place."""
 
     _BEGINNING = _PATH
 
 
 class ParameterError(NeardupError, ValueError):
-    """A setting is outside its range or contradicts another."""
+    """A setting is outside its range or contradicts another setting."""
 
     _BEGINNING = _PARAMETER
 
@@ -108,15 +108,18 @@ class RecipeMismatchError(NeardupError, ValueError):
 
 
 class ResourceError(NeardupError, RuntimeError):
-    """The machine, or a limit of this package, has too little of something: memory, threads, row numbers."""
+    """The machine, or a limit of this package, has too little memory, or too few threads or row numbers."""
 
 
 class BackendUnavailableError(NeardupError, RuntimeError):
-    """A backend that was asked for by name cannot run on this machine."""
+    """The requested backend cannot run on this machine."""
 
 
 def want(error: BaseException) -> str | None:
-    """One line for an error for want of memory, threads or open files, or caused by one; None for all other errors."""
+    """Return a message of one line if an error means a lack of memory, threads or open files; None for other errors.
+
+    The cause of the error counts as well.
+    """
     lines = str(error).splitlines()
     loading = [line for line in lines if isinstance(error, (ImportError, OSError)) and _NO_MEMORY.search(line)]
     if isinstance(error, MemoryError) or loading:
@@ -138,7 +141,7 @@ _NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")
 
 
 def too_few_threads(number: str) -> str:
-    """One line for the error that no more threads can be started."""
+    """Return the message of one line for the error that no more threads can be started."""
     return (
         f"{number} threads can be started; raise the limit of processes (ulimit -u) or of memory (ulimit -v), or ask "
         "for fewer with threads=... or the environment variable NUMBA_NUM_THREADS"

@@ -104,128 +104,138 @@ def dedup(
     Parameters
     ----------
     source : path, URI, glob, list of them, or a table, default None
-        The documents; `open_documents` describes every form.
+        The documents. `open_documents` describes every form.
     texts : list of str, array or Series of strings, default None
-        The texts themselves, instead of `source`; their ids are row numbers.
+        The texts themselves, instead of `source`. Their ids are row numbers.
     text_columns : str or list of str, default None
-        The columns of text; found by their names unless given.
+        The columns of text. If None, they are found by their names.
     id_column : str, default None
-        The column of ids; without one, ids are row numbers or relative paths.
+        The column of ids. If None, ids are row numbers or relative paths.
     html : bool or "tree", default False
-        The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
+        Whether the text is HTML. If so, its visible text is compared; "tree" finds it with a parser's tree. See
+        `open_documents`.
     encoding : str, default None
-        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251"; of pages, the
-        encoding of those that name none: `open_documents`.
+        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251". For HTML, the
+        encoding of pages that name none. See `open_documents`.
     glob : str, default None
-        Which files of a folder to read, such as "*.py".
+        Pattern of the files of a folder to read, such as "*.py".
     on_error : "stop" or "skip", default "stop"
-        Whether a row that cannot be read stops the job, or is listed and left out.
+        What to do with a row that cannot be read:
+
+        - "stop": end the job with an error.
+        - "skip": list the row and leave it out.
     max_document_bytes : int, default 1 GiB
-        A longer document counts as one that cannot be read.
+        Maximum size of a document. A longer document counts as a row that cannot be read.
     null_values : str or list of str, default None
-        What marks a missing value in a column of CSV or JSON lines that is compared, as `keep` compares one.
-        Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
+        Texts that mark a missing value in a column of CSV or JSON lines that is compared, such as the `keep` column. If
+        None, they are "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
         numbers, they are compared as numbers.
     input_format : str, default None
         Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
     delimiter : str, default None
-        What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
+        The delimiter between CSV fields: a character, "tab" or "auto". If None, it is a comma, or a tab for .tsv.
     header : bool, default True
-        Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
+        Whether the first row of CSV names the columns. Without a header they are f0, f1 and so on.
     against : path, URI, glob, list of them, or a table, default None
-        A reference set: documents that resemble one of its documents, or are contained in it, are removed; it is left
-        untouched.
+        A reference set. Documents that resemble a reference document, or are contained in one, are removed. The
+        reference set itself is left untouched.
     direction : "in", "of" or "either", default None
-        By containment, which document of a pair with the reference set is contained in the other one; "in" unless
-        given. Pairs of two documents of the input are compared as without it.
+        For containment: which document of a pair with the reference set is contained in the other one. If None, it is
+        "in". Pairs of two documents of the input are compared as without it.
 
-        - "in": the document of the input, in one of `against`.
-        - "of": the document of `against`, in one of the input, as a test item in a page that quotes it.
-        - "either": one of the two.
+        - "in": the document of the input is contained in the document of `against`.
+        - "of": the document of `against` is contained in the document of the input, as a test item in a page that
+          quotes it.
+        - "either": one of the two is contained in the other.
     only_against : bool, default False
-        Remove documents only because they resemble one of `against`; `duplicate_of` is that one. Documents of the input
-        are not compared with one another, and its copies are kept. It takes no `cluster`.
+        Remove a document only if it resembles a document of `against`, which `duplicate_of` then names. Documents of
+        the input are not compared with one another, so copies within the input are kept. Excludes `cluster`.
     method : Join, Sketch, or a name in `METHODS`, default "exact"
-        How candidates are found. The exact method and containment miss no pair at the threshold; the others compare
-        sketches. By containment a document goes when a larger one has its text, see `Containment`.
+        How candidates are found. The exact method and containment miss no pair at the threshold. The other methods
+        compare sketches. Containment removes a document if a larger one has its text, see `Containment`.
     threshold : float in (0, 1], default None
-        Least resemblance of a removed document to the kept one, or containment in it. Unless given, 0.8, and 0.9 by
-        containment; by simhash nothing is verified then: the distance decides.
+        Minimum resemblance of a removed document to the kept one, or its containment in the kept one. If None, it is
+        0.8, or 0.9 for containment. For simhash, None means that nothing is verified, and the distance decides.
     shingle_size : int from 1 to 64, default 5
-        Tokens in a shingle.
+        Number of tokens in a shingle.
     shingling : "set", "bag", "circular" or "spots", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots are stop
-        words, each with the next `shingle_size` words that are none; `Shingles` says more.
+        How shingles are made; see `Shingles`.
+
+        - "set": a shingle counts once, however often it occurs.
+        - "bag": repeats count.
+        - "circular": shingles continue from the end of a text at its beginning.
+        - "spots": stop words, each with the next `shingle_size` words that are not stop words.
     stop_words : str, path or list of str, default None
-        Of spots alone: a language such as "en", which is usual, a file of words, or the words.
+        For spots only: a language, a file of words, or the words themselves; "en" if None.
     bucket_limit : int, default None
-        How many documents of a bucket, the first by priority, are all compared with one another; the method's own
-        unless given. Where pairs are verified, larger ones are joined by their shingles, unless these have weights:
-        then the report counts what is not compared. The exact method has no buckets.
+        Maximum number of documents of a bucket, the first by priority, that are all compared with one another. If None,
+        the method chooses it. If pairs are verified, larger buckets are joined by their shingles. Weighted shingles are
+        not joined; then the report counts the pairs that are not compared. The exact method has no buckets.
     seed : int in [0, 2**64), default 1
-        All random constants are drawn from it.
+        Seed for all random constants.
     keep : str, default "first"
-        Which document of a group stays: "first" in input order, the "longest", or the first by a column, as "date",
-        "date:asc" or "date:desc". By containment it decides among documents of as many distinct shingles.
+        Which document of a group is kept: "first" in input order, the "longest", or the first by a column, as "date",
+        "date:asc" or "date:desc". For containment it decides among documents with equal numbers of distinct shingles.
     cluster : "greedy" or "components", default "greedy"
-        Whether a document goes exactly when it has a pair with one already kept, or each connected component of pairs
-        keeps its first document.
+        Which documents are removed:
+
+        - "greedy": a document is removed exactly when it has a pair with a document that is already kept.
+        - "components": each connected component of pairs keeps its first document.
     max_partners : int, default 64
-        Of a document's near-duplicates, pairs are listed with the first so many of better priority, and with the first
-        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it; the
-        document that a removed one names is, of those kept ones, the one it resembles most. It has no effect where
-        nothing is verified.
+        Pairs of a document are listed with at most `max_partners` documents of better priority and, if it is removed,
+        with at most `max_partners` kept documents. None lists all pairs. The number does not change which documents
+        are kept. A removed document names the listed kept document that it resembles most. It has no effect if nothing
+        is verified.
     recipe : Recipe, default None
-        A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit, seed, keep,
+        A complete recipe. Excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit, seed, keep,
         cluster, max_partners, direction and only_against.
     frequencies : Frequencies or path of such a file, default None
-        Document frequencies for the weighting "tfidf"; unless given, they are counted in the documents and in
-        those of `against`.
+        Document frequencies for the weighting "tfidf". If None, they are counted in the input and in `against`.
     output : path, default None
-        A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears whole or not at all.
+        A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears when it is complete.
     overwrite : bool, default False
-        Replace the file or folder that is at `output`.
+        Replace the file or folder at `output`.
     output_format : "parquet", "jsonl", "jsonl.gz", "jsonl.zst" or "arrow", default None
-        The format of kept/; the input's own unless given.
+        The format of kept/. If None, it is the format of the input.
     shard_bytes : int or str, default None
         Write kept/ in files of about this size, such as "1GB", which hold the rows of all input files one after
-        another; unless given, a file for each of the input.
+        another. If None, kept/ has one file per input file.
     ids_only : bool, default False
-        Write kept_ids.parquet, with the ids of kept documents, and no kept/.
+        Write kept_ids.parquet, with the ids of kept documents, instead of kept/.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         Where to run. Changes no result.
     temp_dir : path, default None
-        Where shingles wait for verification, 8 bytes each; beside `output`, else the system's temporary folder. With a
-        GPU they wait in its memory, as far as they fit there.
+        Folder where shingles wait for verification, 8 bytes each. If None, it is next to `output`, or in the
+        system's temporary folder if there is no output. With a GPU they wait in its memory, as far as they fit there.
     batch_bytes : int, default None
-        Bytes of text to read at a time. Changes no result. Unless given, 4 MiB; with a GPU the most that fits its
+        Bytes of text to read at a time. Changes no result. If None, it is 4 MiB; with a GPU, the most that fits its
         memory, up to 256 MiB.
     memory : int or str, default None
-        A bound on the resident memory of all processes of the job together, such as "2GB". What cannot be held within
-        it is divided; a job that does not fit at all runs as tasks over files in a temporary folder, in `temp_dir` or
-        beside `output`, where it writes tables and kept/ in parts. The decisions are the same. It takes the backend
-        "cpu", and documents that can be read more than once; those in memory are beside it.
+        A bound on the resident memory of all processes of the job together, such as "2GB". Data that exceeds it is
+        divided. A job that does not fit at all runs as tasks over files in a temporary folder, in `temp_dir` or next to
+        `output`; it writes tables and kept/ in parts. The decisions are the same. Requires the backend "cpu", and
+        documents that can be read more than once. Documents that are in memory already do not count.
     max_comparisons : int, default None
-        End with an error after so many comparisons of two documents that share a shingle; without end unless given. It
-        has no effect where nothing is verified, nor on weighted shingles, which are not joined. It excludes `memory`.
+        End with an error after this number of comparisons of two documents that share a shingle. None sets no limit. It
+        has no effect if nothing is verified, nor on weighted shingles, which are not joined. Excludes `memory`.
     check : int, default None
-        Documents sampled for the check of recall; 0 for none. Unless given, 200, and none by the exact method and by
-        containment, which miss no pair. It has no effect where nothing is verified.
+        Number of documents sampled to estimate the recall; 0 for none. If None, it is 200, or 0 for the exact method
+        and containment, which miss no pair. It has no effect if nothing is verified.
     report : bool, default False
-        Write report.html into `output` as well, a page to look at the result with, for which the input is read once
-        more. It needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory for each document.
+        Write report.html into `output` as well, a page that shows the result. For this the input is read once more. It
+        needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory per document.
     progress : bool or callable, default None
-        True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
-        and their total, or None where the total is not known: documents, pairs or comparisons. Where files do not say
-        how many documents they hold, the number is estimated from the bytes read so far; that of comparisons is an
-        estimate, too. It is called from one thread at a time, which is not the caller's where several write the kept
-        rows. The log has a line for each stage either way.
+        True shows bars, on stderr or in a notebook. A function is called with the name of a stage, the number of items
+        done (documents, pairs or comparisons), and their total, or None if the total is not known. If files do not
+        state their number of documents, it is estimated from the bytes read so far. The number of comparisons is an
+        estimate, too. The function is called from one thread at a time, which may not be the caller's thread while
+        several threads write the kept rows. The log has a line per stage in any case.
 
     Returns
     -------
     Result
-        The decisions, the pairs and the report. By min-hash with weights `resemblance` is the weighted one, by which
-        pairs were verified: see `MinHash`.
+        The decisions, the pairs and the report. For min-hash with weights, `resemblance` is the weighted resemblance,
+        which decided the pairs: see `MinHash`.
 
     Raises
     ------
@@ -234,12 +244,12 @@ def dedup(
 
     Notes
     -----
-    Memory: a process of about 300 MB, some batches and, whatever the length of the text, 160 to 220 bytes a document,
-    by min-hash 290, and two and a half times its id if that is a string; by the exact method a counter of a byte for
-    each word, up to 1.06 GiB, 48 bytes for each posting while they are sorted, in parts beyond 1 GiB, 16 afterwards,
-    and 4 for each sum that two sizes of sets may have; and the listed pairs. By containment another byte for each word,
-    up to 256 MiB. `memory` bounds all of it. Time: two passes over the input when `output` is given, else one. On a GPU
-    a batch that does not fit in its memory is halved.
+    Memory: a process of about 300 MB, some batches, the listed pairs and, whatever the length of the text, 160 to 220
+    bytes per document (290 for min-hash), and two and a half times its id if that is a string. The exact method also
+    takes a counter of one byte per word, up to 1.06 GiB; 48 bytes per posting while postings are sorted, in parts
+    beyond 1 GiB, and 16 afterwards; and 4 bytes for each sum that two sizes of sets may have. Containment takes another
+    byte per word, up to 256 MiB. `memory` bounds all of it. Time: two passes over the input if `output` is given, else
+    one. On a GPU, a batch that does not fit in its memory is halved.
 
     Examples
     --------
@@ -455,7 +465,7 @@ def files_read(
 def opened(
     source: Any, texts: Any, against: Any, reading: dict[str, Any], recipe: Recipe
 ) -> tuple[Documents, Documents | None]:
-    """Open the input and the reference set, of which the column by which documents are kept is no text."""
+    """Open the input and the reference set. The `keep` column is never treated as text."""
     column, _ = keep_column(recipe.keep)
     reading = {**reading, "other_columns": [column] if column else []}
     documents = open_documents(source, texts=texts, **reading)

@@ -54,5 +54,7 @@ def merge(sketches: Sequence[Any], recipe: Recipe) -> Any:
     parts = [each if hasattr(each, "offsets") else checks.as_array("sketches", each)[0] for each in sketches]
     lengths = {len(part) for part in parts if getattr(part, "ndim", 1)}
     if len(lengths) > 1:
-        raise ParameterError(f"sketches: of {min(lengths):,} and of {max(lengths):,} rows; give as many of each part")
+        raise ParameterError(
+            f"sketches: of {min(lengths):,} and of {max(lengths):,} rows; give the same number of each part"
+        )
     return recipe.method.merge(parts)

@@ -1,4 +1,4 @@
-"""Recipes: everything that changes results."""
+"""Define `Recipe`: all settings that change results."""
 
 from __future__ import annotations
 
@@ -24,18 +24,23 @@ CLUSTERINGS = ("greedy", "components")
 
 @dataclass(frozen=True)
 class Shingles:
-    """What a document is a set of.
+    """The kind of shingles that represent a document.
 
     Parameters
     ----------
     size : int from 1 to 64, default 5
-        Tokens in a shingle; of a spot, tokens after its stop word, where 2 or 3 are usual.
+        Number of tokens in a shingle. For spots, the number of tokens after the stop word, usually 2 or 3.
     kind : "set", "bag", "circular" or "spots", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots (SpotSigs)
-        are stop words, each with the next `size` words that are none; a document without spots has shingles.
+        How shingles are made:
+
+        - "set": a shingle counts once, however often it occurs.
+        - "bag": repeats count.
+        - "circular": shingles continue from the end of a text at its beginning.
+        - "spots": stop words, each with the next `size` words that are not stop words (SpotSigs). A document without
+          spots has shingles.
     stop_words : str, path or list of str, default None
-        Of spots alone: a language ("da", "de", "en", "es", "fr", "it", "nl", "pt", "ru", "sv"), a file of words in
-        UTF-8, or the words; "en" unless given.
+        For spots only: a language ("da", "de", "en", "es", "fr", "it", "nl", "pt", "ru", "sv"), a file of words in
+        UTF-8, or the words themselves; "en" if None.
 
     Raises
     ------
@@ -68,12 +73,12 @@ class Shingles:
             raise ParameterError("stop_words: only spots have them; give shingling='spots' as well, or leave them out")
 
     def describe(self) -> dict[str, Any]:
-        """The settings by the names that messages, files and flags call them.
+        """Return the settings by the names that messages, files and flags use.
 
         Returns
         -------
         dict
-            shingle_size and shingling; of spots stop_words, a name and a hash, and a list of one's own.
+            shingle_size and shingling. For spots also stop_words, a name and a hash, and your own list if you gave one.
 
         Examples
         --------
@@ -86,32 +91,34 @@ class Shingles:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that changes results. Two runs with equal recipes over the same documents decide the same.
+    """All settings that change results. Runs with equal recipes over equal documents make equal decisions.
 
     Parameters
     ----------
     shingles : Shingles, default Shingles(5, "set")
-        They decide resemblance, and are sketched by methods that take shingles.
+        The shingles that decide resemblance. Methods that take shingles sketch them.
     method : Join, Sketch, or a name in `METHODS`, default "exact"
-        How candidates are found. A filter that is not given is chosen for the threshold.
+        How candidates are found. If the method has no filter yet, one is chosen for the threshold.
     threshold : float in (0, 1], default None
-        Least resemblance, or containment, for which a document is removed. Unless given, 0.8, and 0.9 by containment;
-        by simhash nothing is verified then, and the distance decides.
+        Minimum resemblance, or containment, for which a document is removed. If None, it is 0.8, or 0.9 for the method
+        containment. For simhash, None means that nothing is verified, and the distance decides.
     keep : str, default "first"
         Priority: "first" (input order), "longest" (most tokens), or a column, as "date", "date:asc" or "date:desc".
     cluster : "greedy" or "components", default "greedy"
-        Whether a document goes exactly when it has a pair with one already kept, or each connected component of pairs
-        keeps its first document.
+        Which documents are removed:
+
+        - "greedy": a document is removed exactly when it has a pair with a document that is already kept.
+        - "components": each connected component of pairs keeps its first document.
     max_partners : int, default 64
-        Of a document's near-duplicates, pairs are listed with the first so many of better priority, and with the first
-        so many kept ones if it is removed. None lists all pairs. Who is kept does not depend on it; the
-        document that a removed one names is, of those kept ones, the one it resembles most. It has no effect where
-        nothing is verified: there the bucket limit bounds the pairs.
+        Pairs of a document are listed with at most `max_partners` documents of better priority and, if it is removed,
+        with at most `max_partners` kept documents. None lists all pairs. The number does not change which documents
+        are kept. A removed document names the listed kept document that it resembles most. The setting has no effect if
+        nothing is verified: then the bucket limit bounds the pairs.
     seed : int in [0, 2**64), default 1
-        All random constants are drawn from it.
+        Seed for all random constants.
     only_against : bool, default False
         Remove a document of the input only because of a document of the reference set. Documents of the input are not
-        compared with one another, and its copies are kept.
+        compared with one another, so copies within the input are kept.
 
     Raises
     ------
@@ -161,12 +168,12 @@ class Recipe:
 
     @property
     def verifies(self) -> bool:
-        """Whether candidates are verified: whether there is a threshold."""
+        """Whether candidates are verified, which is the case if there is a threshold."""
         return self.threshold is not None
 
     @property
     def elements(self) -> str:
-        """What the method sketches, in words: frequencies of other elements do not fit."""
+        """Describe the elements that the method sketches. Frequencies of other elements cannot be used with it."""
         if self.method.elements == "tokens":
             return "tokens"
         stop_words = self.shingles.stop_words
@@ -184,7 +191,7 @@ class Recipe:
         return material(self.seed)
 
     def describe(self) -> dict[str, Any]:
-        """All settings as plain values, the version of the definitions and the Unicode table's hash.
+        """Return all settings as plain values, the version of the definitions and the hash of the Unicode table.
 
         Returns
         -------
@@ -203,12 +210,12 @@ class Recipe:
         return {**method, **self.shingles.describe(), **own, **versions()}
 
     def to_json(self) -> str:
-        """`describe`, as JSON.
+        """Return the settings of `describe` as JSON.
 
         Returns
         -------
         str
-            JSON, which `from_json` reads.
+            JSON that `from_json` reads.
 
         Examples
         --------
@@ -224,14 +231,14 @@ class Recipe:
         Parameters
         ----------
         text : str or bytes
-            What `to_json` gave.
+            The JSON that `to_json` returned.
         name : str, default "recipe"
-            Says in errors where the text was read.
+            Where the text was read, for error messages.
 
         Returns
         -------
         Recipe
-            Equal to the one that was written.
+            Equal to the recipe that was written.
 
         Raises
         ------
@@ -282,7 +289,7 @@ class Recipe:
         schema : pyarrow.Schema
             The schema of a table or file that this package wrote.
         name : str
-            Says in errors where it was read.
+            Where the schema was read, for error messages.
 
         Returns
         -------
@@ -292,7 +299,7 @@ class Recipe:
         Raises
         ------
         InputError
-            If there is none.
+            If the metadata holds no recipe.
         RecipeMismatchError
             If it was written under other definitions or another Unicode table, or is not a recipe.
 
@@ -305,7 +312,7 @@ class Recipe:
         return cls.from_json(settings_of(schema, name), name)
 
     def with_statistics(self, given: Any) -> tuple[Self, Any]:
-        """The recipe that names the given statistics, and the statistics themselves.
+        """Return the recipe that names the given statistics, and the statistics themselves.
 
         Parameters
         ----------
@@ -315,12 +322,12 @@ class Recipe:
         Returns
         -------
         recipe, statistics
-            The recipe itself and None, if nothing is given.
+            The unchanged recipe and None, if nothing is given.
 
         Raises
         ------
         ParameterError, RecipeMismatchError
-            If the method takes no statistics, needs others, or names some that were not given.
+            If the method takes no statistics, needs other statistics, or names statistics that were not given.
 
         Examples
         --------
@@ -331,12 +338,12 @@ class Recipe:
         if statistics is not None and statistics.elements != self.elements:
             name = given if isinstance(given, (str, Path)) else "frequencies"
             raise RecipeMismatchError(
-                f"{name}: made of {statistics.elements}, asked for {self.elements}; make it again"
+                f"{name}: counts {statistics.elements}, but {self.elements} are needed; make it again"
             )
         return replace(self, method=method), statistics
 
     def sketching(self) -> dict[str, Any]:
-        """The part that sketches depend on: two sketches can meet exactly if their recipes agree in it.
+        """Return the settings that sketches depend on. Two sketches can be compared exactly if these settings agree.
 
         Returns
         -------
@@ -358,21 +365,21 @@ class Recipe:
         return {"method": self.method.name, **self.method.sketching(), **shingles, "seed": self.seed, **versions()}
 
     def check_sketches(self, other: Recipe, name: str) -> None:
-        """Check that sketches made by another recipe can meet sketches made by this one.
+        """Check that sketches made with another recipe can be compared with sketches made with this recipe.
 
         Parameters
         ----------
         other : Recipe
             The recipe of the other sketches.
         name : str
-            Says in errors where the other sketches are.
+            Where the other sketches are, for error messages.
 
         Raises
         ------
         RecipeMismatchError
-            If they differ in a setting that sketches depend on; it names the first.
+            If the recipes differ in a setting that sketches depend on. The message names the first one.
         ParameterError
-            If the method of either keeps no sketches.
+            If the method of one of the recipes keeps no sketches.
         ArgumentTypeError
             If `other` is not a Recipe.
 
@@ -385,7 +392,7 @@ class Recipe:
         for key in {**mine, **theirs}:
             if theirs.get(key) != mine.get(key):
                 raise RecipeMismatchError(
-                    f"{name}: made with {key} = {theirs.get(key)}, asked for {mine.get(key)}; sketch it again"
+                    f"{name}: made with {key} = {theirs.get(key)}, but {mine.get(key)} is needed; sketch it again"
                 )
 
     def with_(self, **changes: Any) -> Self:

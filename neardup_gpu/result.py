@@ -1,4 +1,4 @@
-"""What a run decided, as users see it."""
+"""Define `Result`: the decisions of a run, as users see them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 
 class Report(dict[str, Any]):
-    """The contents of report.json; called, as in ``result.report()``, it makes the page to look at.
+    """The contents of report.json. Calling it, as in ``result.report()``, makes a page that shows the result.
 
-    It knows the tables of its result, and not the result, which would keep both in memory until garbage is collected.
+    It refers to the tables of its result, not to the result itself: such a cycle would keep both in memory until the
+    garbage collector runs.
     """
 
     tables: tuple[Any, ...] = ()
@@ -41,32 +42,33 @@ class Report(dict[str, Any]):
         source_column: str | None = None,
         overwrite: bool = False,
     ) -> Page:
-        """Make a page of HTML to look at the result with; a notebook shows it.
+        """Make an HTML page that shows the result. A notebook displays it.
 
         Parameters
         ----------
         path : path, default None
-            A file to write it to as well.
+            A file to write the page to as well.
         text : bool, default True
-            Show texts, for which the documents are read once more, up to the last one that is shown.
+            Show texts. For this the documents are read once more, up to the last one that is shown.
         source_column : str, default None
-            The column of the input that says where a document is from, for the table of losses; the file unless given.
+            The column of the input that names the source of a document, for the table of losses. If None, the source is
+            the file.
         overwrite : bool, default False
             Replace an earlier page at `path`.
 
         Returns
         -------
         Page
-            One file without anything to load: less than 5 MB, as what is long is sampled.
+            One file that loads nothing else. It has less than 5 MB, because long lists are sampled.
 
         Raises
         ------
         ParameterError
-            If what draws it is not installed: ``pip install 'neardup-gpu[report]'``.
+            If the packages that draw it are not installed: ``pip install 'neardup-gpu[report]'``.
         InputError
-            If there is no such column. Texts that cannot be read again are left out, and the page says why.
+            If there is no column `source_column`. Texts that cannot be read again are left out, and the page says why.
         OutputError
-            If `path` is taken or cannot be written.
+            If `path` exists already or cannot be written.
         """
         from .report_page.page import check_installed, make
 
@@ -78,7 +80,7 @@ class Report(dict[str, Any]):
         return page
 
     def run(self, folder: str | None = None) -> Run:
-        """What a page is made from; where the tables are about to be written, to which folder."""
+        """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
         from .report_page.run import run_of_tables
 
         documents, pairs, recipe, frequencies, sources = self.tables
@@ -87,46 +89,53 @@ class Report(dict[str, Any]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What a run decided; `dedup` makes it.
+    """The decisions of a run, which `dedup` returns.
 
     Parameters
     ----------
     documents : pyarrow.Table
-        id, kept, duplicate_of, kind, resemblance, group; in input order. `duplicate_of`, `kind` and `resemblance` are
-        null for kept documents. `kind` says how the document is like `duplicate_of`: "identical", the same text;
-        "same_words", the same words in the same order, written differently; "near", other words. `group` is the id of
-        the document that was kept. For files there are two more columns: file, the path below the folder that all files
-        share, and row in it, from 1 (in JSON lines the line). For a DatasetDict, file is the split.
+        One row per document, in input order, with the columns id, kept, duplicate_of, kind, resemblance and group.
+        `duplicate_of`, `kind` and `resemblance` are null for kept documents. `group` is the id of the kept document.
+        `kind` compares the document with `duplicate_of`:
+
+        - "identical": the same text.
+        - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
+        - "near": other words.
+
+        Files add two columns: file, the path below the folder that all files share, and row, counted from 1 (in JSON
+        lines the line). For a DatasetDict, file is the split.
     pairs : pyarrow.Table
-        id_a, id_b, kind, resemblance: the verified pairs between representatives, and one pair with resemblance 1 from
-        each document to its representative, if another document of the same words stands for it. id_a has the better
-        priority. By containment the column is called containment, in both tables: how much of the document
-        `duplicate_of` contains, and of id_b id_a; id_a has more distinct shingles, or as many and the better priority,
-        or is of the reference set.
+        The verified pairs between representatives, with the columns id_a, id_b, kind and resemblance. If another
+        document with the same words represents a document, there is also a pair with resemblance 1 between the two.
+        id_a has the better priority. With the method containment, the column is called containment in both tables: the
+        share of the document that `duplicate_of` contains, and the share of id_b that id_a contains. Then id_a is in
+        the reference set, or has more distinct shingles, or an equal number and the better priority.
     report : dict
-        Recipe, counts, timings, recall, and what limits left out: the contents of report.json. Called, it makes a page
-        to look at: ``result.report()`` shows it in a notebook, ``result.report("report.html")`` writes it to a file.
-        The page needs ``pip install 'neardup-gpu[report]'``; its parameters are those of ``neardup report``: `text` and
-        `source_column`, and `overwrite`.
+        The contents of report.json: recipe, counts, timings, recall, and the numbers of pairs and documents that limits
+        left out. Calling it makes a page that shows the result: ``result.report()`` displays the page in a notebook,
+        ``result.report("report.html")`` writes it to a file. The page needs ``pip install 'neardup-gpu[report]'``. Its
+        parameters are those of ``neardup report``: `text`, `source_column` and `overwrite`.
     recipe : Recipe
         Everything that changed the results.
     frequencies : Frequencies, default None
-        The document frequencies that tokens or shingles were weighed by.
+        The document frequencies that gave tokens or shingles their weights.
     skipped : pyarrow.Table, default None
-        file, row, rows, bytes, reason: rows that could not be read, with `on_error="skip"`; see `Documents.skipped`.
+        With `on_error="skip"`, the rows that could not be read, with the columns file, row, rows, bytes and reason; see
+        `Documents.skipped`.
     sources : tuple of (Documents, Documents or None), default None
         The documents and the reference set, which `explain` reads again.
     facts : Facts, default None
-        What decisions were made from, for `at`.
+        The intermediate results of the decisions, which `at` uses.
 
     Notes
     -----
-    Where a reference set was given, `in_reference` and `a_in_reference` say which ids are of that set. For every
+    With a reference set, the columns `in_reference` and `a_in_reference` show which ids belong to it. For every
     document, kept or removed, `near_reference` is the id of the reference document that it resembles most, and
-    `reference_resemblance` (or `reference_containment`) what the two are worth; both are null if no reference document
-    reaches the threshold. Where nothing was verified, the nearest simhash takes the place. By simhash, both
-    tables have a column `distance` (uint8), the bits in which simhashes differ. Where nothing was verified, resemblance
-    is null except for documents of the same words.
+    `reference_resemblance` (or `reference_containment`) is their resemblance. Both are null if no reference document
+    reaches the threshold. If nothing was verified, `near_reference` is the document with the nearest simhash.
+
+    With the method simhash, both tables have a column `distance` (uint8), the number of bits in which simhashes differ.
+    If nothing was verified, resemblance is null except for documents with the same words.
 
     Examples
     --------
@@ -151,7 +160,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each known reason why nothing was removed; empty if something was.
+        """Known reasons why nothing was removed, one sentence each; empty if something was removed.
 
         Examples
         --------
@@ -162,26 +171,26 @@ class Result:
         return tuple(self.report.get("warnings", ()))
 
     def explain(self, id: Any, *, full: bool = False) -> Explanation:
-        """Say why a document stays or goes: the kept one, their resemblance, and the words in which they differ.
+        """Explain why a document is kept or removed: its kept document, their resemblance and their different words.
 
         Parameters
         ----------
         id : int or str
             The document's id; a number may be given as text.
         full : bool, default False
-            Leave no words out of the diff.
+            Show all words of both texts in the diff.
 
         Returns
         -------
         Explanation
-            It reads the documents again, up to the two that are compared.
+            The documents are read again for it, up to the two that are compared.
 
         Raises
         ------
         InputError
-            If there is no such document, or the documents were a stream, which cannot be read again, or have changed.
+            If no document has this id, or the documents were a stream, which cannot be read again, or have changed.
         ArgumentTypeError
-            If `id` is of another type, or `full` neither True nor False.
+            If `id` has another type, or `full` is not a bool.
 
         Examples
         --------
@@ -213,28 +222,28 @@ class Result:
 
     @property
     def kept(self) -> pa.Table:
-        """Rows of `documents` that stay, in input order."""
+        """Rows of `documents` that are kept, in input order."""
         return self.documents.filter(self.documents["kept"])
 
     @property
     def removed(self) -> pa.Table:
-        """Rows of `documents` that go, in input order."""
+        """Rows of `documents` that are removed, in input order."""
         return self.documents.filter(pc.invert(self.documents["kept"]))
 
     def kept_dataset(self) -> Any:
-        """The documents that stay, with all their columns, for Hugging Face's library `datasets`.
+        """Return the kept documents with all their columns, for Hugging Face's library `datasets`.
 
         Returns
         -------
         datasets.Dataset or datasets.DatasetDict
-            Of a Dataset its rows, selected without a copy, with its features; of a DatasetDict such a Dataset for each
-            split; else a Dataset in memory, with the column `path` for text files.
+            For a Dataset, its kept rows, selected without a copy, with its features. For a DatasetDict, a Dataset of
+            kept rows per split. For other sources, a Dataset in memory; for text files it has the column `path`.
 
         Raises
         ------
         InputError
-            If the documents were a stream, which cannot be read again, or have changed; or if `datasets` is not
-            installed, which ``pip install 'neardup-gpu[hf]'`` does.
+            If the documents were a stream, which cannot be read again, or have changed. Also if `datasets` is not
+            installed: ``pip install 'neardup-gpu[hf]'`` installs it.
 
         Examples
         --------
@@ -243,20 +252,21 @@ class Result:
         ['to be or not to be']
         """
         if self.sources is None:
-            raise InputError("this result has no documents, so nothing of them can be given; run dedup again")
+            raise InputError("this result has no documents to return; run dedup again")
         from .documents.hugging_face import kept_dataset
 
         return kept_dataset(self.sources[0], np.asarray(self.documents["kept"].combine_chunks()))
 
     def groups(self) -> pa.Table:
-        """Documents that are near-duplicates of one another, the largest groups first.
+        """Return the groups of near-duplicates, the largest groups first.
 
         Returns
         -------
         pyarrow.Table
-            group, the id of the document that was kept; members, the ids of the documents of the input, the kept one
-            first if it is one of them, then in input order; size, the number of removed documents plus the kept one,
-            which may be in the reference set. Documents that are nobody's duplicates are in no group.
+            One row per group, with three columns. `group` is the id of the kept document. `members` has the ids of all
+            documents of the input in the group: first the kept one, if it is in the input, then the others in input
+            order. `size` is the number of removed documents plus the kept one, which may be in the reference set.
+            Documents without near-duplicates are in no group.
 
         Examples
         --------
@@ -281,7 +291,7 @@ class Result:
         return table.take(arrow(order))
 
     def at(self, threshold: float) -> Result:
-        """The decisions at a higher threshold, from the verified pairs: nothing is read or computed again.
+        """Decide again at a higher threshold, from the verified pairs. No document is read or compared again.
 
         Parameters
         ----------
@@ -291,14 +301,14 @@ class Result:
         Returns
         -------
         Result
-            What this run would have decided with that threshold and the same candidates. Its report has no sampled
-            recall; `limits` says what this run left out.
+            The decisions that this run would have made with that threshold and the same candidates. Its report has no
+            sampled recall; `limits` shows what this run left out.
 
         Raises
         ------
         ParameterError, ArgumentTypeError
-            If the threshold is lower, nothing was verified, or not all pairs are listed, which may decide at a higher
-            threshold: where a document has more partners than `max_partners`, as in a crowd.
+            If the threshold is lower or nothing was verified. Also if some pairs are not listed that may decide at a
+            higher threshold, because a document has more partners than `max_partners`.
 
         Examples
         --------
@@ -312,8 +322,8 @@ class Result:
             raise ParameterError("threshold: this result holds no verified pairs; give dedup a threshold")
         if threshold < self.recipe.threshold:
             raise ParameterError(
-                f"threshold {threshold} is below {self.recipe.threshold}, the one of this run, which verified no more; "
-                "run dedup again"
+                f"threshold {threshold} is below {self.recipe.threshold}, the threshold of this run, so not all pairs "
+                "are known; run dedup again"
             )
         from .decisions import decide
         from .engine.settings import Engine
@@ -328,7 +338,7 @@ class Result:
         limits = self.report["limits"]
         if limits["unlisted_pairs"] or not limits["all_counted"]:
             raise ParameterError(
-                "threshold: this run did not list all pairs that may decide; run dedup again, with that threshold or "
+                "threshold: this run did not list all pairs that may decide; run dedup again with that threshold, or "
                 "with max_partners=None"
             )
         verified = before.verified

@@ -1,6 +1,6 @@
-"""Settings: fields of frozen dataclasses that the library takes as arguments and the command line as flags.
+"""Define settings: fields of frozen dataclasses that the library takes as arguments and the command line as flags.
 
-A field says by itself what it means; the command line makes its flag from it, so both have the same names.
+Each field has its own help text. The command line makes its flag from the field, so both have the same names.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 def setting(
     default: Any, help: str, *, metavar: str | None = None, flag: str | None = None, shown: str | None = None
 ) -> Any:
-    """A field of a dataclass of settings.
+    """Return a field for a dataclass of settings.
 
     Parameters
     ----------
     default : object
-        The value where none is given.
+        The default value.
     help : str
-        One sentence, which the command line shows beside the flag.
+        One sentence, which the command line shows next to the flag.
     metavar : str, optional
-        What stands for the value in the help, such as "N".
+        Placeholder for the value in the help, such as "N".
     flag : str, optional
-        The flag, where it is not the field's name with hyphens; a space divides it from a short one: "--output -o". ""
-        for a field that has none.
+        The flag, if it is not the field's name with hyphens. A space separates a short flag: "--output -o". An empty
+        string means that the field has no flag.
     shown : str, optional
-        What the help calls the default, where the value says too little: "80% of the free memory" for None.
+        The default as the help shows it, if the value itself says too little: "80% of the free memory" for None.
     """
     return field(default=default, metadata={"help": help, "metavar": metavar, "flag": flag, "shown": shown})
 

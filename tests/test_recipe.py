@@ -145,7 +145,7 @@ class TestStored:
         ],
     )
     def test_sketches_of_other_recipes_do_not_meet(self, change):
-        with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with \w+ = .*, asked for .*; sketch it again"):
+        with pytest.raises(RecipeMismatchError, match=r"b\.parquet: made with \w+ = .*, but .* is needed; sketch it"):
             self.RECIPE.check_sketches(self.RECIPE.with_(**change), "b.parquet")
 
     @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ class TestRecipes:
 
     @pytest.mark.parametrize("change", [{"stop_words": "de"}, {"stop_words": ["the"]}, {"shingling": "set"}])
     def test_sketches_of_other_lists_do_not_meet(self, change):
-        with pytest.raises(RecipeMismatchError, match=r"x: made with (stop_words|shingling) = .*, asked for .*"):
+        with pytest.raises(RecipeMismatchError, match=r"x: made with (stop_words|shingling) = .*, but .* is needed"):
             self.OWN.check_sketches(self.OWN.with_(**change), "x")
 
     def test_a_list_that_has_changed_since_is_refused(self):
@@ -223,7 +223,9 @@ class TestRecipes:
         assert counted.elements.startswith("spots shingles of 2 tokens by stop words en:")
         for given in (counted, tmp_path / "f.parquet"):
             counted.write(tmp_path / "f.parquet")
-            with pytest.raises(RecipeMismatchError, match=r"made of spots .* en:.*, asked for spots .* de:.*") as error:
+            with pytest.raises(
+                RecipeMismatchError, match=r"counts spots .* en:.*, but spots .* de:.* are needed"
+            ) as error:
                 sketch(texts=[OBAMA], output=tmp_path / "s", recipe=german, frequencies=given)
             assert "\n" not in str(error.value)
             assert sketch(texts=[OBAMA], output=tmp_path / "s", recipe=english, frequencies=given, overwrite=True)

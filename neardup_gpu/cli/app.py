@@ -1,4 +1,4 @@
-"""The commands of `neardup`, each loaded when it is asked for."""
+"""The commands of `neardup`. Each command is loaded when it is called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .console import say_json
 
 app = App(
     name="neardup",
-    help="Find near-duplicate documents: which resemble each other, how much, which one stays and why the others go.",
+    help="Find near-duplicate documents: which are alike, how much, which one is kept, and why the others are removed.",
     help_format="plaintext",
     version_flags=(),
     suppress_keyboard_interrupt=False,

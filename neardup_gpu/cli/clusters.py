@@ -19,7 +19,7 @@ class Joining:
     """When a document joins a cluster."""
 
     threshold: float | None = setting(
-        None, "Least estimated resemblance to a cluster's representative.", metavar="X", shown="the sketches'"
+        None, "Minimum estimated resemblance to a cluster's representative.", metavar="X", shown="the sketches'"
     )
     representative: str = setting(
         "first", "A cluster's first document, or the commonest elements of all.", metavar="first|commonest"
@@ -28,9 +28,9 @@ class Joining:
 
 @dataclass(frozen=True, kw_only=True)
 class Clusters(Output):
-    """Where the clusters go."""
+    """The file of clusters to write."""
 
-    output: str = setting("clusters.parquet", "Where the clusters go.", metavar="FILE", flag="--output -o")
+    output: str = setting("clusters.parquet", "File to write the clusters to.", metavar="FILE", flag="--output -o")
 
 
 JoiningFlags: Any = flags(MATCHING, Joining)
@@ -38,7 +38,7 @@ ClustersFlags: Any = flags(OUTPUT, Clusters)
 
 
 def clusters(
-    *sketches: Annotated[str, argument("SKETCHES", f"What `neardup sketch --method {_METHODS}` wrote.")],
+    *sketches: Annotated[str, argument("SKETCHES", f"Files that `neardup sketch --method {_METHODS}` wrote.")],
     joining: JoiningFlags = None,
     written: ClustersFlags = None,
 ) -> None:

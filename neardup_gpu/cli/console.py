@@ -1,6 +1,6 @@
-"""What commands print: results on stdout, all the rest on stderr; nothing from outside steers the terminal.
+"""Print results on stdout and everything else on stderr. Escape sequences in names or texts never reach the terminal.
 
-All that is printed passes `say`, `say_json` or `note`. rich takes 0.1 s to import, so it is imported where it is used.
+Everything passes through `say`, `say_json` or `note`. rich takes 0.1 s to import, so it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """What stdout can show.
+    """The abilities of stdout.
 
     Parameters
     ----------
     width : int
-        Characters in a line: 80 but on a terminal.
+        Characters per line; 80 unless stdout is a terminal.
     colour : bool
     blocks : bool
-        Block characters can be encoded.
+        Whether block characters can be encoded.
     """
 
     width: int
@@ -53,21 +53,21 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def stdout() -> Place:
-    """What stdout can show, now."""
+    """Return the present abilities of stdout."""
     console = _console(sys.stdout)
     colour = console.color_system is not None and not console.no_color
     return Place(max(40, min(100, console.width)), colour, not console.options.ascii_only)
 
 
 def help_width() -> int:
-    """Characters in a line of help: at least 40, for words to fit in; 80 but on a terminal."""
+    """Return the number of characters per line of help: at least 40, so that words fit; 80 unless on a terminal."""
     if not _is_terminal(sys.stdout):
         return 80
     return max(40, min(100, shutil.get_terminal_size().columns))
 
 
 class _Lines:
-    """What rich draws in lines as they are: none cut off or folded, none with blanks at its end, all printable."""
+    """Render parts with rich, but never cut or fold a line; strip trailing blanks and escape unprintable characters."""
 
     def __init__(self, *parts: RenderableType) -> None:
         self.parts = parts
@@ -86,7 +86,7 @@ class _Lines:
 
 
 def say(*parts: RenderableType) -> None:
-    """Print plain strings, and what rich can draw, on stdout."""
+    """Print plain strings and rich's renderables on stdout."""
     plain = [part for part in parts if isinstance(part, str)]
     if len(plain) == len(parts):
         text = "\n".join(line.rstrip(" ") for line in printable("\n".join(plain), lines=True).split("\n"))
@@ -113,23 +113,23 @@ def say_json(value: Any) -> None:
 
 
 def _json(character: str) -> str:
-    """A character as an escape of JSON; `json` itself escapes no DEL."""
+    """Return a character as a JSON escape; `json` itself does not escape DEL."""
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else json.dumps(character)[1:-1]
 
 
 def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown: Output, following: str) -> None:
-    """What a command has written, on stdout.
+    """Print on stdout what a command has written.
 
     Parameters
     ----------
     found : dict
         Counts and timings.
     rows : list of (label, text), or None
-        What is said of them: each count, unless given.
+        The lines to print; a line for each count if None.
     shown : Output
-        How it is printed, and the output.
+        The output, and the way to print.
     following : str
-        The command to go on with.
+        The command to run next.
     """
     output = shown.output
     if shown.json:
@@ -146,7 +146,7 @@ def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown
 
 
 _as_json = False
-"""Whether what goes to stderr is JSON, an object a line."""
+"""Whether lines on stderr are JSON, one object per line."""
 
 
 def log_as_json(whether: bool) -> None:
@@ -156,7 +156,7 @@ def log_as_json(whether: bool) -> None:
 
 
 def note(message: str, level: str = "error", **facts: Any) -> None:
-    """Print one line on stderr. A stderr that is closed or full stops nobody."""
+    """Print one line on stderr. A closed or full stderr is ignored."""
     if sys.stderr is not None:
         line = _as_object(message, level, facts) if _as_json else encodable(_line(message), sys.stderr.encoding)
         with contextlib.suppress(OSError, ValueError):
@@ -164,7 +164,7 @@ def note(message: str, level: str = "error", **facts: Any) -> None:
 
 
 def note_bug(error: Exception) -> None:
-    """Print where an error that nobody expected came from, on stderr."""
+    """Print the traceback of an unexpected error on stderr."""
     import traceback
 
     mistake = "neardup: this is a mistake in neardup itself, not in what it was given; please report"
@@ -189,10 +189,10 @@ def _as_object(message: str, level: str, facts: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
-    """Print what the library logs on stderr, a line per record; no progress without `stages`.
+    """Print the library's log on stderr, one line per record. Progress is left out unless `stages` is true.
 
-    With `quiet` only warnings that are marked `once` are printed: of a machine that would make every run slow, and of a
-    first document that is taken for a header.
+    With `quiet`, only warnings marked `once` are printed: that this machine would make every run slow, and that a first
+    document was taken for a header.
     """
     import logging
 
@@ -218,7 +218,10 @@ def notes(*, quiet: bool = False, stages: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shown_progress(shown: Output) -> Iterator[Callable[[str, int, int | None], None] | None]:
-    """A progress callback: bars on a terminal, else a line or an object a stage; and what the library logs."""
+    """Show progress and the library's log. Yield a callback that draws bars on a terminal, else None.
+
+    Without a terminal, the log has one line or JSON object per stage.
+    """
     log_as_json(shown.log_json)
     if shown.quiet:
         if shown.log_json:

@@ -14,7 +14,7 @@ from .console import Place, notes, say, say_json, stdout
 from .options import MATCHING, OUTPUT, Json, flags, given
 
 DRAWN_BY = "neardup curve"
-"""What pictures say of themselves, so that they are known again."""
+"""Stored in pictures, so that a later run recognises its own files."""
 
 Shape = tuple[int, int, int]
 """A filter: k, s, r."""
@@ -52,7 +52,7 @@ DrawingFlags: Any = flags(OUTPUT, Drawing)
 
 
 def curve(*, settings: FilterFlags = None, written: DrawingFlags = None) -> None:
-    """Show how likely a filter makes two documents candidates, by their resemblance, beside the method exact."""
+    """Show how likely a filter makes two documents candidates, by their resemblance, compared with method exact."""
     from .. import theory
 
     shape, threshold = _chosen(Filter(**given(settings)))
@@ -90,14 +90,14 @@ def _chosen(settings: Filter) -> tuple[Shape, float | None]:
 
 
 def _exact(resemblance: float, threshold: float) -> float:
-    """Share of the pairs of a resemblance that the method `exact` lists: all from the threshold on, none below."""
+    """Return the share of pairs of a resemblance that `exact` lists: all from the threshold on, none below it."""
     return float(resemblance >= threshold)
 
 
 def _page(
     shape: Shape, threshold: float | None, passing: list[tuple[float, float, float]], shown: Drawing
 ) -> list[Any]:
-    """What the filter means, its curve, and a table of it."""
+    """Return the lines to print: the meaning of the filter, its curve, and a table of the curve."""
     from .. import theory
     from ..report import beside, count, heading, percent, row
 
@@ -120,7 +120,7 @@ def _page(
 
 
 DECADES = 12
-"""Of a logarithmic scale, from 1 down; on a terminal, a line each."""
+"""Number of decades on a logarithmic scale, from 1 down. On a terminal each takes a line."""
 
 
 def _picture(height_at: Callable[[float], float], threshold: float | None, place: Place, log: bool) -> list[Any]:

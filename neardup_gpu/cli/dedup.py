@@ -60,18 +60,20 @@ class Keeping:
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
     max_partners: str = setting(
         "64",
-        "Pairs listed of a document, with better ones and with kept ones: so many of each, or all.",
+        "Maximum number of listed pairs per document with better documents, and again with kept documents; or all.",
         metavar="N",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Output):
-    """Where the result goes."""
+    """The result to write, and the way to print it."""
 
-    output: str | None = setting(None, "Folder to write, whole or not at all.", metavar="OUT", flag="--output -o")
+    output: str | None = setting(
+        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
+    )
     dry_run: bool = setting(False, "Decide, but write nothing.")
-    report: bool = setting(False, "Also write OUT/report.html, a page to look at the result with.")
+    report: bool = setting(False, "Also write OUT/report.html, a page that shows the result.")
     verbose: bool = setting(False, "Print stages, pairs and the recipe as well.", flag="--verbose -v")
 
 
@@ -89,19 +91,19 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much is done at most."""
+    """A limit on the work."""
 
     max_comparisons: int | None = setting(
-        None, "End with an error after so many comparisons of documents that share a shingle.", metavar="N"
+        None, "End with an error after N comparisons of documents that share a shingle.", metavar="N"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """How much memory a job takes at most."""
+    """A limit on the memory of a job."""
 
     memory: str | None = setting(
-        None, "Memory of all processes together, such as 2GB; a job that needs more works on files.", metavar="SIZE"
+        None, "Memory of all processes together, such as 2GB. A job that needs more works on files.", metavar="SIZE"
     )
 
 
@@ -131,7 +133,7 @@ def dedup(
     checked: CheckFlags = None,
     tasks: TaskFlags = None,
 ) -> None:
-    """Remove near-duplicates. OUT gets the kept rows, and for each removed row its kept document and resemblance."""
+    """Remove near-duplicates. OUT holds the kept rows, and for each removed row its kept document and resemblance."""
     shown = Result(**given(result))
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
@@ -144,7 +146,7 @@ def dedup(
     options = {**given(reading, reference, writing, temporary, checked), **how, **kept}
     if tasks is not None and given(tasks):
         if given(bound):
-            raise ParameterError("--memory bounds a job that is not told how to work on files; give --task-memory here")
+            raise ParameterError("--memory cannot be combined with --work-dir; use --task-memory to limit each task")
         _in_tasks(ScaleOut(**given(tasks)), one_or_all(inputs), shown, place, options)
         return
     if given(bound):
@@ -158,7 +160,7 @@ def dedup(
 def _run(
     inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any], where: str | None, progress: Any
 ) -> Any:
-    """Run the job in memory; returns its result."""
+    """Run the job in memory and return its result."""
     from .. import job
 
     return job.dedup(
@@ -207,9 +209,9 @@ def _in_tasks(
 def _bounded(
     memory: str, inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any], where: str | None
 ) -> None:
-    """Run the job within a bound: in memory, or as tasks in a temporary folder where it does not fit there.
+    """Run the job within a memory limit: in memory if it fits, else as tasks in a temporary folder.
 
-    `dedup` does the same, and reads the tables of the result in the end, which nobody needs here.
+    The library's `dedup` does the same and then reads the tables of the result, which are not needed here.
     """
     from .. import bounded, job
     from ..recall import choose_check
@@ -245,7 +247,7 @@ def _bounded(
 
 
 def _recipe(options: dict[str, Any]) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe, and the options that are not of it."""
+    """Split the options into the recipe and the other options."""
     from ..recipe import Recipe, choose_recipe
 
     settings = {*signature(choose_recipe).parameters, *(field.name for field in fields(Recipe))}
@@ -291,13 +293,13 @@ def _say_tasks(report: dict[str, Any], shown: Result, where: str | None) -> None
 
 
 def _line(report: dict[str, Any], output: str | None) -> dict[str, Any]:
-    """What --json prints: what pipelines ask for first, and the rest of the report."""
+    """Return the object that --json prints: the entries that pipelines need first, then the rest of the report."""
     first = {"status": "done", "output": output}
     return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, **report}
 
 
 def number_or_all(word: str) -> int | None:
-    """What --max-partners says; None for all."""
+    """Return the number that --max-partners gives; None for "all"."""
     if word == "all":
         return None
     try:
@@ -307,7 +309,7 @@ def number_or_all(word: str) -> int | None:
 
 
 def telling_example(documents: pa.Table, measure: str) -> str | None:
-    """Id of the removed document that agrees least with its kept one, so that its diff is worth a look."""
+    """Return the id of the removed document that resembles its kept one least: its diff is the most telling."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -39,7 +39,7 @@ def demo() -> None:
 
 
 def _before_report() -> str:
-    """What has to be installed before a page can be written; nothing if it is."""
+    """Return the command that installs the packages for a page, or an empty string if they are installed."""
     from importlib.util import find_spec
 
     there = all(find_spec(name) for name in ("jinja2", "vl_convert"))

@@ -27,9 +27,9 @@ PreparationFlags: Any = flags(RUNNING, Preparation)
 
 
 def doctor(*, preparation: PreparationFlags = None, written: JsonFlags = None) -> int:
-    """Show what there is to know of this machine, on one screen to paste into a report of a problem.
+    """Show the facts about this machine that matter to neardup, on one screen to paste into a bug report.
 
-    It never fails: what cannot be found out is said. With --compile, prepare this machine for jobs instead.
+    It never fails: it names the facts that it cannot find out. With --compile, prepare this machine for jobs instead.
     """
     chosen, as_json = given(preparation), Json(**given(written)).json
     if chosen.pop("compile", False):
@@ -50,7 +50,7 @@ def _compile(as_json: bool, method: str = "exact") -> int:
         say_json(found)
     else:
         compiled = found["kept"] + found["not_kept"]
-        kept = f", of which {found['not_kept']} cannot be kept" if found["not_kept"] else ""
+        kept = f" ({found['not_kept']} cannot be kept)" if found["not_kept"] else ""
         came = count(found["came_compiled"], "function")
         say(
             f"{method}: {came} came compiled, {found['loaded']} loaded from an earlier compilation, "

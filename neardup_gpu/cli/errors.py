@@ -58,7 +58,7 @@ ENGINE: dict[str, str] = get_args(EngineFlags)[0].FLAGS
 
 
 def flags_of(command: Callable[..., Any]) -> dict[str, str]:
-    """The flags of a command, by the names of the library's parameters."""
+    """Return the flags of a command, by the names of the library's parameters."""
     names: dict[str, str] = {}
     for hint in get_type_hints(command, include_extras=True).values():
         kind = (get_args(hint) or (hint,))[0]
@@ -68,11 +68,11 @@ def flags_of(command: Callable[..., Any]) -> dict[str, str]:
 
 
 def in_flags(message: str, flags: dict[str, str]) -> str:
-    """A message of the library with flags for its parameters.
+    """Return a message of the library with its parameters' names replaced by flags.
 
     A message names parameters at its beginning (``threads 0: ...``, ``filter and recall: ...``), with a value
     (``backend='cpu'``, ``overwrite=True``, ``threads=...``), or anywhere if the name has an underscore (``temp_dir``).
-    What stands in quotes or is part of a path is none.
+    Words in quotes and parts of paths are not taken for parameters.
 
     Parameters
     ----------

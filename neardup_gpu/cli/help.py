@@ -80,7 +80,7 @@ def _entry(argument: Argument) -> tuple[str, str]:
 
 
 def _row(label: str, meaning: str, column: int, width: int) -> list[str]:
-    """A label with its meaning beside it, or below it where there is no room."""
+    """Return the lines of a label with its meaning to the right, or below it where there is no room."""
     beside = 4 + column
     if width - beside < 24:
         return [f"  {label}", *(f"      {line}" for line in _wrapped(meaning, max(20, width - 6)))]

@@ -13,9 +13,9 @@ from .options import OUTPUT, Json, argument, flags, given
 
 @dataclass(frozen=True, kw_only=True)
 class Described(Json):
-    """What to do besides."""
+    """Further checks of a file."""
 
-    check: bool = setting(False, "Compare every byte with the checksums that were written with it.")
+    check: bool = setting(False, "Check every byte against the checksums in the file.")
 
 
 DescribedFlags: Any = flags(OUTPUT, Described)
@@ -27,7 +27,7 @@ def info(
     *,
     written: DescribedFlags = None,
 ) -> None:
-    """Show what any artefact is: its kind, recipe and counts; of a work folder or a plan, its stages."""
+    """Show the kind, recipe and counts of any file or folder that neardup wrote, or the stages of a work folder."""
     from .. import info as artefact
 
     shown = Described(**given(written))

@@ -1,4 +1,4 @@
-"""The settings of the methods as flags, and what the library takes that was chosen by them."""
+"""Make flags from the settings of the methods, and arguments of the library from the given flags."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Choice:
 
     method: str = setting("exact", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
     threshold: float | None = setting(
-        None, "Least resemblance, or containment, above 0 to 1.", metavar="X", shown="0.8, 0.9 by containment"
+        None, "Minimum resemblance, or containment, above 0 and up to 1.", metavar="X", shown="0.8, 0.9 by containment"
     )
 
 
@@ -28,7 +28,7 @@ class Summary:
 
     method: str = setting("minhash", f"How documents are summarised: {', '.join(_SUMMARISING)}.", metavar="NAME")
     threshold: float | None = setting(
-        None, "The threshold that a filter is chosen for, above 0 to 1.", metavar="X", shown="0.8"
+        None, "Threshold for which a filter is chosen, above 0 and up to 1.", metavar="X", shown="0.8"
     )
 
 
@@ -36,12 +36,12 @@ class Summary:
 class Shingles:
     """Which shingles are compared, and how random constants are drawn."""
 
-    shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
+    shingle_size: int = setting(5, "Number of words per shingle.", metavar="W")
     shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
     stop_words: str | None = setting(
-        None, "Stop words of spots: a language such as de, or a file.", metavar="LIST", shown="en"
+        None, "Stop words for spots: a language such as de, or a file.", metavar="LIST", shown="en"
     )
-    seed: int = setting(1, "Random constants are drawn from it.", metavar="N")
+    seed: int = setting(1, "Seed for all random constants.", metavar="N")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +70,14 @@ DECIDING = {
     )
     for name, kind in METHODS.items()
 }
-"""The settings that `neardup dedup` takes, by the method; the first one is usual."""
+"""The settings that `neardup dedup` takes, by method. The first method is the default."""
 
 SKETCHING = {name: tuple(kind for kind in DECIDING[name] if kind is not Verified) for name in _SUMMARISING}
-"""The settings that `neardup sketch` takes, by the method; the first one is usual."""
+"""The settings that `neardup sketch` takes, by method. The first method is the default."""
 
 
 def method_flags(settings: dict[str, tuple[type, ...]]) -> Any:
-    """Flags for the settings of all methods; see `flags`."""
+    """Return flags for the settings of all methods; see `flags`."""
     return flags(MATCHING, *dict.fromkeys(kind for kinds in settings.values() for kind in kinds))
 
 
@@ -89,7 +89,7 @@ ShinglesFlags: Any = flags(MATCHING, Shingles)
 def chosen(
     all_settings: dict[str, tuple[type, ...]], choice: Given | None, shingles: Given | None, settings: Given | None
 ) -> dict[str, Any]:
-    """The settings chosen by these flags, as `dedup` and `sketch` take them.
+    """Return the settings that these flags choose, as `dedup` and `sketch` take them.
 
     Parameters
     ----------

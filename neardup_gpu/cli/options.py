@@ -1,6 +1,6 @@
-"""Flags from settings: one for each field of the dataclasses that the library takes, and what several commands share.
+"""Flags made from settings: one for each field of the library's dataclasses. Also flags that several commands share.
 
-A command names in its signature which settings it takes, and is called with what was given of them:
+A command names in its signature the settings that it takes. It is called with those that were given:
 
     ReadingFlags: Any = flags(DOCUMENTS, Reading)
 
@@ -62,7 +62,7 @@ class Given:
 
 
 def flags(heading: Group, *settings: type) -> Any:
-    """A dataclass of flags for these dataclasses of settings, to annotate a parameter of a command with.
+    """Return a dataclass of flags for dataclasses of settings; it annotates a parameter of a command.
 
     It has the fields of all classes, all optional. If several classes have a field, the help has the sentence and the
     default of each.
@@ -138,13 +138,13 @@ _ALONE = "true"
 """The value of a flag that stands without the word that it may have."""
 
 MAY_HAVE = {"--html": "tree"}
-"""Flags that may have a word behind them, and which."""
+"""Flags that an optional word may follow, and that word."""
 
 
 def with_values(words: list[str]) -> list[str]:
     """Return the words of a command as cyclopts takes them.
 
-    Each flag of `MAY_HAVE` has a value, so that no other word is taken for one, and a hyphen alone is no flag.
+    Each flag of `MAY_HAVE` gets a value, so that no other word is taken for its value. A hyphen alone is not a flag.
 
     >>> with_values(["--html", "page.html", "--html", "tree"])
     ['--html=true', 'page.html', '--html=tree']
@@ -164,7 +164,7 @@ def with_values(words: list[str]) -> list[str]:
 def _true_or_word(_: type, tokens: list[Token]) -> bool | str:
     flag, word = tokens[-1].keyword or "", tokens[-1].value
     if word not in (_ALONE, MAY_HAVE.get(flag)):
-        raise ValueError(f"{word!r} is no value of it; give {flag} alone, or {flag} {MAY_HAVE.get(flag)}")
+        raise ValueError(f"invalid value {word!r}; use {flag} or {flag} {MAY_HAVE.get(flag)}")
     return True if word == _ALONE else word
 
 
@@ -187,7 +187,7 @@ def _number(_: type, tokens: list[Token]) -> float:
 
 
 def _default(owners: list[tuple[type, dataclasses.Field[Any]]]) -> Any:
-    """What the help says of the default; False where there is nothing to say."""
+    """Return the default as the help shows it; False if the help shows none."""
     shown = {}
     for owner, field in owners:
         default = "" if field.default is None or isinstance(field.default, bool) else field.default
@@ -213,7 +213,7 @@ def given(*values: Given | None) -> dict[str, Any]:
 
 
 def one_or_all(inputs: tuple[str, ...]) -> str | list[str]:
-    """Inputs as the library takes them: a single one is named in no list."""
+    """Return the inputs as the library takes them: a single input as a string, several as a list."""
     return inputs[0] if len(inputs) == 1 else list(inputs)
 
 
@@ -256,15 +256,15 @@ Inputs = Annotated[
     str,
     argument(
         "INPUT",
-        "Parquet, JSON lines, CSV, TSV, text or HTML (also .gz, .zst, .bz2, .xz), Arrow IPC, WARC (.gz), a folder of "
-        "these, a glob, a URI.",
+        "Parquet, JSON lines, CSV, TSV, text or HTML (also .gz, .zst, .bz2, .xz), Arrow IPC, WARC (.gz); or a folder, "
+        "a glob or a URI of such files.",
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Temporary:
-    """Where temporary files go."""
+    """The folder for temporary files."""
 
     temp_dir: str | None = setting(None, "Folder for temporary files.", metavar="DIR", shown="the system's")
 
@@ -278,13 +278,13 @@ class Json:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where a result goes, and how it is printed."""
+    """The file to write, and the way to print it."""
 
     output: str | None = setting(None, "File to write.", metavar="FILE", flag="--output -o")
     overwrite: bool = setting(False, "Replace an existing output.")
     json: bool = setting(False, "Print one line of JSON, for machines.")
     quiet: bool = setting(False, "Print no progress and no summary.", flag="--quiet -q")
-    log_json: bool = setting(False, "Progress and messages on stderr as JSON, an object a line.")
+    log_json: bool = setting(False, "Print progress and messages on stderr as JSON, one object per line.")
 
 
 ReadingFlags: Any = flags(DOCUMENTS, Reading)

@@ -20,18 +20,18 @@ class Least:
     """Which pairs are written."""
 
     threshold: float | None = setting(
-        None, "Least estimated resemblance, or cosine by simhash.", metavar="X", shown="all candidates"
+        None, "Minimum estimated resemblance, or cosine for simhash.", metavar="X", shown="all candidates"
     )
     containment: float | None = setting(
-        None, f"Look for documents of which another contains the share X, by {_METHODS}.", metavar="X"
+        None, f"Find documents if another one contains at least the share X of them; for {_METHODS}.", metavar="X"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs(Output):
-    """Where the pairs go."""
+    """The file of pairs to write."""
 
-    output: str = setting("pairs.parquet", "Where the pairs go.", metavar="FILE", flag="--output -o")
+    output: str = setting("pairs.parquet", "File to write the pairs to.", metavar="FILE", flag="--output -o")
 
 
 LeastFlags: Any = flags(MATCHING, Least)
@@ -39,12 +39,12 @@ PairsFlags: Any = flags(OUTPUT, Pairs)
 
 
 def pairs(
-    *sketches: Annotated[str, argument("SKETCHES", "What `neardup sketch` wrote.")],
+    *sketches: Annotated[str, argument("SKETCHES", "Files that `neardup sketch` wrote.")],
     least: LeastFlags = None,
     written: PairsFlags = None,
     engine: EngineFlags = None,
 ) -> None:
-    """Find pairs among sketches and estimate the resemblance of each, its containment or, by simhash, its cosine."""
+    """Find pairs of sketches and estimate the resemblance of each pair, its containment, or its cosine for simhash."""
     from .. import sketch_jobs
 
     shown, place = Pairs(**given(written)), Engine(**given(engine))

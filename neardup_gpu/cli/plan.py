@@ -19,35 +19,35 @@ from .options import DOCUMENTS, RUNNING, JsonFlags, flags, given
 class Work:
     """The documents."""
 
-    documents: float | None = setting(None, "How many there are, such as 1e10.", metavar="N")
-    text: str | None = setting(None, "How much text they have, such as 50TB.", metavar="SIZE")
+    documents: float | None = setting(None, "Number of documents, such as 1e10.", metavar="N")
+    text: str | None = setting(None, "Size of their text, such as 50TB.", metavar="SIZE")
     copies: float = setting(0.2, "Share of the documents that have the same words as others.", metavar="X")
     pairs: float | None = setting(
-        None, "Pairs of near-duplicates beside copies.", metavar="N", shown="a tenth of the documents"
+        None, "Number of pairs of near-duplicates that are not copies.", metavar="N", shown="a tenth of the documents"
     )
-    against_documents: float = setting(0, "How many documents a reference set has.", metavar="N", shown="none")
-    against_text: str | None = setting(None, "How much text a reference set has.", metavar="SIZE")
+    against_documents: float = setting(0, "Number of documents in the reference set.", metavar="N", shown="none")
+    against_text: str | None = setting(None, "Size of the text in the reference set.", metavar="SIZE")
     containers: float | None = setting(
         None,
-        "Containment: postings of documents as containing ones.",
+        "For containment: number of postings of containing documents.",
         metavar="N",
-        shown="as many as of contained ones",
+        shown="the number for contained documents",
     )
     check: int = setting(0, "Number of documents sampled to estimate the recall.", metavar="N", shown="none")
-    near: float = setting(10.0, "Possible near-duplicates of a sampled document.", metavar="N")
-    token_bytes: float = setting(6.0, "Bytes of text for each word.", metavar="X")
-    id_bytes: int = setting(8, "Bytes of an id.", metavar="N")
-    place_bytes: int = setting(48, "Bytes of an id, the name of a file and a row.", metavar="N")
+    near: float = setting(10.0, "Number of possible near-duplicates per sampled document.", metavar="N")
+    token_bytes: float = setting(6.0, "Bytes of text per word.", metavar="X")
+    id_bytes: int = setting(8, "Bytes per id.", metavar="N")
+    place_bytes: int = setting(48, "Bytes per id with the name of its file and its row.", metavar="N")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machinery:
     """The machines."""
 
-    nodes: int = setting(1, "Machines.", metavar="N")
-    cores: int = setting(2, "Cores of each machine.", metavar="N")
-    disk: str = setting("1GB", "What each machine reads and writes in a second.", metavar="SIZE")
-    network: str = setting("1GB", "What each machine receives in a second.", metavar="SIZE")
+    nodes: int = setting(1, "Number of machines.", metavar="N")
+    cores: int = setting(2, "Number of cores per machine.", metavar="N")
+    disk: str = setting("1GB", "Disk bandwidth per machine and second.", metavar="SIZE")
+    network: str = setting("1GB", "Network bandwidth per machine and second.", metavar="SIZE")
     open_seconds: float = setting(0.001, "Time to open a file of the work folder.", metavar="X")
 
 
@@ -56,15 +56,15 @@ class Division:
     """How the job is cut into tasks, as for `neardup dedup`."""
 
     slice_bytes: str | None = setting(
-        None, "Text that a task sketches.", metavar="SIZE", shown="1GB, or more for larger blocks"
+        None, "Amount of text that one task sketches.", metavar="SIZE", shown="1GB, or more for larger blocks"
     )
     partitions: int | None = setting(
         None,
-        "Parts into which what tasks hand on is divided.",
+        "Number of parts into which intermediate results are divided.",
         metavar="N",
-        shown="as many as slices, or fewer for larger blocks",
+        shown="the number of slices, or fewer for larger blocks",
     )
-    task_memory: str = setting("2GB", "Memory that a task may hold.", metavar="SIZE")
+    task_memory: str = setting("2GB", "Maximum memory per task.", metavar="SIZE")
     spool: bool = setting(False, "Keep shingles in files, 8 bytes each, instead of making them again from the text.")
 
 

@@ -160,14 +160,14 @@ def _complain(message: str) -> None:
 
 
 def _ending() -> list[int]:
-    """The signals that ask a process to end, as far as there are such here."""
+    """Return the signals that ask a process to end, as far as this system has them."""
     return [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class _Signals:
-    """The first of these signals raises KeyboardInterrupt; the second one ends the process, whatever it is doing.
+    """Raise KeyboardInterrupt at the first signal that asks the process to end; the second one ends it at once.
 
-    What was ignored before (nohup) stays so. Afterwards all is as the caller had it.
+    Signals that were ignored before (by nohup) stay ignored. The caller's handlers are restored at the end.
     """
 
     def __init__(self) -> None:
@@ -203,7 +203,7 @@ class _Signals:
         raise KeyboardInterrupt
 
     def _lost(self, what: sys.UnraisableHookArgs) -> None:
-        """What was raised where Python drops it, as in callbacks of the garbage collector and of imports."""
+        """Handle an exception that Python drops, as in callbacks of the garbage collector and of imports."""
         if issubclass(what.exc_type, KeyboardInterrupt) and self.came and hasattr(signal, "setitimer"):
             self._before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, self._again))
             signal.setitimer(signal.ITIMER_REAL, 0.01)  # in a moment, where it is not dropped

@@ -13,13 +13,13 @@ from .options import OUTPUT, argument, flags, given
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """Where the page goes, and what is on it."""
+    """The page to write, and its contents."""
 
     output: str = setting("report.html", "File to write.", metavar="FILE", flag="--output -o")
     overwrite: bool = setting(False, "Replace an existing page.")
-    no_text: bool = setting(False, "Leave texts out; then the input is not read.")
+    no_text: bool = setting(False, "Leave texts out. The input is not read then.")
     source_column: str | None = setting(
-        None, "Column of the input that says where a document is from.", metavar="NAME", shown="its file"
+        None, "Column of the input that names the source of a document.", metavar="NAME", shown="its file"
     )
     quiet: bool = setting(False, "Print nothing.", flag="--quiet -q")
 
@@ -33,7 +33,7 @@ def report(
     *,
     written: WrittenFlags = None,
 ) -> None:
-    """Write a page to look at a result with: one file of HTML, that a browser opens without a network."""
+    """Write a page that shows a result: one HTML file, which a browser opens without a network."""
     from .. import report_page
 
     shown = Written(**given(written))

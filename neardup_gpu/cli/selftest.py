@@ -12,13 +12,13 @@ from .options import RUNNING, Json, JsonFlags, flags, given
 
 @dataclass(frozen=True, kw_only=True)
 class Testing:
-    """What to test."""
+    """The backend and the inputs to test."""
 
     backend: str | None = setting(
         None, "Backend to test: gpu, cpu or reference.", metavar="NAME", shown="gpu if there is one"
     )
     device: int | None = setting(None, "Number of the GPU to use.", metavar="N", shown="0")
-    seed: int | None = setting(None, "Random inputs are drawn from it.", metavar="N", shown="another each time")
+    seed: int | None = setting(None, "Seed of the random inputs.", metavar="N", shown="a new one each time")
 
 
 TestingFlags: Any = flags(RUNNING, Testing)

@@ -15,9 +15,9 @@ from .options import OUTPUT, EngineFlags, Inputs, Output, ReadingFlags, Temporar
 
 @dataclass(frozen=True, kw_only=True)
 class Sketches(Output):
-    """Where the sketches go."""
+    """The file of sketches to write."""
 
-    output: str = setting("sketches.parquet", "Where the sketches go.", metavar="FILE", flag="--output -o")
+    output: str = setting("sketches.parquet", "File to write the sketches to.", metavar="FILE", flag="--output -o")
 
 
 SketchesFlags: Any = flags(OUTPUT, Sketches)

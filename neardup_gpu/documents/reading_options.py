@@ -1,4 +1,4 @@
-"""How documents are read: parameters of `open_documents`, `dedup` and `sketch`, and flags of the commands."""
+"""Define how documents are read: parameters of `open_documents`, `dedup` and `sketch`, and flags of the commands."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ INPUT_FORMATS = {
     "text": ".txt",
     "html": ".html",
 }
-"""Formats as which files can be read whatever their names, and extensions of such files."""
+"""Formats that `input_format` accepts, with the extension of each."""
 
 MAX_DOCUMENT_BYTES = 1 << 30
-"""Bytes of one line of JSON lines, text or HTML file, or record of a WARC file, unless told otherwise."""
+"""Default for the maximum size in bytes of a line of JSON lines, a text or HTML file, or a WARC record."""
 
 
 NULL_VALUES = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
     *("NULL", "NaN", "None", "n/a", "nan", "null"),
 )
-"""What marks a missing value in a column that is compared, unless other markers are given: as in pandas.read_csv."""
+"""Default markers of a missing value in a column that is compared: those of pandas.read_csv."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,40 +47,43 @@ class Reading:
     )
     html: bool | str = setting(
         False,
-        "The text is HTML: compare what a reader sees of it. As --html tree, by the tree that a parser builds: slower.",
+        "The text is HTML: compare its visible text. --html tree finds that with a parser's tree, which is slower.",
         metavar="[tree]",
     )
     encoding: str | None = setting(
         None,
-        "Encoding of text that is not UTF-8, such as windows-1251; of pages, that of those that name none.",
+        "Encoding of text that is not UTF-8, such as windows-1251. For HTML: encoding of pages that name none.",
         metavar="LABEL",
     )
-    glob: str | None = setting(None, "Which files of a folder to read, such as '*.py'.", metavar="PATTERN")
+    glob: str | None = setting(None, "Pattern of the files of a folder to read, such as '*.py'.", metavar="PATTERN")
     on_error: str = setting(
         "stop",
-        "What to do at a row that cannot be read: stop, or skip it and list it in skipped.parquet.",
+        "If a row cannot be read: stop, or skip it and list it in skipped.parquet.",
         metavar="WHAT",
     )
     max_document_bytes: int = setting(
-        MAX_DOCUMENT_BYTES, "Longest line of JSON lines, text or HTML file, or WARC record.", metavar="N", shown="1 GiB"
+        MAX_DOCUMENT_BYTES,
+        "Maximum bytes of a JSON line, text or HTML file or WARC record.",
+        metavar="N",
+        shown="1 GiB",
     )
     null_values: str | Sequence[str] | None = setting(
         None,
-        "What marks a missing value in the columns of CSV and JSON lines that are compared, as by --keep.",
+        "Marker of a missing value in compared columns of CSV and JSON lines, such as the --keep column.",
         metavar="WORD",
-        shown="those of pandas: NA, n/a, NULL, nan and others",
+        shown="the markers of pandas: NA, n/a, NULL, nan and others",
     )
     input_format: str | None = setting(
         None,
         f"Read files as FORMAT, whatever their names: {', '.join(INPUT_FORMATS)}.",
         metavar="FORMAT",
         flag="--format",
-        shown="by their names, else their first bytes",
+        shown="by name, else by the first bytes",
     )
     delimiter: str | None = setting(
         None,
-        "What divides the fields of CSV: a character, tab, or auto to find out by the first line.",
+        "Delimiter between CSV fields: a character, tab, or auto to detect it in the first line.",
         metavar="CHAR",
         shown="a comma; a tab for .tsv",
     )
-    header: bool = setting(True, "The first row of CSV is data; its columns are f0, f1 and so on.", flag="--no-header")
+    header: bool = setting(True, "The first row of CSV is data. Columns are f0, f1 and so on.", flag="--no-header")

@@ -1,4 +1,4 @@
-"""How the kept documents are written: parameters of `dedup`, and flags of the command."""
+"""Define how the kept documents are written: parameters of `dedup`, and flags of the command."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Writing:
         shown="the input's own",
     )
     shard_bytes: int | str | None = setting(
-        None, "Write the kept rows into files of about this size.", metavar="SIZE", shown="a file for each of the input"
+        None, "Write the kept rows into files of about this size.", metavar="SIZE", shown="one file per input file"
     )
-    ids_only: bool = setting(False, "Write the ids of what is kept, kept_ids.parquet, and not its rows.")
+    ids_only: bool = setting(False, "Write the ids of kept documents, kept_ids.parquet, instead of their rows.")
 
     def __post_init__(self) -> None:
         if self.output_format is not None:
@@ -56,16 +56,16 @@ class Writing:
 
     @property
     def most_bytes(self) -> int | None:
-        """Bytes of a file after which the next one begins."""
+        """Maximum bytes per file before the next file begins."""
         return None if self.shard_bytes is None else int(self.shard_bytes)
 
     def format_for(self, documents: Documents) -> str:
-        """A name of `OUTPUT_FORMATS`: what was asked for, else the documents' own.
+        """Return a name of `OUTPUT_FORMATS`: the given output format, or else the format of the documents.
 
         Raises
         ------
         ParameterError
-            If their own is none of these.
+            If no output format was given and the format of the documents is not in `OUTPUT_FORMATS`.
         """
         if self.output_format is not None:
             return self.output_format
@@ -80,6 +80,6 @@ class Writing:
         return own
 
     def describe(self) -> dict[str, object]:
-        """What was asked for, as reports have it."""
-        asked = {"output_format": self.output_format, "shard_bytes": self.shard_bytes, "ids_only": self.ids_only}
-        return {name: value for name, value in asked.items() if value}
+        """Return the settings that were given, for reports."""
+        given = {"output_format": self.output_format, "shard_bytes": self.shard_bytes, "ids_only": self.ids_only}
+        return {name: value for name, value in given.items() if value}

@@ -1,4 +1,4 @@
-"""`Engine`: where a job runs, as a setting; `Engine.start` makes it a `Runtime`."""
+"""Define `Engine`, the setting for the backend of a job. `Engine.start` returns a `Runtime`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """Where a job runs. Changes no result.
+    """The backend, device, memory and threads of a job. They change no result.
 
     Parameters
     ----------
     backend : "reference", "cpu" or "gpu", default None
-        Where to run. Unless given, what NEARDUP_BACKEND says, else "gpu" if there is a usable one, else "cpu".
+        The backend to run on. If None, it is the value of NEARDUP_BACKEND. If that is not set, it is "gpu" if there is
+        a usable GPU, else "cpu".
     device : int, default None
-        Number of the GPU, among the GPUs that CUDA_VISIBLE_DEVICES shows; CuPy's current one unless given.
+        Number of the GPU, among the GPUs that CUDA_VISIBLE_DEVICES shows. If None, it is CuPy's current one.
     memory : int or str, default None
-        Bytes of GPU memory to use, or a size such as "20GB"; four fifths of the free memory unless given.
+        Bytes of GPU memory to use, or a size such as "20GB". If None, it is four fifths of the free memory.
     threads : int, default None
-        Processors to use; all unless given.
+        Number of processors to use. If None, all are used.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If a value is out of its range or of another type.
+        If a value is out of range or has another type.
 
     Examples
     --------
@@ -42,13 +43,13 @@ class Engine:
     """
 
     backend: str | None = setting(
-        None, "Where to run: reference, cpu or gpu.", metavar="NAME", shown="gpu if there is one"
+        None, "Backend to run on: reference, cpu or gpu.", metavar="NAME", shown="gpu if there is one"
     )
     device: int | None = setting(None, "Number of the GPU, counted from 0.", metavar="N", shown="the current one")
     memory: int | str | None = setting(
         None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory", shown="80% of the free memory"
     )
-    threads: int | None = setting(None, "Processors to use.", metavar="N", shown="all")
+    threads: int | None = setting(None, "Number of processors to use.", metavar="N", shown="all")
 
     def __post_init__(self) -> None:
         checks.optional(checks.one_of, "backend", self.backend, BACKENDS)
@@ -62,7 +63,7 @@ class Engine:
         object.__setattr__(self, "threads", threads)
 
     def resolve(self) -> str:
-        """Name of the backend that it runs on.
+        """Return the name of the backend that jobs run on.
 
         Returns
         -------
@@ -74,7 +75,7 @@ class Engine:
         ParameterError
             If the other settings are not for that backend.
         BackendUnavailableError
-            If it was asked for by name and cannot run here.
+            If the requested backend cannot run on this machine.
 
         Examples
         --------
@@ -87,18 +88,18 @@ class Engine:
 
     @contextlib.contextmanager
     def start(self) -> Iterator[Runtime]:
-        """Run a job in the block, alone in this process, on the threads that were asked for.
+        """Run a job in the block, alone in this process, on the given number of threads.
 
         Yields
         ------
         Runtime
-            What runs the work of the block.
+            The object that runs the work of the block.
 
         Raises
         ------
         ParameterError, BackendUnavailableError
-            If the settings are not for the backend, if it cannot run here, or if the GPU has less memory than was asked
-            for.
+            If the settings are not for the backend, if it cannot run on this machine, or if the GPU has less than the
+            given memory.
         ResourceError
             If the work in the block needs more memory than there is.
 
@@ -127,12 +128,12 @@ class Engine:
 
 
 def as_engine(value: Any) -> Engine:
-    """An engine, which may be given as "auto" or by the name of a backend.
+    """Return an engine from an `Engine`, "auto" or the name of a backend.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If it is neither.
+        If the value is something else.
     """
     if isinstance(value, str):
         return Engine(backend=None if checks.one_of("engine", value, ("auto", *BACKENDS)) == "auto" else value)

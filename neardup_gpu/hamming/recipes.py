@@ -68,7 +68,7 @@ def check_stored(stored: dict[str, Any], recipe: StoredRecipe, path: str | Path)
     for key, value in asked.items():
         if stored.get(key) != value:
             raise RecipeMismatchError(
-                f"{path}: its fingerprints were made with {key} = {stored.get(key)!r}, asked for {value!r}; "
+                f"{path}: its fingerprints were made with {key} = {stored.get(key)!r}, but {value!r} is needed; "
                 "build the index again"
             )
 

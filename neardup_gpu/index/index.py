@@ -226,7 +226,8 @@ class Index:
             mine, theirs = recipe.describe(), found.recipe.describe()
             name = next((key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)), "recipe")
             found.close()
-            raise RecipeMismatchError(f"{folder}: made with {name} = {theirs.get(name)}, asked for {mine.get(name)}")
+            needed = mine.get(name)
+            raise RecipeMismatchError(f"{folder}: made with {name} = {theirs.get(name)}, but {needed} is needed")
         return found
 
     @property

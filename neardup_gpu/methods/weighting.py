@@ -40,7 +40,7 @@ def with_frequencies(method: M, given: Any, seed: int) -> tuple[M, Frequencies |
         raise ParameterError("frequencies: only the weighting 'tfidf' takes them; leave them out")
     found = given if isinstance(given, Frequencies) else Frequencies.load(name)
     if found.seed != seed:
-        raise RecipeMismatchError(f"{name}: made with seed = {found.seed}, asked for {seed}; make it again")
+        raise RecipeMismatchError(f"{name}: made with seed = {found.seed}, but {seed} is needed; make it again")
     if method.frequencies not in (None, found.digest):
         raise RecipeMismatchError(
             f"{name}: these frequencies have digest {found.digest}, the recipe was made with {method.frequencies}"

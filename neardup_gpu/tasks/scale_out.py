@@ -1,4 +1,4 @@
-"""`ScaleOut`: how a job is cut into tasks, and who runs them, as a setting."""
+"""Define `ScaleOut`, the setting for how a job is divided into tasks and who runs them."""
 
 from __future__ import annotations
 
@@ -21,36 +21,41 @@ RUNNERS = ("local", "ray")
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleOut:
-    """How a job is cut into tasks over files, and who runs them. Changes no result.
+    """The division of a job into tasks over files, and the workers that run them. Changes no result.
 
     Parameters
     ----------
     work_dir : path or URI, default None
-        A folder that all who run tasks can read and write. With one, the job runs as tasks, and goes on where it was
-        interrupted when it is started again with the same one.
+        A folder that all workers can read and write. If it is given, the job runs as tasks. An interrupted job
+        continues when it is started again with the same folder.
     runner : "local" or "ray", default "local"
-        Processes of this machine, or a Ray cluster.
+        Who runs tasks:
+
+        - "local": processes of this machine.
+        - "ray": a Ray cluster.
     workers : int, default None
-        Tasks that run at once; as many as there are processors unless given.
+        Number of tasks that run at once. If None, it is the number of processors.
     ray_address : str, default None
-        Of the cluster; unless given, what RAY_ADDRESS says, else a cluster is started on this machine.
+        Address of the Ray cluster. If None, it is the value of RAY_ADDRESS. If that is not set, a cluster is started on
+        this machine.
     slice_bytes : int or str, default None
-        Text of a slice, the part of the input that a task sketches, such as "1GB"; unless given, so much that each
-        worker has two, but at least 32 MiB and at most 1 GB.
+        Amount of text of a slice, the part of the input that one task sketches, such as "1GB". If None, the
+        size gives each worker two slices, but it is at least 32 MiB and at most 1 GB.
     partitions : int, default None
-        Parts into which what is exchanged is divided. Unless given there are as many as slices, or one for each 128 MB
-        of text if these are fewer; but two for each worker, if there are as many slices, and at least one for each.
+        Number of parts into which intermediate results are divided. If None, it is the number of slices, or one per
+        128 MB of text if that is less. But there are two per worker if there are enough slices, and at least one
+        per worker.
     task_memory : int or str, default "2GB"
-        What a task may hold, beside the interpreter and its libraries.
+        Maximum memory per task, not counting the interpreter and its libraries.
     spool : bool, default False
-        Let shingles wait in files for verification, 8 bytes each, instead of making them again from the text.
+        Keep shingles in files for verification, 8 bytes each, instead of making them again from the text.
     keep_work : bool, default False
         Leave the files in the work folder when the job is done.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If a value is out of its range or of another type.
+        If a value is out of range or has another type.
 
     Examples
     --------
@@ -60,24 +65,24 @@ class ScaleOut:
 
     work_dir: str | None = setting(
         None,
-        "Run as tasks over files in this folder, and go on with what an interrupted run left there.",
+        "Run as tasks over files in this folder, and continue an interrupted run.",
         metavar="DIR",
     )
     runner: str = setting("local", "Who runs tasks: local or ray.", metavar="NAME", flag="--engine")
-    workers: int | None = setting(None, "Tasks that run at once.", metavar="N", shown="one for each processor")
+    workers: int | None = setting(None, "Number of tasks that run at once.", metavar="N", shown="one per processor")
     ray_address: str | None = setting(
         None, "Address of the Ray cluster.", metavar="ADDRESS", shown="RAY_ADDRESS, else one on this machine"
     )
     slice_bytes: int | str | None = setting(
-        None, "Text that a task sketches.", metavar="SIZE", shown="two slices a worker, at most 1GB"
+        None, "Amount of text that one task sketches.", metavar="SIZE", shown="two slices per worker, at most 1GB"
     )
     partitions: int | None = setting(
         None,
-        "Parts into which what tasks hand on is divided.",
+        "Number of parts into which intermediate results are divided.",
         metavar="N",
-        shown="as many as slices, or one for 128 MB of text",
+        shown="the number of slices, or one per 128 MB of text",
     )
-    task_memory: int | str = setting("2GB", "Memory that a task may hold.", metavar="SIZE")
+    task_memory: int | str = setting("2GB", "Maximum memory per task.", metavar="SIZE")
     spool: bool = setting(False, "Keep shingles in files, 8 bytes each, instead of making them again from the text.")
     keep_work: bool = setting(False, "Leave the files in the work folder when the job is done.")
 
@@ -97,7 +102,7 @@ class ScaleOut:
             raise ParameterError("ray_address: is for runner='ray'; give that as well, or leave it out")
 
     def num_workers(self) -> int:
-        """How many tasks run at once, by local processes.
+        """Return the number of tasks that local processes run at once.
 
         Returns
         -------
@@ -114,14 +119,14 @@ class ScaleOut:
         return self.workers or most_threads()
 
     def start(self, engine: Engine, recipe: Recipe | None = None) -> tuple[Workers, Engine]:
-        """Those who run tasks, and what a task computes with: each process has its share of processors and of GPUs.
+        """Return the workers and the engine for their tasks. Each process gets its share of the processors and GPUs.
 
         Parameters
         ----------
         engine : Engine
-            Whose `backend` is decided.
+            An engine whose `backend` is not None.
         recipe : Recipe, default None
-            Of the job, by which workers of the CPU get ready; the usual one unless given.
+            The recipe of the job, for which CPU workers load kernels in advance. If None, the default recipe.
 
         Returns
         -------
@@ -131,7 +136,7 @@ class ScaleOut:
         Raises
         ------
         NeardupError
-            If they cannot be started.
+            If the workers cannot be started.
 
         Examples
         --------

@@ -40,7 +40,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         ("dedup x --threshold", "--threshold needs a value. See neardup dedup --help."),
         (
             "dedup x --html=foo",
-            "--html: 'foo' is no value of it; give --html alone, or --html tree. See neardup dedup --help.",
+            "--html: invalid value 'foo'; use --html or --html tree. See neardup dedup --help.",
         ),
         ("sketch x -o", "-o needs a value. See neardup sketch --help."),
         ("dedup x --threshold high", "--threshold: 'high' is not a number. See neardup dedup --help."),

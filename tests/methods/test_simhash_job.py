@@ -371,7 +371,7 @@ class TestFrequencies:
         frequencies.save(tmp_path / "f.parquet")
         with pytest.raises(OutputError, match="exists already"):
             frequencies.save(tmp_path / "f.parquet")
-        with pytest.raises(RecipeMismatchError, match="seed = 1, asked for 2"):
+        with pytest.raises(RecipeMismatchError, match="seed = 1, but 2 is needed"):
             run(table, recipe.with_(seed=2), frequencies=tmp_path / "f.parquet")
         with pytest.raises(RecipeMismatchError, match="digest"):
             run(table, recipe.with_(frequencies="0" * 32), frequencies=frequencies)

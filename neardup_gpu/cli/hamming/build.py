@@ -37,9 +37,9 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Index(Output):
-    """Where the index goes."""
+    """The index file to write."""
 
-    output: str = setting("index.hamming", "Where the index goes.", metavar="FILE", flag="--output -o")
+    output: str = setting("index.hamming", "File to write the index to.", metavar="FILE", flag="--output -o")
 
 
 DesignFlags: Any = flags(TABLES, Design)
@@ -77,6 +77,6 @@ def build(
     ]
     if given(design).get("compress"):
         least = f"no code takes fewer than {found['least_bits_a_word']:.1f} if they are random"
-        rows.append(("compressed", f"{found['bits_a_word']:.1f} of 64 bits a word of a table; {least}"))
+        rows.append(("compressed", f"{found['bits_a_word']:.1f} of 64 bits per word of a table; {least}"))
     following = f"neardup hamming query {shell_path(shown.output)} --fingerprint {found['example'] or 'HEX'}"
     say_written(found, [*rows, *left_out(found)], shown, following)

@@ -9,9 +9,7 @@ from ...report import count
 from ...settings import setting
 from ..options import FINGERPRINTS, MATCHING, OUTPUT, Output, argument, flags
 
-FILES = (
-    "What `neardup sketch --method simhash` wrote, other Parquet or Arrow IPC, .npy of uint64, or a folder of these."
-)
+FILES = "Files that `neardup sketch --method simhash` wrote, other Parquet or Arrow IPC, .npy of uint64, or a folder."
 FINGERPRINT_FILES = argument("FINGERPRINTS", FILES)
 
 
@@ -58,9 +56,9 @@ class NearQueries(Radius):
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs(Output):
-    """Where the pairs go."""
+    """The file of pairs to write."""
 
-    output: str = setting("pairs.parquet", "Where the pairs go.", metavar="FILE", flag="--output -o")
+    output: str = setting("pairs.parquet", "File to write the pairs to.", metavar="FILE", flag="--output -o")
 
 
 ColumnsFlags: Any = flags(FINGERPRINTS, Columns)

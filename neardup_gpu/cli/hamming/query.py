@@ -41,10 +41,10 @@ class Near:
 
 @dataclass(frozen=True, kw_only=True)
 class Matches(Output):
-    """Where the matches go."""
+    """The file of matches to write."""
 
     output: str | None = setting(
-        None, "Parquet to write.", metavar="FILE", flag="--output -o", shown="they are printed"
+        None, "Parquet file to write the matches to.", metavar="FILE", flag="--output -o", shown="print them"
     )
 
 
@@ -54,7 +54,7 @@ MatchesFlags: Any = flags(OUTPUT, Matches)
 
 
 def query(
-    index: Annotated[str, argument("INDEX", "What `neardup hamming build` wrote.")],
+    index: Annotated[str, argument("INDEX", "The file that `neardup hamming build` wrote.")],
     /,
     *fingerprints: Annotated[str, argument("FINGERPRINTS", FILES, required=False)],
     asked: AskedFlags = None,

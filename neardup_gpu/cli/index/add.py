@@ -15,11 +15,11 @@ from .options import IndexFolder
 
 @dataclass(frozen=True, kw_only=True)
 class Decisions(Output):
-    """Where decisions go."""
+    """The file of decisions to write."""
 
     output: str | None = setting(
         None,
-        "Parquet to write: what was decided of each document that was added.",
+        "Parquet file to write, with the decision about each added document.",
         metavar="FILE",
         flag="--output -o",
         shown="none",
@@ -61,7 +61,7 @@ def add(
                 progress=progress,
             )._asdict()
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("interrupted; the same command goes on behind the last commit") from None
+            raise KeyboardInterrupt("interrupted; the same command continues after the last commit") from None
         found["total"] = len(opened)
     shown = shown if shown.output is not None else replace(shown, output=index)
     say_written(found, None, shown, f"neardup index query {shell_path(index)} --text TEXT")

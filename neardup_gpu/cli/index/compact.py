@@ -15,9 +15,9 @@ from .options import IndexFolder, Said, SaidFlags
 
 @dataclass(frozen=True, kw_only=True)
 class Rebuilding:
-    """What is made again."""
+    """The parts of the index to make again."""
 
-    rebuild: bool = setting(False, "Also make tables, pairs and decisions again from what is stored of documents.")
+    rebuild: bool = setting(False, "Also make tables, pairs and decisions again from the stored documents.")
 
 
 RebuildingFlags: Any = flags(DOCUMENTS, Rebuilding)

@@ -17,7 +17,7 @@ METHODS = {
     name: tuple(kind for kind in BY_METHOD[name] if kind is not Weighed)
     for name in sorted(names_with("finder"), key="minhash".__ne__)
 }
-"""The settings that the command takes, by the method; the first one is usual."""
+"""The settings that the command takes, by method. The first method is the default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Choice:
 
     method: str = setting("minhash", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
     threshold: float | None = setting(
-        None, "Least resemblance, above 0 to 1.", metavar="X", shown="0.8, by simhash none"
+        None, "Minimum resemblance, above 0 and up to 1.", metavar="X", shown="0.8, by simhash none"
     )
 
 
@@ -36,18 +36,18 @@ class Listing:
 
     max_partners: str = setting(
         "64",
-        "Pairs listed of a document, with better ones and with kept ones: so many of each, or all.",
+        "Maximum number of listed pairs per document with better documents, and again with kept documents; or all.",
         metavar="N",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """What is kept of documents beside their texts."""
+    """Columns of the documents that the index keeps."""
 
     columns: list[str] | None = setting(
         None,
-        "Columns to keep of each document, such as date,source: to remove, to decide and to be shown by.",
+        "Columns to keep of each document, such as date,source: for removals, decisions and answers.",
         metavar="NAMES",
         shown="none",
     )
@@ -55,17 +55,20 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """What is kept of documents."""
+    """The sets and tables that the index keeps."""
 
     sets: bool = setting(
-        True, "Keep no shingles: resemblance is estimated from samples, and nothing verified.", flag="--no-sets"
+        True, "Keep no shingles: estimate resemblance from samples and verify nothing.", flag="--no-sets"
     )
     expected: int | None = setting(
-        None, "Documents to expect, for which tables of simhashes are chosen.", metavar="N", shown="1000000 by simhash"
+        None,
+        "Expected number of documents, for which tables of simhashes are chosen.",
+        metavar="N",
+        shown="1000000 by simhash",
     )
     containment: int | None = setting(
         None,
-        "Keep one in M shingles in a table, so that queries can ask what contains what; 16 is usual.",
+        "Keep one in M shingles in a table, so that queries can search by containment; 16 is usual.",
         metavar="M",
         shown="none",
     )

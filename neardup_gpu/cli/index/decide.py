@@ -28,9 +28,11 @@ class Keeping:
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Output):
-    """Where the result goes."""
+    """The result to write, and the way to print it."""
 
-    output: str | None = setting(None, "Folder to write, whole or not at all.", metavar="OUT", flag="--output -o")
+    output: str | None = setting(
+        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
+    )
 
 
 KeepingFlags: Any = flags(DECIDING, Keeping)

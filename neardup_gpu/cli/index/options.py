@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from ...settings import setting
 from ..options import OUTPUT, Output, argument, flags
 
-NewIndex = Annotated[str, argument("INDEX", "The folder of the index, which is made.")]
-IndexFolder = Annotated[str, argument("INDEX", "What `neardup index create` made.")]
+NewIndex = Annotated[str, argument("INDEX", "Folder of the index to create.")]
+IndexFolder = Annotated[str, argument("INDEX", "Folder that `neardup index create` made.")]
 
 
 @dataclass(frozen=True, kw_only=True)

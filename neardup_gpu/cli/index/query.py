@@ -22,45 +22,47 @@ if TYPE_CHECKING:
 class Asked:
     """A query instead of files."""
 
-    text: str | None = setting(None, "A text to ask for, instead of files.", metavar="TEXT")
+    text: str | None = setting(None, "Text of the query, instead of files.", metavar="TEXT")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Near:
     """Which matches to find."""
 
-    threshold: float | None = setting(None, "Least resemblance.", metavar="X", shown="the index's")
-    radius: int | None = setting(None, "Bits in which simhashes may differ.", metavar="K", shown="the index's")
-    nearest: int | None = setting(None, "At most N documents for each query.", metavar="N", shown="all")
+    threshold: float | None = setting(None, "Minimum resemblance.", metavar="X", shown="the index's")
+    radius: int | None = setting(
+        None, "Maximum number of bits in which simhashes differ.", metavar="K", shown="the index's"
+    )
+    nearest: int | None = setting(None, "Maximum number of documents per query.", metavar="N", shown="all")
     containment: float | None = setting(
-        None, "Ask which documents contain the share X of the query's shingles, not which resemble it.", metavar="X"
+        None, "Find documents that contain the share X of the query's shingles, not ones that resemble it.", metavar="X"
     )
     direction: str | None = setting(
         None,
-        "Find the documents that the query is contained in (in), that are parts of it (of), or either.",
+        "Find documents that contain the query (in), documents that the query contains (of), or either.",
         metavar="WAY",
         shown="in",
     )
     common: int | None = setting(
-        None, "By containment: shingles of more than N documents are not followed.", metavar="N", shown="10000"
+        None, "For containment: do not follow shingles of more than N documents.", metavar="N", shown="10000"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matches(Output):
-    """Where the matches go."""
+    """The file of matches to write."""
 
     output: str | None = setting(
-        None, "Parquet to write.", metavar="FILE", flag="--output -o", shown="they are printed"
+        None, "Parquet file to write the matches to.", metavar="FILE", flag="--output -o", shown="print them"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What is told of matches."""
+    """Columns to show with each match."""
 
     columns: list[str] | None = setting(
-        None, "Columns that the index keeps, to tell of each match, such as date,source.", metavar="NAMES", shown="none"
+        None, "Columns of the index to show with each match, such as date,source.", metavar="NAMES", shown="none"
     )
 
 
@@ -95,7 +97,7 @@ def query(
     if refused is not None:
         raise ParameterError(f"{refused}: queries are read to the end or not at all; leave it out")
     if text is not None and how:
-        raise ParameterError("--text: is no file; leave out how files are read")
+        raise ParameterError("--text: is not a file; leave out the options for reading files")
     with shown_progress(shown), Index.open(index, engine=Engine(**given(engine))) as opened:
         source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
         found = opened.query(source, **how, **given(near), columns=columns)
@@ -122,7 +124,7 @@ def query(
 
 
 def _remarks(found: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    """A row of each query that was too short to be looked up, or of which some elements were not followed."""
+    """Return one row per query that was too short to be looked up, or that has elements that were not followed."""
     noted = found.filter(found["note"].is_valid()).to_pylist()
     of_each = {str(row["query_id"]): row for row in reversed(noted)}
     rows = list(reversed(of_each.values()))
@@ -133,7 +135,7 @@ def _remarks(found: pa.Table) -> dict[str, list[dict[str, Any]]]:
 
 
 def _say_remarks(remarks: dict[str, list[dict[str, Any]]]) -> None:
-    """Say on stderr, in one line, of which queries there may be more than was found, and why."""
+    """Print a line on stderr that names the queries that may have more matches, and the reason."""
     said = []
     for rows in filter(None, remarks.values()):
         others = f" and {count(len(rows) - 1, 'other')}" if len(rows) > 1 else ""

@@ -29,9 +29,9 @@ class Which:
 
 @dataclass(frozen=True, kw_only=True)
 class Removed(Said):
-    """How it is told what was removed."""
+    """The way to print what was removed."""
 
-    dry_run: bool = setting(False, "Remove nothing, but say how many documents that would be.")
+    dry_run: bool = setting(False, "Remove nothing, but print the number of documents to remove.")
 
 
 WhichFlags: Any = flags(DOCUMENTS, Which)
@@ -76,7 +76,7 @@ def _read(path: str, kind: str | None) -> Any:
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8; write an id a line, or Parquet with a column id") from None
+        raise InputError(f"{path}: is not UTF-8; write one id per line, or Parquet with a column id") from None
     lines = [line for line in lines if line]
     if kind != "integer":
         return pa.array(lines, pa.large_binary() if kind == "binary" else pa.large_string())
@@ -85,5 +85,5 @@ def _read(path: str, kind: str | None) -> Any:
         try:
             numbers.append(pa.scalar(int(line), pa.int64()).as_py())
         except (ValueError, OverflowError, pa.ArrowException):
-            raise InputError(f"{path}: {line!r} is no id of this index, whose ids are integers") from None
+            raise InputError(f"{path}: {line!r} is not an id of this index, whose ids are integers") from None
     return pa.array(numbers, pa.int64())
