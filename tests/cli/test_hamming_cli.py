@@ -213,7 +213,7 @@ def test_a_compressed_index_answers_the_same(run: Run, tmp_path: Path, bits: int
     path = write(tmp_path / "f.parquet", planted(bits, 6000))
     for name, options in (("plain", []), ("small", ["--compress"])):
         status, said, _ = run("build", path, "-o", tmp_path / name, "--radius", 4, "--tables", 5, *options)
-        assert (status, "of 64 bits a word" in said) == (0, bool(options))
+        assert (status, "of 64 bits per word" in said) == (0, bool(options))
         assert run("query", tmp_path / name, path, "-o", tmp_path / f"{name}.parquet")[0] == 0
     assert rows_of(tmp_path / "plain.parquet") == rows_of(tmp_path / "small.parquet")
     assert (tmp_path / "small").stat().st_size < (tmp_path / "plain").stat().st_size
