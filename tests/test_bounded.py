@@ -221,7 +221,7 @@ def test_the_least_bound_fits_where_much_is_alike(recipe):
 @pytest.mark.parametrize("name", ["docs/concepts/performance.md", "docs/how_to/memory.md", "neardup_gpu/job.py"])
 def test_what_a_process_takes_has_one_figure(name):
     text = " ".join((Path(__file__).parent.parent / name).read_text().split())
-    (figure,) = re.findall(r"(?:process takes|process of|each holds) about (\d+) MB", text)
+    (figure,) = re.findall(r"(?:process takes|process of|each holds|process holds) about (\d+) MB", text)
     assert int(figure) == round(forecast.PROCESS / MB, -1)
 
 
