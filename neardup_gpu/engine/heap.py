@@ -32,6 +32,9 @@ USUAL = 32 << 20, 64 << 20
 _changing = threading.Lock()
 _jobs, _bounds = 0, 0
 
+if hasattr(os, "register_at_fork"):  # else a process forked while a thread changes this would wait for that thread
+    os.register_at_fork(before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release)
+
 
 @cache
 def _of_c_library(name: str) -> Any:
