@@ -92,10 +92,11 @@ def signatures_seconds(batches: list[Ragged], samples: int, bits: int = 32) -> f
 # ----------------------------------------------------------------------------------------------------------- processes
 
 
-def launch(command: list[Any]) -> dict[str, Any]:
-    """Run a command in a process; its wall seconds, processor seconds, peak resident MB and standard output.
+def launch(command: list[Any], folder: Path | None = None, **variables: str) -> dict[str, Any]:
+    """Run a command in a process; return its wall seconds, processor seconds, peak resident MB and standard output.
 
-    Python keeps what it compiles, as it does for installed packages, whatever the environment says.
+    Python keeps what it compiles, as it does for installed packages, whatever the environment says. The command runs in
+    the folder, if one is given, with the variables added to the environment.
 
     Raises
     ------
@@ -103,8 +104,9 @@ def launch(command: list[Any]) -> dict[str, Any]:
         If it fails, with what it complained of.
     """
     starter = [sys.executable, "-I", "-S", PROGRAMS / "watched.py", *command]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    run = subprocess.run([str(word) for word in starter], check=True, stdout=subprocess.PIPE, env=environment)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | variables
+    words = [str(word) for word in starter]
+    run = subprocess.run(words, check=True, stdout=subprocess.PIPE, env=environment, cwd=folder)
     done = json.loads(run.stdout)
     if done["status"]:
         raise RuntimeError(f"{' '.join(map(str, command[:4]))} ...: {done['stderr'].strip() or done['status']}")

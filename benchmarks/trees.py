@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .measure import PROGRAMS
+from .measure import launch
 from .run import machine
 
 ONE_TEXT = """
@@ -59,22 +56,14 @@ class Version:
     def run(self, *command: Any, code: str = "") -> dict[str, Any]:
         """Run `neardup`, or code; return what `watched.py` says: seconds, cpu_seconds, peak_mb, stdout."""
         words = [self.python, "-c", code] if code else [self.python, "-m", "neardup_gpu", *command]
-        starter = [sys.executable, "-I", "-S", PROGRAMS / "watched.py", *words]
-        environment = {**os.environ, "NEARDUP_CACHE_DIR": str(self.scratch / "cache"), "PYTHONPATH": ""}
-        done = subprocess.run(
-            [str(word) for word in starter], check=True, stdout=subprocess.PIPE, env=environment, cwd=self.scratch
-        )
-        found = json.loads(done.stdout)
-        if found["status"]:
-            raise RuntimeError(f"{command}: {found['stderr']}")
-        return found
+        return launch(words, self.scratch, NEARDUP_CACHE_DIR=str(self.scratch / "cache"), PYTHONPATH="")
 
     def dedup(self, source: Path, *options: Any) -> dict[str, Any]:
         """Run `neardup dedup`; also return the seconds of each stage."""
         output = self.scratch / "output"
         done = self.run("dedup", source, "-o", output, "--overwrite", "--quiet", *options)
         report = json.loads((output / "report.json").read_text())
-        return done | {"stages": report["timings"], "documents": report["counts"]["documents"]}
+        return done | {"stages": report["timings"]}
 
 
 def first_steps(version: Version) -> dict[str, float]:

@@ -216,15 +216,10 @@ class Function:
         since compiled code would cut a number to fewer bits without an error.
     is_wide : bool
         Whether it is also compiled ahead of time for processors with vectors of 512 bits.
-    is_inlined : bool
-        Whether it becomes a part of each function that calls it. A call costs the counting of references to each array
-        that is given, which takes as long as the work of a function for 64 bytes.
     """
 
-    def __init__(
-        self, function: Callable, signatures: tuple[str, ...], is_wide: bool = False, is_inlined: bool = False
-    ) -> None:
-        self.py_func, self.signatures, self.is_wide, self.is_inlined = function, signatures, is_wide, is_inlined
+    def __init__(self, function: Callable, signatures: tuple[str, ...], is_wide: bool) -> None:
+        self.py_func, self.signatures, self.is_wide = function, signatures, is_wide
         self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
         self._entries: dict[tuple[Any, ...], Callable] = {}
 
@@ -316,9 +311,9 @@ class Parallel(Function):
         return super()._find((int, int, *described))  # begin and end
 
 
-def jit(*signatures: str, **options: bool) -> Callable[[Callable], Function]:
+def jit(*signatures: str, is_wide: bool = False) -> Callable[[Callable], Function]:
     """Return a decorator that makes a `Function`."""
-    return lambda function: Function(function, signatures, **options)
+    return lambda function: Function(function, signatures, is_wide)
 
 
 def parallel(*signatures: str, is_wide: bool = False, least: int = 1) -> Callable[[Callable], Parallel]:

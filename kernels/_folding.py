@@ -159,7 +159,7 @@ def _folded_bytes(text, start, stop, widest):
     return room + 3 * _INVALID_ROOM * population(continued)
 
 
-@parallel("uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1]", is_wide=True)
+@parallel("uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1]")
 def _measure_folded(begin, end, text, offsets, bounds, widest, ends):
     for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
@@ -185,8 +185,7 @@ def place_folded(text, offsets, bounds, widest):
 
 @parallel(
     "uint8[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], uint16[::1], uint16[:, ::1], "
-    "uint32[::1], uint8[::1], uint8[::1], uint32[::1], uint8[::1], int64[::1], int64[::1]",
-    is_wide=True,
+    "uint32[::1], uint8[::1], uint8[::1], uint32[::1], uint8[::1], int64[::1], int64[::1]"
 )
 def _fold_documents(
     begin, end, text, offsets, bounds, begins, ends, folded,

@@ -44,7 +44,7 @@ def function(declared: _cpu.Function) -> Any:
 
 @cache
 def _function(declared: _cpu.Function) -> Any:
-    compiles = numba.njit(nogil=True, forceinline=declared.is_inlined)(_cpu.linked(declared.py_func))
+    compiles = numba.njit(nogil=True)(_cpu.linked(declared.py_func))
     compiles._cache = KernelCache(compiles.py_func, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
     compiles._compilation_chain_init_hook = _no_extensions
     return compiles

@@ -95,7 +95,7 @@ def _within(mask, i, stop):
     return mask if stop - i >= 64 else mask & ((np.uint64(1) << np.uint64(stop - i)) - np.uint64(1))
 
 
-@jit(is_inlined=True)
+@jit()
 def word_bits(array, i, stop):
     """Return the bits of `word_mask` for array[i:min(i + 64, stop)], and never read beyond the array."""
     if i + 64 <= len(array):
@@ -107,7 +107,7 @@ def word_bits(array, i, stop):
     return mask
 
 
-@jit(is_inlined=True)
+@jit()
 def sequence_bits(array, i, stop):
     """Return four masks for array[i:min(i + 64, stop)], and never read beyond the array.
 

@@ -21,7 +21,7 @@ from collections import Counter
 import numpy as np
 
 from ._bounds import least_shared
-from ._cpu import jit
+from ._cpu import Rare, jit
 from ._launch import check_rows
 from .bottomk import EMPTY
 
@@ -230,8 +230,10 @@ def _commonest(elements, counts, size, theirs, their_counts):
 
 
 @jit(
-    "uint64[:, ::1], int64[::1], boolean, (int64, int64, int64), (uint64[::1], uint32[::1], uint32[::1]), "
-    "uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], (int32[::1], int32[::1]), int64[:, ::1]"
+    Rare(
+        "uint64[:, ::1], int64[::1], boolean, (int64, int64, int64), (uint64[::1], uint32[::1], uint32[::1]), "
+        "uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], (int32[::1], int32[::1]), int64[:, ::1]"
+    )
 )
 def _cluster(sketches, least, popular, numbers, table, nodes, representatives, counts, sizes, marks, found):
     """Put sketches into clusters; there is room for what they add. The numbers of clusters, nodes and elements then."""

@@ -35,7 +35,8 @@ def reference(text, token_poly, w, mode, shingle_poly, bag_poly, document_polys,
         The modulus of `tokens`.
     w : int
         Tokens in a shingle.
-    mode : "set", "bag" or "circular"
+    mode : "set", "bag", "circular" or "none"
+        By "none" the text has no shingles.
     shingle_poly, bag_poly : uint64
         The moduli of `shingles`.
     document_polys : array of uint64, shape (2,)
@@ -59,7 +60,9 @@ def reference(text, token_poly, w, mode, shingle_poly, bag_poly, document_polys,
     """
     whole = np.array([0, len(text)])
     words, word_offsets, _ = tokens.reference(text, whole, token_poly)
-    found, offsets = shingles.reference(words, word_offsets, w, mode, shingle_poly, bag_poly)
+    found, offsets = words[:0], np.zeros(2, np.int64)
+    if mode != "none":
+        found, offsets = shingles.reference(words, word_offsets, w, mode, shingle_poly, bag_poly)
     fingerprint = sequences.reference(words, word_offsets, document_polys)[0]
     size = int(distinct.reference(found, offsets)[0])
     signature = minhash.reference(found, offsets, a, b)
@@ -68,15 +71,15 @@ def reference(text, token_poly, w, mode, shingle_poly, bag_poly, document_polys,
 
 _OF_ALL = (
     "uint8[::1], uint8[::1], uint16[::1], uint16[:, ::1], uint32[::1], uint8[::1], uint8[::1], uint32[::1], "
-    "uint8[::1], uint64, boolean, boolean, uint64, WEIGHTS, uint64, uint64, uint64, (uint64,) * 5, (uint64,) * 5, "
-    "{0}[::1], {0}[::1], int64, uint64, int64, int64, int64, uint64[::1], uint64"
+    "uint8[::1], uint64, boolean, boolean, boolean, uint64, WEIGHTS, uint64, uint64, uint64, (uint64,) * 5, "
+    "(uint64,) * 5, {0}[::1], {0}[::1], int64, uint64, int64, int64, int64, uint64[::1], uint64"
 )
 
 
 @jit(*for_widths(_OF_ALL.format("uint32")), *map(Rare, for_widths(_OF_ALL.format("uint64"))[:1]))
 def _of_text(
     text, widest, page, sequence, starts, combining, kinds, spelled, spelling,
-    token_poly, is_bag, is_circular, shingle_poly, weights, bag_poly, q0, q1, weights0, weights1,
+    token_poly, is_bag, is_circular, is_none, shingle_poly, weights, bag_poly, q0, q1, weights0, weights1,
     a, b, samples, shift, k, s, bits, feature_weights, feature_poly,
 ):  # fmt: skip
     offsets, bounds = np.array([0, len(text)]), np.array([0, 1])
@@ -92,9 +95,11 @@ def _of_text(
     words, word_offsets = np.empty(counts[0], np.uint64), np.array([0, counts[0]])
     _fill_tokens(0, 1, text, offsets, bounds, folded, begins, ends, word_offsets, words, token_poly)
     shingle_offsets = np.zeros(2, np.int64)
-    _count(word_offsets, len(weights) - 1, is_circular, shingle_offsets)
+    if not is_none:
+        _count(word_offsets, len(weights) - 1, is_circular, shingle_offsets)
     found = np.empty(shingle_offsets[1], np.uint64)
-    _fill_shingles(0, 1, words, word_offsets, shingle_offsets, bounds, found, weights, is_circular, shingle_poly)
+    if not is_none:
+        _fill_shingles(0, 1, words, word_offsets, shingle_offsets, bounds, found, weights, is_circular, shingle_poly)
     if is_bag:
         _label(0, 1, found, shingle_offsets, bounds, bag_poly)
     fingerprint, size = np.empty((1, 2), np.uint64), np.empty(1, np.int64)
@@ -113,7 +118,7 @@ def ready(token_poly, w, mode, shingle_poly, bag_poly, document_polys, a, b, k, 
     q, (q0, q1) = np.uint64(shingle_poly), np.asarray(document_polys, np.uint64)
     feature_poly = np.uint64(feature_poly)
     given = (
-        widest, *table, np.uint64(token_poly), mode == "bag", mode == "circular", q, kept_weights(w, q),
+        widest, *table, np.uint64(token_poly), mode == "bag", mode == "circular", mode == "none", q, kept_weights(w, q),
         np.uint64(bag_poly), q0, q1, kept_weights(4, q0), kept_weights(4, q1), *padded(a, b), len(a),
         np.uint64(64 - 8 * a.itemsize), k, s, bits, window_weights(s, feature_poly), feature_poly,
     )  # fmt: skip
@@ -121,5 +126,5 @@ def ready(token_poly, w, mode, shingle_poly, bag_poly, document_polys, a, b, k, 
 
 
 def cpu(text, *others):
-    """As `reference`, in one compiled call."""
+    """Compute what `reference` does, in one compiled call."""
     return ready(*others)(text)

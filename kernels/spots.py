@@ -22,7 +22,7 @@ from itertools import islice
 import numpy as np
 
 from ._constants import constant, constants
-from ._cpu import jit, parallel, shares, types
+from ._cpu import Rare, jit, parallel, shares, types
 from ._gf2 import (
     advance,
     advance_by_tables,
@@ -125,9 +125,12 @@ def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, withou
 
 
 @parallel(
-    *for_widths(
-        "uint64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], "
-        "uint64[::1], WEIGHTS, uint64"
+    *map(
+        Rare,
+        for_widths(
+            "uint64[::1], int64[::1], int64[::1], int64[::1], boolean[::1], boolean[::1], uint64[::1], int64[::1], "
+            "uint64[::1], WEIGHTS, uint64"
+        ),
     ),
     is_wide=True,
 )

@@ -49,7 +49,6 @@ def reference(signatures, k, s, bits, poly):
 @parallel(
     "uint32[:, ::1], int64[::1], int64, int64, int64, uint64[::1], uint64, uint64[:, ::1]",
     "uint64[:, ::1], int64[::1], int64, int64, int64, uint64[::1], uint64, uint64[:, ::1]",
-    is_wide=True,
 )
 def _features(begin, end, signatures, bounds, k, s, bits, weights, q, features):
     modulus = prepare(q)

@@ -40,7 +40,7 @@ def has_null_lists() -> bool:
 
 
 def kept_lists(column: pa.FixedSizeListArray) -> pa.Array:
-    """Return lists of one length, of which some may be null, as columns of sketch files keep them.
+    """Return fixed-size lists, some of them null, in the form in which sketch files keep them.
 
     This version of pyarrow has to read them again: before version 26 they are kept as large lists.
     """

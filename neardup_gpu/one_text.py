@@ -110,11 +110,12 @@ class TextSketcher:
         self._hashed = "document_hash" in self.recipe.method.schema()
         self._of_shingles = self.recipe.method.elements == "shingles"
         drawn, made_of = self.recipe.material, self.recipe.shingles
-        permuted = None if made_of.kind == "spots" else self.recipe.method.permuted(self.recipe.seed)
+        mode = made_of.kind if self._of_shingles and made_of.kind != "spots" else "none"
         nothing = np.empty(0, np.uint32)
+        permuted = self.recipe.method.permuted(self.recipe.seed) if mode != "none" else None
         signing = permuted or (nothing, nothing, 0, 1, 64, drawn.shingles)
         moduli = drawn.shingles, drawn.bags, drawn.documents
-        self._compute = one_text.ready(drawn.tokens, made_of.size, made_of.kind, *moduli, *signing)
+        self._compute = one_text.ready(drawn.tokens, made_of.size, mode, *moduli, *signing)
 
     def features(self, text: str | bytes) -> Features:
         """The sketch of a text, and its keys."""

@@ -1,5 +1,6 @@
 """Memory that was freed stays with a job, and goes back within a bound."""
 
+import os
 import platform
 import subprocess
 import sys
@@ -40,3 +41,31 @@ def test_freed_memory(blocks: list[str], stays: bool) -> None:
     assert used >= most
     assert (left >= most) == stays and (stays or left < 10_000_000)
     assert afterwards < 95_000_000  # with all that was imported
+
+
+FORK = """
+import os, signal, threading
+from neardup_gpu.engine import heap
+
+held = threading.Event()
+
+def change():
+    with heap._changing:
+        held.set()
+        threading.Event().wait(0.2)
+
+threading.Thread(target=change).start()
+held.wait()
+child = os.fork()
+if not child:
+    signal.alarm(10)
+    with heap.kept():
+        os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_while_another_thread_changes_what_is_kept() -> None:
+    ran = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout == "0\n"
