@@ -92,7 +92,6 @@ def run_blocks(asked: list[Block], scratch: Path) -> list[tuple[Block, tuple[int
     environment = {
         **{name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")},
         "PATH": f"{scratch}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "NEARDUP_BACKEND": "cpu",
         "MPLBACKEND": "agg",
     }
