@@ -87,7 +87,12 @@ def seconds(folder: Path, name: str, data: bytes, runs: int) -> float:
     least = float("inf")
     for _ in range(runs):
         begun = time.process_time()
-        nd.dedup(folder / name, on_error="skip", check=0, text_columns=None if name.endswith(".warc") else "text")
+        nd.dedup(
+            folder / name,
+            text_columns=None if name.endswith(".warc") else "text",
+            reading=nd.Reading(on_error="skip"),
+            writing=nd.Writing(check=0),
+        )
         least = min(least, time.process_time() - begun)
     return round(least, 3)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup_gpu import dedup
+from neardup_gpu import Recipe, dedup
 
 from . import peers
 from .exact import short_texts
@@ -31,7 +31,9 @@ def part(bench: Bench) -> list[dict]:
     texts = [text.translate(letters) for part in short_texts(bench.sized(DOCUMENTS)) for text in part]
     ids = pa.array(np.arange(len(texts))).cast(pa.string())
     pq.write_table(pa.table({"id": ids, "text": pa.array(texts, pa.large_string())}), source, row_group_size=ROWS)
-    all_pairs = dedup(source, threshold=0.5, max_partners=None).pairs.select(["id_a", "id_b", "resemblance"])
+    all_pairs = dedup(source, recipe=Recipe(threshold=0.5, max_partners=None)).pairs.select(
+        ["id_a", "id_b", "resemblance"]
+    )
     gold = source.with_name(f"{source.stem}.gold.parquet")
     pq.write_table(all_pairs.rename_columns(["id_a", "id_b", "jaccard"]), gold)
 

@@ -53,7 +53,11 @@ def _peer(bench: Bench) -> list[dict]:
     figures = []
     for name in ("bills_116_small", "django_docs"):
         source, listed = bench.corpus(name), bench.scratch / "contained.parquet"
-        found = neardup_gpu.dedup(source, id_column="id", method="containment", threshold=CONTAINED, max_partners=None)
+        found = neardup_gpu.dedup(
+            source,
+            id_column="id",
+            recipe=neardup_gpu.Recipe(method="containment", threshold=CONTAINED, max_partners=None),
+        )
         pq.write_table(found.pairs, listed)
         command = [python, PROGRAMS / "lsh_ensemble.py", source, CONTAINED, listed]
         theirs = [json.loads(launch(command)["stdout"]) for _ in range(min(bench.repeat, SLOW_ROUNDS))]

@@ -441,7 +441,7 @@ def job(settings: Settings) -> Items:
 
 
 def _whole(path: Path, settings: Settings, options: dict[str, Any]) -> dict[str, Any]:
-    options = {**options, "check": 0} if simulated() else options
+    options = {**options, "writing": nd.Writing(check=0)} if simulated() else options
     if not simulated():
         nd.dedup(path, text_columns="text", engine="gpu", **options)  # compiles, of the CPU's kernels too what it needs
     timeline = Timeline()

@@ -32,13 +32,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup_gpu import Recipe, __version__, dedup, planning
+from neardup_gpu import Recipe, Writing, __version__, dedup, planning
 from neardup_gpu.planning import Counts, Machines, Shape
 from neardup_gpu.store.exchange import num_rows, read_partition
 from neardup_gpu.store.places import Place
 from neardup_gpu.tasks.cutting import table_parts
-from neardup_gpu.tasks.job import dedup_in_tasks
-from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu.tasks.workers import Workers
 
 if TYPE_CHECKING:
     from neardup_gpu.methods.contract import Method
@@ -93,9 +92,9 @@ def run_tasks(
     """Run a job of tasks whose work folder stays; returns its shape, as planned."""
     recipe = Recipe(method=method)
     num_bytes = sum(file.stat().st_size for file in folder.iterdir())
-    settings = ScaleOut(
+    settings = Workers(
         work_dir=str(work),
-        workers=workers,
+        number=workers,
         slice_bytes=max(1, 2 * num_bytes // slices),
         partitions=partitions,
         task_memory=TASK_MEMORY,
@@ -103,9 +102,15 @@ def run_tasks(
         keep_work=True,
     )
     output = work.with_name(f"{work.name}-output")
-    report = dedup_in_tasks(
-        folder, output=output, recipe=recipe, against=against, check=check, engine="cpu", scale_out=settings
-    )
+    report = dedup(
+        folder,
+        output=output,
+        against=against,
+        workers=settings,
+        engine="cpu",
+        recipe=recipe,
+        writing=Writing(check=check),
+    ).report
     return planning.shape_of(
         recipe,
         report["counts"]["representatives"],

@@ -77,7 +77,7 @@ class Jobs:
         command = [sys.executable, PROGRAMS / "scaled_job.py", source, self.output, method, runner]
         if runner == "memory":
             return command
-        given = {"work_dir": str(self.work), "workers": WORKERS, "slice_bytes": self._slice_bytes, **settings}
+        given = {"work_dir": str(self.work), "number": WORKERS, "slice_bytes": self._slice_bytes, **settings}
         return [*command, *(f"{name}={json.dumps(value)}" for name, value in given.items())]
 
     def run(self, source: Path, method: str, runner: str, **settings: Any) -> Run:
@@ -161,7 +161,7 @@ def _on_ray(bench: Bench, jobs: Jobs, source: Path) -> list[dict]:
         return []
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": WORKERS})
     try:
-        on = {"workers": None, "ray_address": cluster.address}
+        on = {"number": None, "ray_address": cluster.address}
         jobs.run(source, "minhash", "ray", **on)  # in which the cluster starts its processes
         figures = []
         for method in METHODS:

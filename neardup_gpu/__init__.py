@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import hamming, plot, theory
-    from .comparison import Comparison, resemblance
+    from .comparison import Comparison, compare
     from .data import Pairs, Ragged
     from .documents import Documents, open_documents
+    from .documents.reading_options import Reading
+    from .documents.writing_options import Writing
     from .engine.settings import Engine
     from .errors import (
         ArgumentTypeError,
@@ -71,8 +73,7 @@ if TYPE_CHECKING:
     from .sketch_jobs import pairs, sketch
     from .stages import Verified, keep, shingle, tokenize, verify
     from .suppression import suppress
-    from .tasks.job import dedup_in_tasks
-    from .tasks.scale_out import ScaleOut
+    from .tasks.workers import Workers
 
 __all__ = [
     "METHODS",
@@ -106,26 +107,27 @@ __all__ = [
     "Pairs",
     "ParameterError",
     "Ragged",
+    "Reading",
     "Recipe",
     "RecipeMismatchError",
     "ResourceError",
     "Result",
-    "ScaleOut",
     "Shingles",
     "SimHash",
     "Sketch",
     "TableDesign",
     "Verified",
+    "Workers",
+    "Writing",
     "clusters",
+    "compare",
     "dedup",
-    "dedup_in_tasks",
     "hamming",
     "keep",
     "merge",
     "open_documents",
     "pairs",
     "plot",
-    "resemblance",
     "shingle",
     "sketch",
     "sketch_text",
@@ -136,7 +138,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "comparison": ("Comparison", "resemblance"),
+    "comparison": ("Comparison", "compare"),
     "data": (
         "Pairs",
         "Ragged",
@@ -145,6 +147,8 @@ _HOMES = {
         "Documents",
         "open_documents",
     ),
+    "documents.reading_options": ("Reading",),
+    "documents.writing_options": ("Writing",),
     "engine.settings": ("Engine",),
     "errors": (
         "ArgumentTypeError",
@@ -203,8 +207,7 @@ _HOMES = {
         "verify",
     ),
     "suppression": ("suppress",),
-    "tasks.job": ("dedup_in_tasks",),
-    "tasks.scale_out": ("ScaleOut",),
+    "tasks.workers": ("Workers",),
 }
 
 

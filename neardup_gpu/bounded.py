@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .engine import heap
-from .engine.memory import parse_size
 from .errors import InputError, OutputError, ParameterError
 from .log import log
 from .report import count, size
-from .tasks.scale_out import ScaleOut
+from .tasks.workers import Workers
 
 if TYPE_CHECKING:
+    from .arguments import Arguments
     from .documents import Documents
     from .engine.clock import Clock
-    from .engine.settings import Engine
     from .planning.forecast import Division, Need
     from .recipe import Recipe
     from .result import Result
@@ -40,17 +39,6 @@ EVERY = 0.02
 
 class ExceededError(BaseException):
     """A job in memory holds nearly as much as it may; as tasks it need not. Nobody sees it who calls `dedup`."""
-
-
-class GoingOn:
-    """A progress callback of who goes on as tasks himself where `dedup` raises ExceededError."""
-
-    def __init__(self, progress: Any) -> None:
-        self._progress = progress if callable(progress) else None
-
-    def __call__(self, name: str, done: int, total: int | None) -> None:
-        if self._progress is not None:
-            self._progress(name, done, total)
 
 
 @contextlib.contextmanager
@@ -109,43 +97,17 @@ class Fit(NamedTuple):
     divisible: bool = False
 
 
-def size_of(memory: Any, max_comparisons: Any = None) -> int:
-    """A bound of memory in bytes. It excludes one of comparisons, as tasks count others than a job in memory."""
-    if max_comparisons is not None:
-        raise ParameterError(
-            "max_comparisons and memory: a job within a bound of memory may run as tasks, which count "
-            "otherwise; leave one of them out"
-        )
-    return parse_size(memory, "memory")
-
-
 def fit(
-    memory: int,
-    documents: Documents,
-    reference: Documents | None,
-    recipe: Recipe,
-    engine: Engine,
-    check: int,
-    *,
-    tables: bool = False,
-    page: bool = False,
-    alike: bool = False,
+    arguments: Arguments, documents: Documents, reference: Documents | None, recipe: Recipe, alike: bool = False
 ) -> Fit:
-    """How a job fits a bound, or why it does not.
+    """Return how a job fits its bound of memory.
 
     Parameters
     ----------
-    memory : int
-        Bytes of all processes together.
+    arguments : Arguments
+        The job, with a bound of memory.
     documents, reference : Documents
     recipe : Recipe
-    engine : Engine
-    check : int
-        Documents that are sampled.
-    tables : bool, default False
-        Whether the tables of the result are to be read in the end.
-    page : bool, default False
-        Whether report.html is to be written.
     alike : bool, default False
         Whether much is alike, as a job found that tried it in memory.
 
@@ -159,6 +121,8 @@ def fit(
     from .engine.processors import most_threads
     from .planning import forecast
 
+    memory, engine = arguments.memory, arguments.engine
+    assert memory is not None
     backend = engine.resolve()
     if backend != "cpu":
         raise ParameterError(f"a bound of memory is kept by the backend cpu, not by {backend}; leave one of them out")
@@ -166,7 +130,7 @@ def fit(
         raise InputError(
             "a stream gives its rows only once, so that no bound of memory can be kept; write it to files first"
         )
-    load = forecast.load_of(documents, reference, check, ask=True)
+    load = forecast.load_of(documents, reference, arguments.num_checked, ask=True)
     if load is None:
         raise InputError(
             "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
@@ -174,11 +138,10 @@ def fit(
     threads = engine.threads or most_threads()
     room = forecast.room_in_memory(memory, load, recipe, threads)
     need = forecast.in_memory(load, recipe, threads, room)
+    page = arguments.writing.report
     least = forecast.page_bytes(load) if page else 0
     in_memory = room is not None and not alike and (not page or forecast.page_bytes(load, recipe) <= memory)
     division = forecast.divided(memory, load, recipe, threads, alike or in_memory)
-    if tables:
-        least = max(least, forecast.tables_bytes(load, recipe))
     if in_memory:
         return Fit(need, room, divisible=division is not None and least <= memory)
     if division is None or least > memory:
@@ -218,105 +181,59 @@ def _file_bytes(documents: Documents) -> int:
     return sum(reader.seen.size for reader in readers)
 
 
-def engine_of(division: Division, engine: Engine) -> Engine:
-    """What each of the processes computes with."""
-    return replace(engine, threads=division.threads)
-
-
 def tell(need: Need, division: Division | None = None) -> None:
     """Say in one line what a job will need."""
     how = "" if division is None else f"; it runs as tasks over files, {division.workers} at once"
     log.info("%s%s", need, how)
 
 
-@contextlib.contextmanager
-def working(
-    division: Division, output: str | Path | None, temp_dir: str | Path | None
-) -> Iterator[tuple[ScaleOut, Path]]:
-    """Where a job works that is cut into tasks: a folder beside its output that is removed afterwards.
+def decided_in_tasks(division: Division, arguments: Arguments, sources: tuple[Documents, Documents | None]) -> Result:
+    """Run a job as tasks in a temporary folder, beside its output if it has one."""
+    from .tasks.job import run_in_tasks
 
-    Yields
-    ------
-    scale_out : ScaleOut
-    folder : path
-        For other temporary files.
-    """
+    output, engine = arguments.output, arguments.engine
+    made = temporary_folder(output, engine.temp_dir)
+    folder = Path(made.name)
+    with contextlib.ExitStack() as stack, heap.freed_at_once():
+        stack.enter_context(made)
+        (folder / "temporary").mkdir()
+        workers = Workers(
+            work_dir=str(folder / "work"),
+            number=division.workers,
+            slice_bytes=division.slice_bytes,
+            partitions=division.partitions,
+            task_memory=division.task_memory,
+        )
+        recipe = _with_stored_frequencies(arguments.recipe, folder)
+        engine = replace(engine, threads=division.threads, temp_dir=str(folder / "temporary"))
+        changes: dict[str, Any] = {"recipe": recipe, "engine": engine, "memory": None}
+        if output is None:
+            writing = replace(arguments.writing, output_format=None, shard_bytes=None, ids_only=True)
+            changes |= {"output": str(folder / "result"), "writing": writing}
+        found = run_in_tasks(replace(arguments, **changes), workers, sources, None if output is not None else made)
+        if output is None:
+            stack.pop_all()  # the folder lives as long as the result
+    return found
+
+
+def temporary_folder(output: str | Path | None, temp_dir: str | None) -> tempfile.TemporaryDirectory[str]:
+    """Return a temporary folder, in `temp_dir` or beside the output."""
     place = temp_dir or (None if output is None else Path(output).resolve().parent)
     try:
         suffix = ""
         if temp_dir is None and place is not None:
             Path(place).mkdir(parents=True, exist_ok=True)
             suffix = ".partial"  # by which `another_disk` knows that the output is on this disk
-        made = tempfile.TemporaryDirectory(suffix, ".neardup-", place, ignore_cleanup_errors=True)
+        return tempfile.TemporaryDirectory(suffix, ".neardup-", place, ignore_cleanup_errors=True)
     except OSError as error:
         raise OutputError(f"{place}: {error.strerror}; name another folder with temp_dir=...") from None
-    with made as name, heap.freed_at_once():
-        folder = Path(name)
-        (folder / "temporary").mkdir()
-        scale_out = ScaleOut(
-            work_dir=str(folder / "work"),
-            workers=division.workers,
-            slice_bytes=division.slice_bytes,
-            partitions=division.partitions,
-            task_memory=division.task_memory,
-        )
-        yield scale_out, folder
 
 
-def result_of(folder: Path, recipe: Recipe, sources: tuple[Documents, Documents | None]) -> Result:
-    """The result that tasks wrote into a folder, with its tables."""
-    import pyarrow as pa
-
-    from .methods.frequencies import Frequencies
-    from .result import Report, Result
-    from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
-    from .store.parquet import read_table
-
-    report = read_report(folder)
-    files = report["files"]
-    documents, pairs = (pa.concat_tables(map(read_table, parts_of(folder, files, name))) for name in (DOCUMENTS, PAIRS))
-    return Result(
-        documents=documents,
-        pairs=pairs,
-        report=Report(
-            {name: value for name, value in report.items() if name not in ("files", "checksums", "checksum")}
-        ),
-        recipe=recipe.of(documents.schema, str(folder)),
-        frequencies=Frequencies.load(folder / "frequencies.parquet") if "frequencies.parquet" in files else None,
-        skipped=read_table(folder / "skipped.parquet") if "skipped.parquet" in files else None,
-        sources=sources,
-    )
-
-
-def decided_in_tasks(
-    division: Division,
-    source: Any,
-    sources: tuple[Documents, Documents | None],
-    *,
-    recipe: Recipe,
-    output: str | None,
-    temp_dir: str | None,
-    frequencies: Any,
-    engine: Engine,
-    **options: Any,
-) -> Result:
-    """Run a job as tasks, and read the tables of its result; `options` are others of `dedup_in_tasks`."""
-    from .tasks.job import dedup_in_tasks
-
-    with working(division, output, temp_dir) as (scale_out, folder):
-        if frequencies is not None and not isinstance(frequencies, (str, Path)):
-            frequencies.write(folder / "frequencies.parquet")
-            frequencies = folder / "frequencies.parquet"
-        written = Path(output) if output is not None else folder / "result"
-        only = {} if output is not None else {"output_format": None, "shard_bytes": None, "ids_only": True}
-        dedup_in_tasks(
-            source,
-            **{**options, **only},
-            recipe=recipe,
-            output=str(written),
-            temp_dir=str(folder / "temporary"),
-            frequencies=frequencies,
-            engine=engine_of(division, engine),
-            scale_out=scale_out,
-        )
-        return result_of(written, recipe, sources)
+def _with_stored_frequencies(recipe: Recipe, folder: Path) -> Recipe:
+    """Return the recipe with the path of its document frequencies, if it holds an object, which is written there."""
+    given = getattr(recipe.method, "frequencies", None)
+    if given is None or isinstance(given, str):
+        return recipe
+    path = folder / "frequencies.parquet"
+    given.write(path)
+    return recipe.with_(frequencies=path)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """How two texts A and B compare, by their shingles; `resemblance` makes it.
+    """How two texts A and B compare, by their shingles; `compare` makes it.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class Comparison:
 
     Examples
     --------
-    >>> from neardup_gpu import resemblance
-    >>> found = resemblance("to be or not to be", "to be or not", shingle_size=2)
+    >>> from neardup_gpu import compare
+    >>> found = compare("to be or not to be", "to be or not", shingles=Shingles(2))
     >>> found.shared, found.num_a, found.num_b, float(found)
     (3, 4, 3, 0.75)
     """
@@ -83,7 +83,7 @@ class Comparison:
         Examples
         --------
         >>> from neardup_gpu import resemblance
-        >>> resemblance("to be or not to be", "to be or not", shingle_size=2).to_dict()["containment_b"]
+        >>> compare("to be or not to be", "to be or not", shingles=Shingles(2)).to_dict()["containment_b"]
         1.0
         """
         return asdict(self)
@@ -105,30 +105,17 @@ class Comparison:
         return f"<p>{_html.escape(repr(self))}</p><p>{words}</p>{notes}"
 
 
-def resemblance(
-    a: str | bytes,
-    b: str | bytes,
-    *,
-    shingle_size: int = 5,
-    shingling: str = "set",
-    stop_words: Any = None,
-    full: bool = False,
-) -> Comparison:
+def compare(a: str | bytes, b: str | bytes, *, shingles: Shingles | None = None, full: bool = False) -> Comparison:
     """Compare two texts.
 
     Parameters
     ----------
     a : str or bytes
-        The first text; bytes are UTF-8, in which each invalid byte is a letter that equals only itself.
+        The first text. Bytes are UTF-8, in which each invalid byte is a letter that equals only itself.
     b : str or bytes
         The second text.
-    shingle_size : int from 1 to 64, default 5
-        Tokens in a shingle.
-    shingling : "set", "bag", "circular" or "spots", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots are stop
-        words, each with the next `shingle_size` words that are not stop words; see `Shingles`.
-    stop_words : str, path or list of str, default None
-        Of spots alone: a language such as "en", which is usual, a file of words, or the words.
+    shingles : Shingles, default None
+        The kind of shingles. If None, it is Shingles(5, "set").
     full : bool, default False
         Leave no words out of the diff.
 
@@ -144,14 +131,14 @@ def resemblance(
 
     Examples
     --------
-    >>> resemblance("to be or not to be", "to be or not", shingle_size=2)
+    >>> compare("to be or not to be", "to be or not", shingles=Shingles(2))
     Comparison(resemblance 0.7500: 3 of 4 shingles shared; B has 75.0% of A, A has 100.0% of B)
     """
     raw = [_bytes_of("a", a), _bytes_of("b", b)]
-    recipe = Recipe(shingles=Shingles(shingle_size, shingling, stop_words))
+    recipe = Recipe() if shingles is None else Recipe(shingles=shingles)
     tokens = tokenize(utf8(raw), recipe, backend="cpu")
-    shingles = shingle(tokens, recipe, backend="cpu")
-    mine, theirs = np.unique(shingles[0]), np.unique(shingles[1])
+    made = shingle(tokens, recipe, backend="cpu")
+    mine, theirs = np.unique(made[0]), np.unique(made[1])
     shared = len(np.intersect1d(mine, theirs, assume_unique=True))
 
     def share(of: int) -> float:

@@ -350,7 +350,7 @@ def compile_kernels(method: str = "exact") -> Facts:
 def _work_by(method: Any) -> None:
     import numpy as np
 
-    from .comparison import resemblance
+    from .comparison import compare
     from .index import Index
     from .job import dedup
     from .methods import has
@@ -363,13 +363,13 @@ def _work_by(method: Any) -> None:
     first, second, *_ = table["text"].to_pylist()
     with tempfile.TemporaryDirectory() as folder:
         dedup(table, text_columns="text", method=method, output=Path(folder, "out"), engine="cpu")
-        resemblance(first, second)
+        compare(first, second)
         if isinstance(method, Sketch):
             sketch_text(first, Recipe(method=method))
         if has(type(method), "finder"):
             with Index.create(Path(folder, "index"), method=method, engine="cpu") as index:
                 index.add(table, text_columns="text")
-                index.query(texts=[first, second])
+                index.query({"text": [first, second]})
 
 
 # ------------------------------------------------------------------------------------------------------------ in words

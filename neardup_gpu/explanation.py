@@ -22,7 +22,6 @@ from .printable import printable, readable_id
 from .raw_text import to_bytes, to_string
 from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
-from .settings import arguments_for
 from .stages import shingle, tokenize, utf8
 from .store.artefacts import DOCUMENTS, parts_of, read_report, using_report
 from .store.parquet import read_table
@@ -110,7 +109,7 @@ class Explanation:
     Examples
     --------
     >>> from neardup_gpu import dedup
-    >>> found = dedup(texts=["to be or not to be that is", "to be or not to be"], threshold=0.5).explain(1)
+    >>> found = dedup({"text": ["to be or not to be that is", "to be or not to be"]}, threshold=0.5).explain(1)
     >>> found.words
     [('equal', 'to be or not to be '), ('removed', 'that is')]
     """
@@ -150,7 +149,7 @@ class Explanation:
         Examples
         --------
         >>> from neardup_gpu import dedup
-        >>> dedup(texts=["to be or not to be"] * 2).explain(1).to_dict()["duplicate_of"]
+        >>> dedup({"text": ["to be or not to be"] * 2}).explain(1).to_dict()["duplicate_of"]
         0
         """
         return asdict(self)
@@ -216,7 +215,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
         raise InputError(
             f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
         )
-    return open_documents(given, **arguments_for(Reading, description))
+    return open_documents(given, reading=Reading.of(description))
 
 
 Tables = Callable[[], Iterable[pa.Table]]

@@ -222,7 +222,7 @@ def clusters(
     >>> from neardup_gpu import sketch
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = f"{folder}/s.parquet"
-    ...     report = sketch(texts=["to be or not to be"] * 2 + [""], output=file, method="bottomk")
+    ...     report = sketch({"text": ["to be or not to be"] * 2 + [""]}, file, method="bottomk")
     ...     clusters(file).to_pylist()[1:]  # doctest: +NORMALIZE_WHITESPACE
     [{'id': 1, 'cluster': 0, 'estimate': 1.0, 'founder': 0},
      {'id': 2, 'cluster': None, 'estimate': None, 'founder': None}]

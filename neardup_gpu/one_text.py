@@ -151,7 +151,8 @@ class TextSketcher:
         if not isinstance(text, (str, bytes)):
             raise ArgumentTypeError(f"text: {checks.shown(text)}; give a str, or UTF-8 as bytes")
         if self._html:
-            from .documents.html import TREE, read_page
+            from .documents.html import read_page
+            from .documents.reading_options import TREE
 
             return read_page(text, tree=self._html == TREE).text.encode()
         return text if isinstance(text, bytes) else _encoded(text)

@@ -773,6 +773,16 @@ def partners_of(
             return np.ones(len(left), bool)
         return runtime.fetch(method.are_candidates(keys, *same_device(keys, left, right)))
 
+    num_known = int(np.count_nonzero(pinned))
+
+    def verified(verify: Callable[..., Verified], sets: Rows, rows: np.ndarray, pairs: Pairs) -> Verified:
+        """Return the pairs at the threshold, in host memory."""
+
+        def by(pairs: Pairs, measure: Measure) -> Verified:
+            return in_host_memory(runtime.run(verify, sets, rows, pairs, measure, threshold, clock, runtime), runtime)
+
+        return verify_apart(by, pairs, num_known, measure)
+
     crowded = runtime.fetch(candidates.crowded)
     members = np.flatnonzero(np.zeros_like(crowded) if measure.weighted else crowded)
     with runtime.spool(spool.folder, runtime.shares.sets) as sets:
@@ -780,13 +790,12 @@ def partners_of(
         if len(members):
             with clock.stage("index"):
                 index = build_index(spool, spool_rows, members, sets, method.measure, threshold, clock, runtime)
-        num_known = int(np.count_nonzero(pinned))
         if method.measure.directed:  # sets wait already
-            verify = partial(_verified, verify_sets, spool, spool_rows, measure, threshold, num_known, clock, runtime)
+            verify = partial(verified, verify_sets, spool, spool_rows)
         else:
             set_rows = np.empty(len(spool_rows), np.int64)
             set_rows[in_order_of(spool_rows, members)] = np.arange(len(members))
-            verify = partial(_verified, verify_sets, sets, set_rows, measure, threshold, num_known, clock, runtime)
+            verify = partial(verified, verify_sets, sets, set_rows)
         explicit = Verified(NO_PAIRS, np.empty(0))
         search = Search(
             index,
@@ -812,8 +821,7 @@ def partners_of(
         with clock.turns():
             if isinstance(method, Sketch):
                 with clock.stage("verify"):
-                    settings = measure, threshold, num_known, clock, runtime
-                    explicit = _verified(verify_spooled, spool, spool_rows, *settings, candidates.pairs)
+                    explicit = verified(verify_spooled, spool, spool_rows, candidates.pairs)
             try:
                 found = find(search, explicit, recipe.cluster)
             except TooManyComparisonsError as error:
@@ -822,24 +830,3 @@ def partners_of(
                 )
                 raise
     return found._replace(num_candidates=found.num_candidates + len(candidates.pairs))
-
-
-def _verified(
-    verify: Callable[..., Verified],
-    spool: Rows,
-    spool_rows: np.ndarray,
-    measure: Measure,
-    threshold: float,
-    num_known: int,
-    clock: Clock,
-    runtime: Runtime,
-    pairs: Pairs,
-) -> Verified:
-    """Return the pairs at the threshold, in host memory."""
-
-    def by(pairs: Pairs, measure: Measure) -> Verified:
-        return in_host_memory(
-            runtime.run(verify, spool, spool_rows, pairs, measure, threshold, clock, runtime), runtime
-        )
-
-    return verify_apart(by, pairs, num_known, measure)

@@ -162,7 +162,7 @@ def resemblances(result: Result, *, log: bool = False, ax: Axes | None = None) -
     Examples
     --------
     >>> from neardup_gpu import dedup
-    >>> axes = resemblances(dedup(texts=["to be or not to be"] * 2))  # doctest: +SKIP
+    >>> axes = resemblances(dedup({"text": ["to be or not to be"] * 2}))  # doctest: +SKIP
     """
     log = checks.flag("log", log)
     result = checks.instance("result", result, (Result,))
@@ -225,7 +225,7 @@ def groups(result: Result | Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     Examples
     --------
     >>> from neardup_gpu import dedup
-    >>> axes = groups(dedup(texts=["to be or not to be"] * 2))  # doctest: +SKIP
+    >>> axes = groups(dedup({"text": ["to be or not to be"] * 2}))  # doctest: +SKIP
     """
     report = _report(result)
     bars = histogram(report["group_sizes"])
@@ -270,7 +270,7 @@ def recall(result: Result | Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     Examples
     --------
     >>> from neardup_gpu import MinHash, dedup
-    >>> axes = recall(dedup(texts=["to be or not to be"] * 2, method=MinHash()))  # doctest: +SKIP
+    >>> axes = recall(dedup({"text": ["to be or not to be"] * 2}, method=MinHash()))  # doctest: +SKIP
     """
     report = _report(result)
     told = report["recall"]

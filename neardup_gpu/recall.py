@@ -11,7 +11,7 @@ import numpy as np
 from neardup_gpu.kernels import overlap
 from neardup_gpu.kernels._gf2 import mix64_all
 
-from . import checks, theory
+from . import theory
 from .data import Pairs, Ragged
 from .engine.arrays import same_device
 from .engine.choice import kernel
@@ -47,14 +47,7 @@ CONFIDENCE = 0.99
 
 
 def choose_check(check: int | None, recipe: Recipe) -> int:
-    """How many documents are sampled: `SAMPLED` of a method that sketches unless told, none where nothing is verified.
-
-    Raises
-    ------
-    ParameterError, ArgumentTypeError
-        If `check` is not such a number.
-    """
-    check = checks.optional(checks.integer, "check", check, 0, hint="0 turns the check of recall off")
+    """Return how many documents are sampled: `check`, or if it is None the usual number; 0 if nothing is verified."""
     if not recipe.verifies:
         return 0
     return (SAMPLED if isinstance(recipe.method, Sketch) else 0) if check is None else check

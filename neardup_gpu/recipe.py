@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .definitions import Material
-    from .methods.contract import Join, Sketch
 
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
@@ -306,7 +305,7 @@ class Recipe:
         Examples
         --------
         >>> from neardup_gpu import dedup
-        >>> Recipe.of(dedup(texts=["to be", "or not"], seed=7).documents.schema, "result").seed
+        >>> Recipe.of(dedup({"text": ["to be", "or not"]}, recipe=Recipe(seed=7)).documents.schema, "result").seed
         7
         """
         return cls.from_json(settings_of(schema, name), name)
@@ -443,61 +442,40 @@ class Recipe:
         return replace(self, **changes)
 
 
-def check_reference(recipe: Recipe, direction: str | None, against: Any) -> None:
+def check_reference(recipe: Recipe, against: Any) -> None:
     """Raise ParameterError if settings are given that concern a reference set alone, and there is none."""
     if against is not None:
         return
-    if direction is not None or recipe.method.direction != "in":
-        way = direction or recipe.method.direction
+    if recipe.method.direction != "in":
         raise ParameterError(
-            f"direction {way}: says how to compare with a reference set; give against, or leave it out"
+            f"direction {recipe.method.direction}: says how to compare with a reference set; give against, or leave it "
+            "out"
         )
     if recipe.only_against:
         raise ParameterError("only_against: removes what resembles a reference set; give against, or leave it out")
 
 
-def choose_recipe(
-    recipe: Recipe | None = None,
-    *,
-    usual: str,
-    method: str | Join | Sketch,
-    shingle_size: int = 5,
-    shingling: str = "set",
-    stop_words: Any = None,
-    bucket_limit: int | None = None,
-    direction: str | None = None,
-    **own: Any,
-) -> Recipe:
-    """Make the recipe from the arguments that `dedup` and `sketch` take.
+def choose_recipe(recipe: Any, usual: str, **given: Any) -> Recipe:
+    """Return the recipe, or make one of the settings that functions take directly.
+
+    Parameters
+    ----------
+    recipe : Recipe or None
+    usual : str
+        The method if none is given.
+    **given : settings by name
+        Fields of `Recipe`.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If an argument is impossible or of another type, or is given together with a recipe.
+        If a setting is impossible or of another type, or is given together with a recipe.
     """
     if recipe is None:
-        made = Recipe(shingles=Shingles(shingle_size, shingling, stop_words), method=method, **own)
-        if direction is not None:
-            if "direction" not in {each.name for each in fields(made.method)}:
-                raise ParameterError(
-                    f"direction {direction}: method {made.method.name} has none; give method='containment', or leave "
-                    "direction out"
-                )
-            made = made.with_(direction=direction)
-        return made if bucket_limit is None else made.with_(bucket_limit=bucket_limit)
-    usual_settings = {"method": usual, "shingle_size": 5, "shingling": "set", "stop_words": None, "bucket_limit": None}
-    usual_settings["direction"] = None
-    usual_settings = {each.name: each.default for each in fields(Recipe)} | usual_settings
-    given = {
-        "method": method,
-        "shingle_size": shingle_size,
-        "shingling": shingling,
-        "stop_words": stop_words,
-        "bucket_limit": bucket_limit,
-        "direction": direction,
-        **own,
-    }
+        return Recipe(**given)
+    checks.instance("recipe", recipe, Recipe)
+    usual_values = {each.name: each.default for each in fields(Recipe)} | {"method": usual}
     for name, value in given.items():
-        if not (isinstance(value, type(usual_settings[name])) and value == usual_settings[name]):
+        if not (isinstance(value, type(usual_values[name])) and value == usual_values[name]):
             raise ParameterError(f"recipe and {name}: the recipe holds that; leave one out, or give recipe.with_(...)")
-    return checks.instance("recipe", recipe, Recipe)
+    return recipe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from .documents import Documents
 from .errors import InputError, ParameterError
 from .recipe import Recipe
 from .report import count
+from .store.artefacts import DOCUMENTS, PAIRS
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -23,68 +25,6 @@ if TYPE_CHECKING:
     from .report_page.page import Page
     from .report_page.run import Run
     from .tables import Facts
-
-
-class Report(dict[str, Any]):
-    """The contents of report.json. Calling it, as in ``result.report()``, makes a page that shows the result.
-
-    It refers to the tables of its result, not to the result itself: such a cycle would keep both in memory until the
-    garbage collector runs.
-    """
-
-    tables: tuple[Any, ...] = ()
-
-    def __call__(
-        self,
-        path: str | Path | None = None,
-        *,
-        text: bool = True,
-        source_column: str | None = None,
-        overwrite: bool = False,
-    ) -> Page:
-        """Make an HTML page that shows the result. A notebook displays it.
-
-        Parameters
-        ----------
-        path : path, default None
-            A file to write the page to as well.
-        text : bool, default True
-            Show texts. For this the documents are read once more, up to the last one that is shown.
-        source_column : str, default None
-            The column of the input that names the source of a document, for the table of losses. If None, the source is
-            the file.
-        overwrite : bool, default False
-            Replace an earlier page at `path`.
-
-        Returns
-        -------
-        Page
-            One file that loads nothing else. It has less than 5 MB, because long lists are sampled.
-
-        Raises
-        ------
-        ParameterError
-            If the packages that draw it are not installed: ``pip install 'neardup-gpu[report]'``.
-        InputError
-            If there is no column `source_column`. Texts that cannot be read again are left out, and the page says why.
-        OutputError
-            If `path` exists already or cannot be written.
-        """
-        from .report_page.page import check_installed, make
-
-        path, overwrite = checks.optional(checks.path, "path", path), checks.flag("overwrite", overwrite)
-        check_installed()
-        page = make(self.run(), text=text, source_column=source_column)
-        if path is not None:
-            page.write(path, overwrite)
-        return page
-
-    def run(self, folder: str | None = None) -> Run:
-        """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
-        from .report_page.run import run_of_tables
-
-        documents, pairs, recipe, frequencies, sources = self.tables
-        return run_of_tables(documents, pairs, self, recipe, frequencies, sources, folder)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,9 +52,7 @@ class Result:
         the reference set, or has more distinct shingles, or an equal number and the better priority.
     report : dict
         The contents of report.json: recipe, counts, timings, recall, and the numbers of pairs and documents that limits
-        left out. Calling it makes a page that shows the result: ``result.report()`` displays the page in a notebook,
-        ``result.report("report.html")`` writes it to a file. The page needs ``pip install 'neardup-gpu[report]'``. Its
-        parameters are those of ``neardup report``: `text`, `source_column` and `overwrite`.
+        left out. `write_report` makes a page of them.
     recipe : Recipe
         Everything that changed the results.
     frequencies : Frequencies, default None
@@ -140,23 +78,18 @@ class Result:
     Examples
     --------
     >>> from neardup_gpu import dedup
-    >>> dedup(texts=["to be or not to be", "to be or not to be", "that is the question"])
+    >>> dedup({"text": ["to be or not to be", "to be or not to be", "that is the question"]})
     Result(3 documents: 2 kept, 1 removed)
     """
 
     documents: pa.Table
     pairs: pa.Table
-    report: Report
+    report: dict[str, Any]
     recipe: Recipe
     frequencies: Statistics | None = None
     skipped: pa.Table | None = None
     sources: tuple[Documents, Documents | None] | None = None
     facts: Facts | None = None
-
-    def __post_init__(self) -> None:
-        report = Report(self.report)
-        report.tables = self.documents, self.pairs, self.recipe, self.frequencies, self.sources
-        object.__setattr__(self, "report", report)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -165,7 +98,7 @@ class Result:
         Examples
         --------
         >>> from neardup_gpu import dedup
-        >>> dedup(texts=["", ""]).warnings
+        >>> dedup({"text": ["", ""]}).warnings
         ('2 of 2 documents of the input have no words: check which columns hold the text',)
         """
         return tuple(self.report.get("warnings", ()))
@@ -195,7 +128,7 @@ class Result:
         Examples
         --------
         >>> from neardup_gpu import dedup
-        >>> result = dedup(texts=["to be or not to be"] * 2)
+        >>> result = dedup({"text": ["to be or not to be"] * 2})
         >>> found = result.explain(1)
         >>> found.kept, found.duplicate_of, found.resemblance
         (False, 0, 1.0)
@@ -248,7 +181,7 @@ class Result:
         Examples
         --------
         >>> from neardup_gpu import dedup
-        >>> dedup(texts=["to be or not to be"] * 2).kept_dataset()["text"][:]  # doctest: +SKIP
+        >>> dedup({"text": ["to be or not to be"] * 2}).kept_dataset()["text"][:]  # doctest: +SKIP
         ['to be or not to be']
         """
         if self.sources is None:
@@ -271,7 +204,7 @@ class Result:
         Examples
         --------
         >>> from neardup_gpu import dedup
-        >>> dedup(texts=["to be or not to be", "that is the question", "to be or not to be"]).groups().to_pylist()
+        >>> dedup({"text": ["to be or not to be", "that is the question", "to be or not to be"]}).groups().to_pylist()
         [{'group': 0, 'members': [0, 2], 'size': 2}]
         """
         gone = self.removed
@@ -312,8 +245,9 @@ class Result:
 
         Examples
         --------
-        >>> from neardup_gpu import dedup
-        >>> result = dedup(texts=["to be or not to be", "to be or not"], shingle_size=2, threshold=0.5)
+        >>> from neardup_gpu import Shingles, dedup
+        >>> texts = {"text": ["to be or not to be", "to be or not"]}
+        >>> result = dedup(texts, recipe=Recipe(shingles=Shingles(2), threshold=0.5))
         >>> len(result.removed), len(result.at(0.9).removed)  # 3 of 4 shingles are shared
         (1, 0)
         """
@@ -352,7 +286,7 @@ class Result:
         assert self.sources is not None
         tables = tabulate(facts, recipe, *self.sources)
         counts, sizes = decided_counts(facts, recipe)
-        report = Report(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
+        report = dict(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
         report["limits"] = limits | {"unlisted_pairs": len(verified.pairs) - len(listed.pairs)}
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
@@ -360,6 +294,58 @@ class Result:
         report["warnings"] = warnings_of(facts, recipe, documents, reference is not None)
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
         return replace(self, **found, facts=facts)
+
+    def write_report(
+        self, path: str | Path, *, text: bool = True, source_column: str | None = None, overwrite: bool = False
+    ) -> Page:
+        """Write an HTML page that shows the result.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        text : bool, default True
+            Show texts. For this the documents are read once more, up to the last one that is shown.
+        source_column : str, default None
+            The column of the input that names the source of a document, for the table of losses. If None, the source is
+            the file.
+        overwrite : bool, default False
+            Replace an earlier page at `path`.
+
+        Returns
+        -------
+        Page
+            The page, which a notebook displays. It is one file that loads nothing else. It has less than 5 MB, because
+            long lists are sampled.
+
+        Raises
+        ------
+        ParameterError
+            If the packages that draw it are not installed: ``pip install 'neardup-gpu[report]'``.
+        InputError
+            If there is no column `source_column`. Texts that cannot be read again are left out, and the page says why.
+        OutputError
+            If `path` exists already or cannot be written.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> page = dedup({"text": ["to be or not to be"] * 2}).write_report("page.html")  # doctest: +SKIP
+        """
+        from .report_page.page import check_installed, make
+
+        path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
+        check_installed()
+        page = make(self._run(), text=text, source_column=source_column)
+        page.write(path, overwrite)
+        return page
+
+    def _run(self, folder: str | None = None) -> Run:
+        """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
+        from .report_page.run import run_of_tables
+
+        sources = self.sources
+        return run_of_tables(self.documents, self.pairs, self.report, self.recipe, self.frequencies, sources, folder)
 
     def plot(self) -> Any:
         """Draw the resemblance, or the containment, of the listed pairs and the sizes of the groups.
@@ -377,7 +363,7 @@ class Result:
         Examples
         --------
         >>> from neardup_gpu import dedup
-        >>> figure = dedup(texts=["to be or not to be"] * 2).plot()  # doctest: +SKIP
+        >>> figure = dedup({"text": ["to be or not to be"] * 2}).plot()  # doctest: +SKIP
         """
         from . import plot
 
@@ -399,4 +385,65 @@ class Result:
     def _repr_html_(self) -> str:
         from .report_page.notebook import shown
 
-        return shown(self.report.run())
+        return shown(self._run())
+
+
+class StoredResult(Result):
+    """A result that tasks wrote into a folder. Its tables are read when they are first used.
+
+    Parameters
+    ----------
+    folder : path
+    report : dict
+        As `read_report` returned it.
+    recipe : Recipe
+    sources : tuple of (Documents, Documents or None)
+    kept_in : object, default None
+        What keeps the folder until the result is gone, if it is a temporary one.
+    """
+
+    _folder: Path
+    _stored: dict[str, Any]
+
+    def __init__(
+        self,
+        folder: Path,
+        report: dict[str, Any],
+        recipe: Recipe,
+        sources: tuple[Documents, Documents | None],
+        kept_in: Any = None,
+    ) -> None:
+        told = {name: value for name, value in report.items() if name not in ("files", "checksums", "checksum")}
+        self.__dict__.update(report=told, recipe=recipe, sources=sources, facts=None)
+        self.__dict__.update(_folder=folder, _stored=report, _kept_in=kept_in)
+
+    def _read(self, name: str) -> Any:
+        """Read a table of the folder, if it still holds this result."""
+        from .store.artefacts import parts_of, read_report
+        from .store.parquet import read_table
+
+        folder, stored = self._folder, self._stored
+        if read_report(folder) != stored:
+            raise InputError(f"{folder}: holds another result by now; the tables of this one are gone")
+        if name in (DOCUMENTS, PAIRS):
+            return pa.concat_tables(map(read_table, parts_of(folder, stored["files"], name)))
+        return read_table(folder / name) if name in stored["files"] else None
+
+    @cached_property
+    def documents(self) -> pa.Table:  # type: ignore[override]
+        return self._read(DOCUMENTS)
+
+    @cached_property
+    def pairs(self) -> pa.Table:  # type: ignore[override]
+        return self._read(PAIRS)
+
+    @cached_property
+    def skipped(self) -> pa.Table | None:  # type: ignore[override]
+        return self._read("skipped.parquet")
+
+    @cached_property
+    def frequencies(self) -> Statistics | None:  # type: ignore[override]
+        from .methods.frequencies import Frequencies
+
+        name = "frequencies.parquet"
+        return Frequencies.load(self._folder / name) if name in self._stored["files"] else None

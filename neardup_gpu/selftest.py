@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels._launch import simulated
 
+from .documents.writing_options import Writing
 from .engine.choice import to_host
 from .engine.contract import Runtime
 from .engine.settings import Engine
@@ -135,8 +136,8 @@ def _whole_row(seed: int, runtime: Runtime, engine: Engine) -> dict[str, Any]:
         return result.documents, result.pairs, result.report["counts"], result.report["limits"]
 
     few = documents(np.random.default_rng([seed, 0]), 8 if on_simulator else 60)
-    expected = dedup(few, recipe=recipe, engine="reference", check=5)
-    if decisions(expected) != decisions(dedup(few, recipe=recipe, check=5, engine=engine)):
+    expected = dedup(few, recipe=recipe, engine="reference", writing=Writing(check=5))
+    if decisions(expected) != decisions(dedup(few, recipe=recipe, engine=engine, writing=Writing(check=5))):
         return _without(row, DIFFERS, "differs from the reference on a few documents")
     if on_simulator:
         return row

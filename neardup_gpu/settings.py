@@ -5,8 +5,7 @@ Each field has its own help text. The command line makes its flag from the field
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Any
 
 
@@ -30,22 +29,3 @@ def setting(
         The default as the help shows it, if the value itself says too little: "80% of the free memory" for None.
     """
     return field(default=default, metadata={"help": help, "metavar": metavar, "flag": flag, "shown": shown})
-
-
-def arguments_for(settings: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function that are fields of a dataclass of settings.
-
-    Parameters
-    ----------
-    settings : type
-        The dataclass.
-    arguments : mapping of str to object
-        The function's `locals()`.
-
-    Examples
-    --------
-    >>> from neardup_gpu.documents.reading_options import Reading
-    >>> arguments_for(Reading, {"source": "a.csv", "html": True})
-    {'html': True}
-    """
-    return {each.name: arguments[each.name] for each in fields(settings) if each.name in arguments}

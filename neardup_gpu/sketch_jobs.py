@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from .data import Ragged, arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
-from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
+from .documents.reading_options import Reading, chosen_reading
 from .documents.skipped import summary_of
 from .engine.arrays import joined, take_rows
 from .engine.choice import kernel
@@ -29,14 +29,12 @@ from .engine.pieces import Numbers
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import ParameterError
-from .job import files_read
 from .log import log
 from .methods import check_able, check_sketches
 from .methods.elements import may_reach, shares
 from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
 from .report import count
-from .settings import arguments_for
 from .sketch_files import NUM_SHINGLES, array_of, arrays_of, read_sketches
 from .sketching import Sketched, Sketcher
 from .store.outputs import new_file, new_files
@@ -45,7 +43,6 @@ from .store.parquet import write_table
 if TYPE_CHECKING:
     from .engine.contract import Runtime
     from .methods.contract import Sketch
-    from .methods.frequencies import Frequencies
 
 N = TypeVar("N", bound=tuple)
 
@@ -55,34 +52,17 @@ ESTIMATED = 1 << 16
 
 @with_bars
 def sketch(
-    source: Any = None,
-    output: str | Path | None = None,
+    source: Any,
+    output: str | Path,
     *,
-    texts: Any = None,
-    text_columns: str | list[str] | None = None,
     id_column: str | None = None,
-    html: bool | Literal["tree"] = False,
-    encoding: str | None = None,
-    glob: str | None = None,
-    on_error: str = "stop",
-    max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    null_values: str | Sequence[str] | None = None,
-    input_format: str | None = None,
-    delimiter: str | None = None,
-    header: bool = True,
+    text_columns: str | Sequence[str] | None = None,
     method: str | Sketch = "minhash",
-    threshold: float | None = None,
-    shingle_size: int = 5,
-    shingling: str = "set",
-    stop_words: Any = None,
-    bucket_limit: int | None = None,
-    seed: int = 1,
-    recipe: Recipe | None = None,
-    frequencies: Frequencies | str | Path | None = None,
-    temp_dir: str | Path | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
+    reading: Reading | None = None,
+    recipe: Recipe | None = None,
 ) -> dict[str, Any]:
     """Summarise documents in a Parquet file, in which `pairs` finds pairs without the text.
 
@@ -94,66 +74,30 @@ def sketch(
 
     Parameters
     ----------
-    source : path, URI, glob, list of them, or a table, default None
-        The documents; `open_documents` describes every form.
-    output : path, default None
-        The Parquet file to write. It has to be given.
-    texts : list of str, array or Series of strings, default None
-        The texts themselves, instead of `source`; their ids are row numbers.
-    text_columns : str or list of str, default None
-        The columns of text; found by their names unless given.
+    source : path, URI, glob, list of them, a table, or an array or Series of strings
+        The documents. `open_documents` describes every form.
+    output : path
+        The Parquet file to write.
     id_column : str, default None
-        The column of ids; without one, ids are row numbers or relative paths.
-    html : bool or "tree", default False
-        The text is HTML, of which the visible text is taken; by a parser's tree for "tree": `open_documents`.
-    encoding : str, default None
-        The encoding of text files, CSV, JSON lines and bytes that are not UTF-8, such as "windows-1251"; of pages, the
-        encoding of those that name none: `open_documents`.
-    glob : str, default None
-        Which files of a folder to read, such as "*.py".
-    on_error : "stop" or "skip", default "stop"
-        Whether a row that cannot be read stops the job, or is listed and left out.
-    max_document_bytes : int, default 1 GiB
-        A longer document counts as one that cannot be read.
-    null_values : str or list of str, default None
-        As for `dedup`; no column is compared here.
-    input_format : str, default None
-        Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
-    delimiter : str, default None
-        What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
-    header : bool, default True
-        Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
+        The column of ids. If None, ids are row numbers or relative paths.
+    text_columns : str or sequence of str, default None
+        The columns of text. If None, they are found by their names.
     method : Sketch, or a name in `METHODS`, default "minhash"
-        How documents are summarised. The method "exact" keeps no sketches.
-    threshold : float in (0, 1], default None
-        The threshold that a filter is chosen for; 0.8 unless given.
-    shingle_size : int from 1 to 64, default 5
-        Tokens in a shingle.
-    shingling : "set", "bag", "circular" or "spots", default "set"
-        Of a bag, repeats count; circular shingles run on from the end of a text into its beginning. Spots are stop
-        words, each with the next `shingle_size` words that are none; `Shingles` says more.
-    stop_words : str, path or list of str, default None
-        Of spots alone: a language such as "en", which is usual, a file of words, or the words.
-    bucket_limit : int, default None
-        How many documents of a bucket, the first by priority, are all compared with one another; the method's own
-        unless given.
-    seed : int in [0, 2**64), default 1
-        All random constants are drawn from it.
-    recipe : Recipe, default None
-        A complete recipe; excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit and seed.
-    frequencies : Frequencies or path of such a file, default None
-        Document frequencies for the weighting "tfidf"; unless given, they are counted in the documents.
-    temp_dir : path, default None
-        Where tokens or shingles wait until document frequencies are known; beside `output` unless given.
+        How documents are summarised. The methods "exact" and "containment" keep no sketches.
     overwrite : bool, default False
-        Replace the file or folder that is at `output`.
+        Replace the file at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
-        Where to run. Changes no result.
+        What the job computes with. Changes no result.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with a stage's name, the number of items done
         and their total, or None where the total is not known: documents, pairs or fingerprints. Where files do not say
         how many documents they hold, the number is estimated from the bytes read so far. The log has a line for each
         stage either way.
+    reading : Reading, default None
+        How the documents are read: format, encoding, HTML, rows that cannot be read.
+    recipe : Recipe, default None
+        All settings that change results: shingles, seed, and the threshold that a filter is chosen for. Excludes
+        `method`, which a recipe holds as well.
 
     Returns
     -------
@@ -169,44 +113,32 @@ def sketch(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     sketch(texts=["to be or not to be", "that is the question"], output=f"{folder}/s.parquet")["documents"]
+    ...     sketch({"text": ["to be or not to be", "that is the question"]}, f"{folder}/s.parquet")["documents"]
     2
     """
-    if output is None:
-        raise ParameterError("output: say where the sketches go, such as 'sketches.parquet'")
     output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
-    temp_dir = checks.optional(checks.path, "temp_dir", temp_dir)
-    recipe = choose_recipe(
-        recipe,
-        usual="minhash",
-        method=method,
-        threshold=threshold,
-        shingle_size=shingle_size,
-        shingling=shingling,
-        stop_words=stop_words,
-        bucket_limit=bucket_limit,
-        seed=seed,
-    )
+    reading = chosen_reading(reading, id_column, text_columns)
+    recipe = choose_recipe(recipe, "minhash", method=method)
     check_sketches(recipe.method)
     clock, engine = Clock(progress), as_engine(engine)
-    recipe, statistics = recipe.with_statistics(frequencies)
-    reading = arguments_for(Reading, locals())
-    documents = open_documents(source, texts=texts, **reading)
+    frequencies = getattr(recipe.method, "frequencies", None)
+    recipe, statistics = recipe.with_statistics(None)
+    documents = open_documents(source, reading=reading)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         counts_first = recipe.method.needs_statistics and statistics is None
         outputs: dict[str, str | Path] = {"sketches": output}
         if counts_first:
             outputs["frequencies"] = frequencies_path(output)
-        if on_error != "stop":
+        if reading.skips:
             outputs["skipped"] = skipped_path(output)
-        reads = files_read(documents, None, frequencies)
+        reads = [*documents.local_files, *([frequencies] if isinstance(frequencies, str) else [])]
         files = dict(zip(outputs, stack.enter_context(new_files([*outputs.values()], overwrite, reads)), strict=True))
         documents.check_ids_early()
         runtime = stack.enter_context(engine.start())
         first_pass = None
         if counts_first:
-            place = temp_dir or files["sketches"].parent
+            place = engine.temp_dir or files["sketches"].parent
             first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
         hashed = "document_hash" in recipe.method.schema()
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
@@ -360,7 +292,7 @@ def pairs(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     report = sketch(texts=["to be or not to be"] * 2, output=f"{folder}/s.parquet")
+    ...     report = sketch({"text": ["to be or not to be"] * 2}, f"{folder}/s.parquet")
     ...     pairs(f"{folder}/s.parquet").select(["id_a", "id_b", "estimate"]).to_pylist()
     [{'id_a': 0, 'id_b': 1, 'estimate': 1.0}]
     """

@@ -6,8 +6,10 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from in_parts import both, in_tasks, rows
+from page_of import page_of
 from test_partner_blocks import in_blocks
 
 from neardup_gpu import (
@@ -78,7 +80,7 @@ def table(texts, name):
 
 def run(known, mine, recipe, **options):
     options = {"engine": "cpu", "check": 0, "text_columns": "text", "id_column": "id"} | options
-    return dedup(table(mine, "m"), against=table(known, "k"), recipe=recipe, **options)
+    return flat(dedup, table(mine, "m"), against=table(known, "k"), recipe=recipe, **options)
 
 
 def best_partners(known, mine, recipe):
@@ -179,7 +181,7 @@ class TestBruteForce:
         known, mine = texts
         folder = tmp_path_factory.mktemp("job")
         options = {"text_columns": "text", "id_column": "id", "against": table(known, "k"), "recipe": recipe}
-        result = dedup(table(mine, "m"), output=folder / "memory", engine="cpu", check=0, **options)
+        result = flat(dedup, table(mine, "m"), output=folder / "memory", engine="cpu", check=0, **options)
         check(result, known, mine, recipe)
         report = in_tasks(folder / "tasks", table(mine, "m"), slice_bytes=200, **options)
         for name in (DOCUMENTS, PAIRS):
@@ -294,9 +296,9 @@ class TestLeaks:
         assert ("leaks", "1 (50.0%) match a reference document and are removed; near_reference names it") in facts(
             result.report
         )
-        assert "1 document of the input matches one of them; all of these are removed." in result.report().html
+        assert "1 document of the input matches one of them; all of these are removed." in page_of(result).html
         part = run([" ".join(words[:30])], [test], Recipe(method=Containment(direction="of")))
-        assert "1 document of the input matches one of them" in part.report().html
+        assert "1 document of the input matches one of them" in page_of(part).html
 
     def test_copies_inside_the_input_are_kept(self):
         texts = ["to be or not to be that is the question", "whether it is nobler in the mind to suffer"]
@@ -334,7 +336,7 @@ class TestLeaks:
         )
 
     def test_without_a_reference_set(self):
-        result = dedup(texts=["a b", "a b"])
+        result = dedup({"text": ["a b", "a b"]})
         assert not {"near_reference", "reference_resemblance"} & set(result.documents.column_names)
         assert "near_reference" not in result.report["counts"]
 
@@ -356,7 +358,7 @@ class TestRefused:
         if "direction" in options and "recipe" not in options:
             options = {"method": "containment"} | options
         with pytest.raises(ParameterError) as error:
-            dedup(texts=["a b"], **options)
+            flat(dedup, texts=["a b"], **options)
         assert str(error.value).startswith(message)
 
     @pytest.mark.parametrize(
@@ -369,7 +371,7 @@ class TestRefused:
     )
     def test_with_one(self, options, message):
         with pytest.raises(ParameterError) as error:
-            dedup(texts=["a b"], against=pa.table({"text": ["a b"]}), **options)
+            flat(dedup, texts=["a b"], against=pa.table({"text": ["a b"]}), **options)
         assert str(error.value).startswith(message), str(error.value)
 
     def test_recipes_are_read_again(self):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import Recipe, Shingles, dedup, resemblance
+from neardup_gpu import Recipe, Shingles, compare, dedup
 from neardup_gpu.alignment import ALIGNED, ALONE, align, words_of
 from neardup_gpu.diff import differences
 from neardup_gpu.stages import shingle, tokenize
@@ -185,17 +185,17 @@ class TestContained:
 
 def test_case_and_punctuation_do_not_count():
     """The decision does not compare them, so a pair of resemblance 1.0 has no words that differ."""
-    found = resemblance("To be, or NOT to be.", "to be or not (to be)")
+    found = compare("To be, or NOT to be.", "to be or not (to be)")
     assert (found.resemblance, found.words) == (1.0, [])
     assert found.notes == ["the words are the same; only case, punctuation and white space differ"]
-    found = resemblance("To be, or not to be well-known", "to be or not to be well-worn", full=True)
+    found = compare("To be, or not to be well-known", "to be or not to be well-worn", full=True)
     assert found.words == [("equal", "To be, or not to be well-"), ("removed", "known"), ("added", "worn")]
     assert found.notes == ["2 common words are written with other case or punctuation in the other text"]
 
 
 def test_texts_without_words():
-    assert resemblance("...", "!").words == [("removed", "..."), ("added", "!")]
-    assert resemblance("", "a b").words == [("added", "a b")]
+    assert compare("...", "!").words == [("removed", "..."), ("added", "!")]
+    assert compare("", "a b").words == [("added", "a b")]
 
 
 @pytest.mark.parametrize("size", [1, 5])

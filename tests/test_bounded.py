@@ -13,9 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
+from page_of import page_of
 
 import neardup_gpu as nd
 from neardup_gpu import bounded, data
+from neardup_gpu.arguments import Arguments
 from neardup_gpu.cli import main
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.settings import Engine
@@ -67,8 +70,8 @@ def plain(table):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_bounded_job_decides_as_any_other(few, tmp_path, method):
     options = {"id_column": "id", "recipe": METHODS[method], "engine": "cpu"}
-    usual = nd.dedup(few, **options)
-    tight = nd.dedup(few, memory=TIGHT, output=tmp_path / "tight", **options)
+    usual = flat(nd.dedup, few, **options)
+    tight = flat(nd.dedup, few, memory=TIGHT, output=tmp_path / "tight", **options)
     assert "tasks" in tight.report and "tasks" not in usual.report
     assert plain(tight.documents) == plain(usual.documents) and plain(tight.pairs) == plain(usual.pairs)
     assert (tight.documents.schema, tight.pairs.schema) == (usual.documents.schema, usual.pairs.schema)
@@ -87,7 +90,7 @@ def test_a_bounded_job_that_fits_runs_in_memory(few, tmp_path):
 
 def test_without_an_output_only_decisions_are_made(few, tmp_path):
     table = pq.read_table(few)
-    result = nd.dedup(table, memory=TIGHT, temp_dir=tmp_path, id_column="id", engine="cpu")
+    result = nd.dedup(table, memory=TIGHT, id_column="id", engine=nd.Engine(backend="cpu", temp_dir=tmp_path))
     assert "tasks" in result.report and len(result.removed) == 60 and not list(tmp_path.iterdir())
 
 
@@ -97,7 +100,7 @@ def test_a_reference_set_and_frequencies(few, tmp_path):
     counted = nd.dedup(few, method=nd.MinHash(weighting="tfidf"), threshold=0.8, id_column="id", engine="cpu")
     options = {"against": known, "method": nd.MinHash(weighting="tfidf"), "threshold": 0.8, "id_column": "id"}
     options |= {"frequencies": counted.frequencies, "engine": "cpu"}
-    usual, tight = nd.dedup(few, **options), nd.dedup(few, memory=TIGHT, **options)
+    usual, tight = flat(nd.dedup, few, **options), flat(nd.dedup, few, memory=TIGHT, **options)
     assert plain(tight.documents) == plain(usual.documents) and usual.report["counts"]["removed"] >= 100
 
 
@@ -106,11 +109,18 @@ def test_a_job_that_comes_near_its_bound_goes_on_as_tasks(few, tmp_path, monkeyp
     monkeypatch.setattr(bounded, "WATCHED", -100)  # at once
     found = nd.dedup(few, id_column="id", engine="cpu", memory="2GB", output=tmp_path / "python")
     assert "tasks" in found.report and plain(found.documents) == plain(usual.documents)
-    base = ["dedup", str(few), "--id-column", "id", "--backend", "cpu", "--memory", "2GB"]
+    base = ["dedup", str(few), "--id-column", "id", "--engine", "cpu", "--memory", "2GB"]
     assert main([*base, "--output", str(tmp_path / "command")]) == 0
     assert "runs as tasks over files" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["command", "python"]
     assert "tasks" in read_report(tmp_path / "command")
+
+
+def bounded_by(memory, report=False):
+    """Return the arguments of a job with a bound of memory."""
+    nothing = dict.fromkeys(("source", "against", "progress"))
+    options = {"reading": nd.Reading(), "writing": nd.Writing(report=report), "recipe": Recipe()}
+    return Arguments(**nothing, **options, output="out", engine=Engine(backend="cpu", threads=1), memory=memory)
 
 
 def test_a_job_that_cannot_be_divided_may_hold_all_of_its_bound(few, monkeypatch):
@@ -126,18 +136,18 @@ def test_a_job_that_cannot_be_divided_may_hold_all_of_its_bound(few, monkeypatch
             with pytest.raises(bounded.ExceededError):
                 clock.report("join", 0, None)
     monkeypatch.undo()
-    documents, fit = nd.open_documents(few, id_column="id"), Engine(backend="cpu")
-    assert bounded.fit(2000 * MB, documents, None, Recipe(), fit, 0).divisible
+    documents, arguments = nd.open_documents(few, id_column="id"), bounded_by(2000 * MB)
+    assert bounded.fit(arguments, documents, None, Recipe()).divisible
     monkeypatch.setattr(forecast, "divided", lambda *_: None)
-    assert not bounded.fit(2000 * MB, documents, None, Recipe(), fit, 0).divisible
+    assert not bounded.fit(arguments, documents, None, Recipe()).divisible
 
 
 def test_a_page_is_made_beside_the_documents_of_a_job_in_memory(few, monkeypatch):
     monkeypatch.setattr(forecast, "load_of", lambda *_, **__: load(10**6))
-    documents, engine = nd.open_documents(few, id_column="id"), Engine(backend="cpu", threads=1)
+    documents = nd.open_documents(few, id_column="id")
     assert forecast.page_bytes(load(10**6)) < 1000 * MB
     for memory, page, divided in ((1000, False, False), (1000, True, True), (1300, True, False)):
-        found = bounded.fit(memory * MB, documents, None, Recipe(), engine, 0, page=page)
+        found = bounded.fit(bounded_by(memory * MB, report=page), documents, None, Recipe())
         assert (found.division is not None) == divided
 
 
@@ -168,7 +178,7 @@ def read(path):
 def peak(source, output, *flags):
     """Most resident memory of the command and of all its processes."""
     command = [sys.executable, "-c", "from neardup_gpu.cli.process import run; run()", "dedup", str(source)]
-    command += ["--id-column", "id", "--output", str(output), "--quiet", "--backend", "cpu", *flags]
+    command += ["--id-column", "id", "--output", str(output), "--quiet", "--engine", "cpu", *flags]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     errors = []
@@ -240,7 +250,7 @@ def test_a_room_that_is_cut_needs_less():
 
 def refused(source, **options):
     with pytest.raises(nd.NeardupError) as caught:
-        nd.dedup(source, **{"id_column": "id", "engine": "cpu", **options})
+        flat(nd.dedup, source, **{"id_column": "id", "engine": "cpu", **options})
     return str(caught.value)
 
 
@@ -270,7 +280,7 @@ def test_no_documents_at_all_fit_into_any_memory(few, tmp_path, name):
 
 
 def test_flags(few, tmp_path, capsys):
-    base = ["dedup", str(few), "--id-column", "id", "--backend", "cpu"]
+    base = ["dedup", str(few), "--id-column", "id", "--engine", "cpu"]
     assert main([*base, "--output", str(tmp_path / "o"), "--memory", "1GB", "--work-dir", str(tmp_path / "w")]) == 2
     assert "--task-memory" in capsys.readouterr().err
     assert main([*base, "--output", str(tmp_path / "o"), "--memory", "lots"]) == 2
@@ -323,9 +333,9 @@ def test_long_columns_are_joined_taken_and_compared(short_offsets):
 
 def test_a_job_whose_ids_are_long(few, short_offsets):
     options = {"id_column": "id", "method": "minhash", "engine": "cpu"}
-    found = nd.dedup(few, **options)
+    found = flat(nd.dedup, few, **options)
     assert found.documents.schema.field("id").type == pa.large_string() and len(found.removed) == 60
-    page = pytest.importorskip("jinja2") and found.report(text=True)
+    page = pytest.importorskip("jinja2") and page_of(found, text=True)
     assert "document-" in page.html
 
 

@@ -194,7 +194,11 @@ TEXTS += ["", "quite another text that nobody has seen before today", TEXTS[0]]
 def test_files(tmp_path):
     """Two files are one stream, by their paths; ids of founders; null for what has no shingles."""
     for name, some in (("b", slice(3, 6)), ("a", slice(0, 3))):
-        nd.sketch(texts=TEXTS[some], output=tmp_path / f"{name}.parquet", method="bottomk", threshold=0.5)
+        nd.sketch(
+            {"text": TEXTS[some]},
+            output=tmp_path / f"{name}.parquet",
+            recipe=nd.Recipe(method="bottomk", threshold=0.5),
+        )
         table = pq.read_table(tmp_path / f"{name}.parquet")
         ids = [f"{name}{i}" for i in range(3)]
         pq.write_table(table.set_column(0, "id", [ids]), tmp_path / f"{name}.parquet")
@@ -225,7 +229,7 @@ def test_files_may_differ_in_what_clusters_do_not_use(tmp_path):
     for i, (file, method) in enumerate(zip(files, methods, strict=True)):
         table = pa.table({"id": [3 * i, 3 * i + 1], "text": TEXTS[2 * i : 2 * i + 2]})
         nd.sketch(table, file, id_column="id", method=method)
-    nd.sketch(texts=TEXTS, output=tmp_path / "all.parquet", method="bottomk")
+    nd.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "all.parquet")
     whole = nd.clusters(tmp_path / "all.parquet").select(["cluster", "estimate"])
     assert nd.clusters(files).select(["cluster", "estimate"]).equals(whole)
 
@@ -234,7 +238,7 @@ def test_files_of_two_thresholds_need_one(tmp_path):
     files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     for first, file, threshold in ((0, files[0], 0.8), (9, files[1], 0.5)):
         table = pa.table({"id": range(first, first + 2), "text": TEXTS[:2]})
-        nd.sketch(table, file, id_column="id", method=nd.BottomK(leading=3), threshold=threshold)
+        nd.sketch(table, file, id_column="id", recipe=nd.Recipe(method=nd.BottomK(leading=3), threshold=threshold))
     with pytest.raises(nd.RecipeMismatchError) as error:
         nd.clusters(files)
     assert str(error.value) == f"{files[1]}: made with threshold = 0.5, {files[0]} with 0.8; give a threshold"
@@ -242,22 +246,22 @@ def test_files_of_two_thresholds_need_one(tmp_path):
 
 
 def test_sketches_that_are_not_bottom_k(tmp_path):
-    nd.sketch(texts=TEXTS, output=tmp_path / "m.parquet", method="modm")
+    nd.sketch({"text": TEXTS}, method="modm", output=tmp_path / "m.parquet")
     with pytest.raises(nd.ParameterError) as error:
         nd.clusters(tmp_path / "m.parquet")
     assert str(error.value) == f"{tmp_path}/m.parquet: method modm makes no clusters; choose bottomk"
 
 
 def test_no_documents(tmp_path):
-    nd.sketch(texts=TEXTS, output=tmp_path / "s.parquet", method="bottomk")
+    nd.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "s.parquet")
     pq.write_table(pq.read_table(tmp_path / "s.parquet").slice(0, 0), tmp_path / "s.parquet")
     found = nd.clusters(tmp_path / "s.parquet")
     assert found.num_rows == 0 and found.column_names == ["id", "cluster", "estimate", "founder"]
 
 
 def test_command(tmp_path):
-    nd.sketch(texts=TEXTS, output=tmp_path / "s.parquet", method="bottomk")
-    nd.sketch(texts=TEXTS, output=tmp_path / "m.parquet")
+    nd.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "s.parquet")
+    nd.sketch({"text": TEXTS}, output=tmp_path / "m.parquet")
     run = [sys.executable, "-m", "neardup_gpu", "clusters"]
     done = subprocess.run([*run, "s.parquet", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
     counts = {"documents": 6, "empty": 1, "clusters": 2, "of_one": 1, "largest": 4}

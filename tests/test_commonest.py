@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
 
-from neardup_gpu import NeardupError, Recipe, Shingles, commonest, dedup, shingle, tokenize
+from neardup_gpu import Engine, NeardupError, Recipe, Shingles, commonest, dedup, shingle, tokenize
 
 TEXTS = [
     "To be, or NOT to be: that is the question",
@@ -57,7 +58,7 @@ def texts(number=150):
 
 def told(source, **options):
     with pytest.raises(NeardupError, match=r"^more than 50 comparisons; most are for the shingles ") as error:
-        dedup(source, threshold=0.3, max_comparisons=50, **options)
+        flat(dedup, source, threshold=0.3, max_comparisons=50, **options)
     return str(error.value)
 
 
@@ -83,10 +84,12 @@ def test_the_number_is_that_of_documents_that_have_the_shingle():
 def test_by_containment_the_number_is_that_of_all_documents_that_have_it():
     table = pa.table({"text": [*(" ".join([f"a{i} b{i} c{i}"] * 20 + ["x y"]) for i in range(50)), "x y"]})
     with pytest.raises(NeardupError, match=r'most are for the shingles "x y" \(in 51 documents\); allow more'):
-        dedup(table, method="containment", shingle_size=2, max_comparisons=1)
+        dedup(table, engine=Engine(max_comparisons=1), recipe=Recipe(shingles=Shingles(2), method="containment"))
 
 
 def test_enough_comparisons_change_nothing():
-    free, bounded = (dedup(texts=texts(), threshold=0.5, max_comparisons=most) for most in (None, 10**9))
+    free, bounded = (
+        dedup({"text": texts()}, threshold=0.5, engine=Engine(max_comparisons=most)) for most in (None, 10**9)
+    )
     assert free.documents.equals(bounded.documents)
     assert free.pairs.equals(bounded.pairs)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import ArgumentTypeError, ParameterError, dedup, resemblance
+from neardup_gpu import ArgumentTypeError, ParameterError, Recipe, Shingles, compare, dedup
 
 WORDS = st.lists(st.sampled_from("abcde"), max_size=12)
 
@@ -15,7 +15,7 @@ def test_measures_are_those_of_shingle_sets(a, b, size):
         return {tuple(words[i : i + size]) for i in range(max(1, len(words) - size + 1))} if words else set()
 
     mine, theirs = shingles(a), shingles(b)
-    found = resemblance(" ".join(a), " ".join(b), shingle_size=size)
+    found = compare(" ".join(a), " ".join(b), shingles=Shingles(size))
     shared, united = len(mine & theirs), len(mine | theirs)
     assert (found.shared, found.num_a, found.num_b) == (shared, len(mine), len(theirs))
     assert float(found) == found.resemblance == (shared / united if united else 0)
@@ -25,19 +25,19 @@ def test_measures_are_those_of_shingle_sets(a, b, size):
 
 def test_it_is_what_dedup_verifies():
     texts = ["one two three four five six seven eight", "one two three four five six seven nine"]
-    pairs = dedup(texts=texts, threshold=0.1, shingle_size=3).pairs
-    assert pairs["resemblance"].to_pylist() == [resemblance(*texts, shingle_size=3).resemblance]
+    pairs = dedup({"text": texts}, recipe=Recipe(shingles=Shingles(3), threshold=0.1)).pairs
+    assert pairs["resemblance"].to_pylist() == [compare(*texts, shingles=Shingles(3)).resemblance]
 
 
 def test_the_words_in_which_they_differ():
-    found = resemblance("to be or not to be", "to be or not to bee")
+    found = compare("to be or not to be", "to be or not to bee")
     assert [(op, text.strip()) for op, text in found.words if op != "equal"] == [("removed", "be"), ("added", "bee")]
     assert "<del>be</del>" in found._repr_html_()
     assert found.to_dict()["notes"] == found.notes
 
 
 def test_html_is_escaped():
-    assert "<script>" not in resemblance("<script>alert(1)</script> a", "b")._repr_html_()
+    assert "<script>" not in compare("<script>alert(1)</script> a", "b")._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_html_is_escaped():
 )
 def test_wrong_arguments(arguments, options, error):
     with pytest.raises(error):
-        resemblance(*arguments, **options)
+        compare(*arguments, **options)

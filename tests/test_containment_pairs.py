@@ -66,7 +66,7 @@ def sketched(tmp_path_factory):
     def path(method):
         file = folder / f"{re.sub('[^a-z0-9]', '', repr(method).lower())}.parquet"
         if not file.exists():
-            nd.sketch(texts=TEXTS, output=file, method=method)
+            nd.sketch({"text": TEXTS}, method=method, output=file)
         return file
 
     return path
@@ -104,7 +104,7 @@ def test_a_short_document_is_reported_with_its_interval(tmp_path):
     """Three shingles, of which a sketch by m = 2 has one or two: nothing is guessed."""
     page = [f"w{i}" for i in range(300)]
     texts = [" ".join(page), *(" ".join(page[i : i + 7]) for i in range(0, 200, 10))]
-    nd.sketch(texts=texts, output=tmp_path / "s.parquet", method=ModM(m=2, bucket_limit=1000))
+    nd.sketch({"text": texts}, method=ModM(m=2, bucket_limit=1000), output=tmp_path / "s.parquet")
     found = listed(nd.pairs(tmp_path / "s.parquet", containment=0.9))
     short = [row for (a, b), row in found.items() if a > 0 and b == 0]
     assert 10 <= len(short) <= 20  # of 20, but for those without an element: each has none with 1/8
@@ -113,7 +113,7 @@ def test_a_short_document_is_reported_with_its_interval(tmp_path):
 
 def test_large_buckets_are_counted(tmp_path, caplog):
     texts = [f"the same ten words are in all of these texts number {i}" for i in range(30)]
-    nd.sketch(texts=texts, output=tmp_path / "s.parquet", method=ModM(m=1, bucket_limit=5, bucket_probe=2))
+    nd.sketch({"text": texts}, method=ModM(m=1, bucket_limit=5, bucket_probe=2), output=tmp_path / "s.parquet")
     with caplog.at_level(logging.WARNING, "neardup_gpu"):
         found = listed(nd.pairs(tmp_path / "s.parquet", containment=0.5))
     # 7 shingles are in all of the 30 texts, whose pairs but C(5, 2) + 25 * 2 are left out.
@@ -143,9 +143,13 @@ def test_numbers_of_shingles(sketched, method):
 
 
 def test_numbers_of_shingles_of_bags_and_none_of_tokens(tmp_path):
-    nd.sketch(texts=["a a a a", ""], output=tmp_path / "b.parquet", shingle_size=1, shingling="bag")
+    nd.sketch(
+        {"text": ["a a a a", ""]},
+        output=tmp_path / "b.parquet",
+        recipe=nd.Recipe(shingles=nd.Shingles(1, kind="bag"), method="minhash"),
+    )
     assert pq.read_table(tmp_path / "b.parquet")["num_shingles"].to_pylist() == [4, 0]
-    nd.sketch(texts=["a b"], output=tmp_path / "t.parquet", method="simhash")
+    nd.sketch({"text": ["a b"]}, method="simhash", output=tmp_path / "t.parquet")
     assert "num_shingles" not in pq.read_schema(tmp_path / "t.parquet").names
 
 
@@ -174,7 +178,7 @@ def test_pairs_are_replaced_where_that_is_asked_for(sketched, tmp_path):
     file, out = sketched(ModM(m=4)), tmp_path / "q.parquet"
     found = nd.pairs(file, out, containment=0.9)
     assert nd.pairs(file, out, containment=0.9, overwrite=True).equals(found)
-    nd.dedup(texts=TEXTS, output=tmp_path / "result", method="containment")
+    nd.dedup({"text": TEXTS}, method="containment", output=tmp_path / "result")
     with pytest.raises(OutputError, match=r"pairs\.parquet: was not written by neardup"):
         nd.pairs(file, tmp_path / "result" / "pairs.parquet", containment=0.9, overwrite=True)
 

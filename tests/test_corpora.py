@@ -11,7 +11,7 @@ import pytest
 from gold import DIFFERING, differing
 from witnesses import greedy
 
-from neardup_gpu import Recipe, dedup, tokenize
+from neardup_gpu import Recipe, Writing, dedup, tokenize
 
 pytestmark = pytest.mark.corpus
 
@@ -110,7 +110,7 @@ class TestGold:
 @pytest.mark.parametrize("threshold", [0.3, 0.8, 0.95])
 def test_edinburgh_s_published_pairs_and_no_other(corpora, threshold):
     """The 20 pairs resemble each other by 0.9598 or more, no other two documents by 0.3: any threshold between does."""
-    result = dedup(corpora / "edinburgh_2500.parquet", id_column="id", threshold=threshold, check=2500)
+    result = dedup(corpora / "edinburgh_2500.parquet", threshold=threshold, id_column="id", writing=Writing(check=2500))
     truth = pq.read_table(corpora / "edinburgh_2500.truth.parquet")
     found, published = (
         {tuple(sorted(pair)) for pair in zip(t["id_a"].to_pylist(), t["id_b"].to_pylist(), strict=True)}

@@ -97,16 +97,9 @@ def kinds(words):
     return dict(word.split(":") for word in words.split())
 
 
-READ = (
-    "text_columns:names? id_column:name? html:flag encoding:choice? glob:name? on_error:choice "
-    "max_document_bytes:count null_values:columns? input_format:choice? delimiter:choice? header:flag"
-)
-WRITE = "output_format:choice? shard_bytes:bytes? ids_only:flag"
+COLUMNS = "id_column:name? text_columns:names?"
 RUN = "engine:choice progress:progress?"
-RECIPE = (
-    "recipe:own? method:choice threshold:fraction? shingle_size:count shingling:choice stop_words:path? "
-    "bucket_limit:count? seed:count"
-)
+RECIPE = "recipe:own? method:choice threshold:fraction?"
 HOW = "design:own? bucket_limit:count bucket_probe:count backend:choice?"
 GROUPS = "shared_groups:count? bucket_limit:count bucket_probe:count"
 ANY_TASKS = "seed:count present:array? tasks:any backend:choice?"
@@ -143,39 +136,40 @@ class World:
     def entrances(self):
         """(name, function, valid arguments, kinds of all parameters)."""
         recipe, ksr = {"recipe": self.recipe}, {"k": 6, "s": 14, "r": 2}
-        dedup = (
-            f"source:source texts:texts? against:source? {READ} {RECIPE} keep:name cluster:choice max_partners:count?"
-        )
         index = {"fingerprints": self.words, "radius": 1}
         near = {**index, "design": TableDesign(64, 1, 20)}
         yield (
             "dedup",
             nd.dedup,
-            {"source": self.table, "id_column": "id", "check": 0},
-            f"{dedup} direction:choice? only_against:flag frequencies:path? output:path? "
-            f"overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
-            f"memory:bound? max_comparisons:count? check:count? report:flag {WRITE}",
+            {"source": self.table, "id_column": "id"},
+            f"source:source against:source? {COLUMNS} {RECIPE} keep:name output:path? {RUN} memory:bound? "
+            "reading:own? writing:own? workers:own?",
         )
         yield (
-            "dedup_in_tasks",
-            nd.dedup_in_tasks,
-            {
-                "source": self.table,
-                "id_column": "id",
-                "output": "tasks",
-                "overwrite": True,
-                "scale_out": nd.ScaleOut(work_dir="work", workers=1),
-            },
-            f"source:source texts:texts? against:source? {READ} recipe:own? frequencies:path? output:path "
-            f"overwrite:flag scale_out:own {RUN} temp_dir:path? max_comparisons:count? check:count? report:flag "
-            f"{WRITE}",
+            "Reading",
+            nd.Reading,
+            {},
+            f"{COLUMNS} html:flag encoding:choice? glob:name? on_error:choice max_document_bytes:count "
+            "null_values:columns? input_format:choice? delimiter:choice? header:flag",
+        )
+        yield (
+            "Writing",
+            nd.Writing,
+            {},
+            "output_format:choice? shard_bytes:bytes? ids_only:flag overwrite:flag report:flag check:count?",
+        )
+        yield (
+            "Workers",
+            nd.Workers,
+            {},
+            "work_dir:path? runner:choice number:count? ray_address:choice? slice_bytes:bytes? partitions:integer? "
+            "task_memory:bound spool:flag keep_work:flag",
         )
         yield (
             "sketch",
             nd.sketch,
             {"source": self.table, "output": "out.parquet", "id_column": "id", "overwrite": True},
-            f"source:source texts:texts? output:path {READ} {RECIPE} frequencies:path? temp_dir:path? "
-            f"overwrite:flag {RUN}",
+            f"source:source output:path {COLUMNS} method:choice overwrite:flag {RUN} reading:own? recipe:own?",
         )
         one = {"text": "To be, or not to be", "recipe": self.recipe}
         yield "sketch_text", nd.sketch_text, one, "text:utf8 recipe:own html:flag frequencies:own?"
@@ -199,7 +193,7 @@ class World:
             "open_documents",
             nd.open_documents,
             {"source": self.table},
-            f"source:source texts:texts? {READ} other_columns:columns",
+            f"source:source {COLUMNS} other_columns:columns reading:own?",
         )
         documents = self.documents
         yield "Documents.batches", documents.batches, {}, "columns:columns max_bytes:count"
@@ -208,7 +202,8 @@ class World:
         yield "Documents.write_kept", documents.write_kept, kept, "folder:path keep:array progress:function?"
         yield "Result.explain", self.result.explain, {"id": "a"}, "id:source full:flag"
         page = "text:flag source_column:name? overwrite:flag"
-        yield "Result.report", self.result.report, {"overwrite": True}, f"path:path? {page}"
+        of_page = {"path": "page.html", "overwrite": True}
+        yield "Result.write_report", self.result.write_report, of_page, f"path:path {page}"
         stored = {"text": self.stored}
         yield "Recipe.from_json", nd.Recipe.from_json, stored, "text:stored name:any"
         meets = {"other": self.recipe, "name": "a file"}
@@ -285,10 +280,10 @@ class World:
             "features:array recipe:own present:array? backend:choice?",
         )
         yield (
-            "resemblance",
-            nd.resemblance,
+            "compare",
+            nd.compare,
             {"a": "one text", "b": "another"},
-            "a:utf8 b:utf8 shingle_size:count shingling:choice stop_words:path? full:flag",
+            "a:utf8 b:utf8 shingles:own? full:flag",
         )
         yield "Ragged", Ragged, {"values": [1, 2], "offsets": [0, 2]}, "values:values offsets:rows"
         yield "Ragged.from_rows", Ragged.from_rows, {"rows": [[1]], "dtype": np.uint64}, "rows:lists dtype:dtype"
@@ -318,7 +313,13 @@ class World:
             {},
             f"radius:integer bits:count elements:choice weighting:choice frequencies:choice? {limits}",
         )
-        yield "Engine", nd.Engine, {}, "backend:choice? device:count? memory:bytes? threads:count?"
+        yield (
+            "Engine",
+            nd.Engine,
+            {},
+            "backend:choice? device:count? gpu_memory:bytes? threads:count? temp_dir:path? batch_bytes:count? "
+            "max_comparisons:count?",
+        )
         yield (
             "Frequencies",
             nd.Frequencies,
@@ -343,8 +344,7 @@ class World:
             "HammingIndex",
             HammingIndex,
             index,
-            f"{search} ids:ids? design:own? memory:number num_queries:count? compress:flag recipe:json? "
-            "backend:choice?",
+            f"{search} ids:ids? design:own? num_queries:count? compress:flag recipe:json? backend:choice?",
         )
         asked = {"fingerprints": self.words}
         yield "HammingIndex.query", self.index.query, asked, "fingerprints:words radius:integer?"

@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +13,7 @@ import pytest
 
 import neardup_gpu as nd
 from neardup_gpu import checks, errors
-from neardup_gpu.bounded import working
+from neardup_gpu.bounded import temporary_folder
 from neardup_gpu.engine.processors import check_environment
 from neardup_gpu.store.checksums import seal
 from neardup_gpu.store.spool import another_disk, disk_full, unwritable
@@ -40,10 +39,10 @@ def raised(function, *arguments, **options):
 
 def test_an_error_of_a_parameter_names_it():
     assert raised(nd.dedup, ["a"], threshold=1.5).parameter == "threshold"
-    assert raised(nd.dedup, {"text": ["a"]}, seed=-1).parameter == "seed"
-    assert raised(nd.open_documents, texts=["a"], on_error="go").parameter == "on_error"
-    assert raised(nd.open_documents, "a", max_document_bytes="1").parameter == "max_document_bytes"
-    assert raised(nd.open_documents, "a", glob=3).parameter == "glob"
+    assert raised(nd.Recipe, seed=-1).parameter == "seed"
+    assert raised(nd.Reading, on_error="go").parameter == "on_error"
+    assert raised(nd.Reading, max_document_bytes="1").parameter == "max_document_bytes"
+    assert raised(nd.Reading, glob=3).parameter == "glob"
     error = raised(checks.text, "glob", 3, "give a pattern")
     assert (error.parameter, error.hint) == ("glob", "give a pattern")
     assert raised(checks.texts, "texts", pa.array([1])).parameter == "texts"
@@ -102,10 +101,9 @@ def test_a_full_disk_under_temporary_files_asks_for_another(tmp_path, folder, ad
 
 
 def test_a_job_within_a_bound_says_where_its_output_is(tmp_path):
-    division = Mock(workers=1, slice_bytes=10**6, partitions=2, task_memory=10**9)
-    with working(division, tmp_path / "new" / "out", None) as (_, beside):
+    with temporary_folder(tmp_path / "new" / "out", None) as beside:
         pass
-    with working(division, tmp_path / "out", tmp_path) as (_, elsewhere):
+    with temporary_folder(tmp_path / "out", tmp_path) as elsewhere:
         pass
     assert "output" in another_disk(beside)[1] and "output" not in another_disk(elsewhere)[1]
 

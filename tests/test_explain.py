@@ -3,9 +3,10 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import InputError, dedup
+from neardup_gpu import InputError, Recipe, Shingles, Writing, dedup
 from neardup_gpu.explanation import _place, explain, render
 
 TEXT = " ".join(f"word{i}" for i in range(40))
@@ -19,7 +20,7 @@ def check_near(found):
 
 
 def test_a_result_in_memory_explains_itself():
-    result = dedup(TABLE, id_column="id", check=0)
+    result = dedup(TABLE, id_column="id", writing=Writing(check=0))
     check_near(result.explain("near"))
     kept = result.explain("first")
     assert (kept.kept, kept.members, kept.num_members) == (True, ["near"], 1)
@@ -29,7 +30,7 @@ def test_a_result_in_memory_explains_itself():
 
 def test_against_a_reference_set():
     reference = TABLE.slice(0, 1).set_column(0, "id", pa.array(["known"]))
-    found = dedup(TABLE.slice(1), id_column="id", against=reference, check=0).explain("near")
+    found = dedup(TABLE.slice(1), id_column="id", against=reference, writing=Writing(check=0)).explain("near")
     assert (found.duplicate_of, found.in_reference) == ("known", True)
     assert found.resemblance == found.shared / found.united == 36 / 37
 
@@ -37,17 +38,17 @@ def test_against_a_reference_set():
 def test_a_result_of_files_explains_itself(tmp_path):
     for row in TABLE.to_pylist():
         (tmp_path / f"{row['id']}.txt").write_text(row["text"])
-    assert dedup(str(tmp_path), check=0).explain("near.txt").duplicate_of == "first.txt"
+    assert dedup(str(tmp_path), writing=Writing(check=0)).explain("near.txt").duplicate_of == "first.txt"
 
 
 def test_a_stream_cannot_be_read_again():
-    result = dedup(TABLE.to_reader(), id_column="id", check=0)
+    result = dedup(TABLE.to_reader(), id_column="id", writing=Writing(check=0))
     with pytest.raises(InputError, match="a stream, which cannot be read again"):
         result.explain("near")
 
 
 def test_an_output_of_a_table_is_explained_when_the_table_is_passed(tmp_path):
-    dedup(TABLE, id_column="id", output=tmp_path / "out", check=0)
+    dedup(TABLE, id_column="id", output=tmp_path / "out", writing=Writing(check=0))
     check_near(explain(tmp_path / "out", "near", source=TABLE))
     with pytest.raises(InputError, match=r"given in memory; pass them again: explain\(folder, id, source=table\)"):
         explain(tmp_path / "out", "near")
@@ -79,15 +80,21 @@ class TestContainment:
     def test_no_place_of_circular_shingles(self):
         """What both have may lie at both ends of the container."""
         options = {"method": "containment", "threshold": 0.5, "shingling": "circular", "shingle_size": 2}
-        found = dedup(texts=["a b c d e f g h", "h a"], **options).explain(1)
+        found = flat(dedup, texts=["a b c d e f g h", "h a"], **options).explain(1)
         assert (found.containment, found.first_word, found.last_word) == (0.5, None, None)
 
     def test_a_chain(self):
         """The first of a component stands for one that it does not contain: what they share is told, unverified."""
         texts = [" ".join(WORDS[:60]), " ".join(WORDS[50:80]), " ".join(WORDS[54:64])]
-        result = dedup(texts=texts, method="containment", threshold=0.3, shingle_size=1, cluster="components")
+        result = dedup(
+            {"text": texts},
+            recipe=Recipe(shingles=Shingles(1), method="containment", threshold=0.3, cluster="components"),
+        )
         assert result.documents["containment"].to_pylist() == [None, 10 / 30, 0.6]
-        low = dedup(texts=texts, method="containment", threshold=0.5, shingle_size=1, cluster="components")
+        low = dedup(
+            {"text": texts},
+            recipe=Recipe(shingles=Shingles(1), method="containment", threshold=0.5, cluster="components"),
+        )
         assert low.removed.select(["id", "duplicate_of", "containment"]).to_pylist() == [
             {"id": 1, "duplicate_of": 0, "containment": None},
             {"id": 2, "duplicate_of": 0, "containment": 0.6},

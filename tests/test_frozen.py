@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 
 from neardup_gpu import MinHash, Recipe, Shingles, SimHash, Sketch, dedup, pairs, sketch
 
@@ -128,7 +129,7 @@ def sketched(table, recipe_name, backend, folder):
     """Digests of a sketch file, and of the pairs that are found in it."""
     file = folder / "sketches.parquet"
     options = {"id_column": "id", "text_columns": "text", "engine": backend, "overwrite": True}
-    sketch(table, file, recipe=RECIPES[recipe_name], **options)
+    flat(sketch, table, file, recipe=RECIPES[recipe_name], **options)
     columns = pq.read_table(file).to_pydict()
     columns.pop("num_shingles", None)  # which files lacked when the table was written; its own tests say what it holds
     found = {"sketches": digest(list(columns.values()))}

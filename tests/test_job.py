@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from versions import WORDS, corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
-from neardup_gpu import Engine, MinHash, Recipe, Result, dedup, pairs, sketch, theory
+from neardup_gpu import Engine, MinHash, Recipe, Result, Writing, dedup, pairs, sketch, theory
 from neardup_gpu.decisions import KINDS
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.engine.processors import most_threads
@@ -121,7 +122,7 @@ class TestPromises:
         options = {"method": MinHash(filter="200,1,1"), "check": 0}  # misses 1 / 10 with probability 0.9**200 < 1e-9
         for threshold, removed in ((tenths / 10, 1), (math.nextafter(tenths / 10, 2), 0)):
             if threshold <= 1:
-                run = dedup(pa.table({"text": texts}), threshold=threshold, **options)
+                run = flat(dedup, pa.table({"text": texts}), threshold=threshold, **options)
                 assert run.report["counts"]["removed"] == removed
                 assert run.pairs["resemblance"].to_pylist() == [tenths / 10] * removed
 
@@ -165,7 +166,7 @@ class TestTheSameBits:
 
     @pytest.mark.parametrize("batch_bytes", [1, 700, 5000])
     def test_batches(self, table, result, batch_bytes):
-        assert decisions(dedup(table, id_column="id", batch_bytes=batch_bytes)) == decisions(result)
+        assert decisions(dedup(table, id_column="id", engine=Engine(batch_bytes=batch_bytes))) == decisions(result)
 
     @pytest.mark.parametrize("threads", [1, 2])
     def test_threads(self, table, result, threads):
@@ -193,7 +194,7 @@ class TestTheSameBits:
         assert decisions(dedup(named, id_column="id")) == decisions(result)
 
     def test_output_changes_nothing(self, table, result, tmp_path):
-        written = dedup(table, id_column="id", output=tmp_path / "out", check=0)
+        written = dedup(table, id_column="id", output=tmp_path / "out", writing=Writing(check=0))
         assert decisions(written) == decisions(result)
         stored = pq.read_table(tmp_path / "out" / "documents.parquet")
         assert stored.to_pylist() == result.documents.to_pylist()
@@ -216,7 +217,7 @@ class TestTheSameBits:
     def test_backends(self, filter_):
         small = corpus(families(6, seed=3, lengths=(3, 50, 90)))
         options = {"id_column": "id", "method": MinHash(filter=filter_), "threshold": 0.5}
-        runs = [dedup(small, engine=backend, **options) for backend in ("reference", "cpu")]
+        runs = [flat(dedup, small, engine=backend, **options) for backend in ("reference", "cpu")]
         assert decisions(runs[0]) == decisions(runs[1])
         assert [run.report["backend"] for run in runs] == ["reference", "cpu"]
         assert runs[0].report["counts"] == runs[1].report["counts"]
@@ -226,18 +227,18 @@ class TestTheSameBits:
     @pytest.mark.parametrize("cluster", ["greedy", "components"])
     def test_order_of_input_under_a_priority_without_ties(self, table, keep, cluster):
         shuffled = table.take(pa.array(np.random.default_rng(0).permutation(len(table))))
-        runs = [dedup(t, id_column="id", keep=keep, cluster=cluster) for t in (table, shuffled)]
+        runs = [dedup(t, id_column="id", recipe=Recipe(keep=keep, cluster=cluster)) for t in (table, shuffled)]
         assert by_id(runs[0]) == by_id(runs[1])
         assert runs[0].report["recall"] == runs[1].report["recall"]
 
     def test_another_seed_changes_nothing_where_all_pairs_are_found(self, table, result):
-        other = dedup(table, id_column="id", seed=99)
+        other = dedup(table, id_column="id", recipe=Recipe(seed=99))
         check_greedy(table, other)
         assert decisions(other) == decisions(result)
 
     def test_another_seed_draws_other_candidates_of_the_same_truth(self, table):
         """By min-hash."""
-        runs = [dedup(table, id_column="id", method="minhash", seed=seed) for seed in (1, 99)]
+        runs = [dedup(table, id_column="id", recipe=Recipe(method="minhash", seed=seed)) for seed in (1, 99)]
         for run in runs:
             check_greedy(table, run)
         assert runs[0].report["counts"]["candidate_pairs"] != runs[1].report["counts"]["candidate_pairs"]
@@ -288,9 +289,9 @@ def test_components():
     words = [f"w{i}" for i in range(140)]
     texts = [" ".join(words[i : i + 100]) for i in (0, 8, 16)]  # neighbours 88 of 104 shingles, ends 80 of 112
     table = pa.table({"id": ["a", "b", "c"], "text": texts})
-    chain = dedup(table, id_column="id", cluster="greedy", method=MinHash(recall=0.999))
+    chain = dedup(table, id_column="id", recipe=Recipe(method=MinHash(recall=0.999), cluster="greedy"))
     assert [row["kept"] for row in chain.documents.to_pylist()] == [True, False, True]
-    whole = dedup(table, id_column="id", cluster="components", method=MinHash(recall=0.999))
+    whole = dedup(table, id_column="id", recipe=Recipe(method=MinHash(recall=0.999), cluster="components"))
     assert whole.documents.to_pylist() == [
         {"id": "a", "kept": True, "duplicate_of": None, "kind": None, "resemblance": None, "group": "a"},
         {"id": "b", "kept": False, "duplicate_of": "a", "kind": "near", "resemblance": 88 / 104, "group": "a"},
@@ -301,7 +302,7 @@ def test_components():
 
 
 def test_components_keep_the_first_of_each_component(table):
-    run = dedup(table, id_column="id", cluster="components")
+    run = dedup(table, id_column="id", recipe=Recipe(cluster="components"))
     ids = table["id"].to_pylist()
     group = {i: i for i in ids}
 
@@ -373,7 +374,10 @@ class TestAgainst:
         text = " ".join(WORDS[:80])
         reference = pa.table({"id": ["r1", "r2"], "text": [text, text + " more"]})
         run = dedup(
-            pa.table({"id": ["x"], "text": [text + " less"]}), against=reference, id_column="id", cluster="components"
+            pa.table({"id": ["x"], "text": [text + " less"]}),
+            against=reference,
+            id_column="id",
+            recipe=Recipe(cluster="components"),
         )
         assert run.report["counts"] | {"documents": 1, "kept": 0, "removed": 1} == run.report["counts"]
 
@@ -428,7 +432,7 @@ class TestInput:
         for method in ("minhash", "simhash", "bottomk", "modm"):
             file = tmp_path / f"{method}.parquet"
             assert sketch(empty, output=file, method=method)["documents"] == len(pairs(file)) == 0
-            sketch(texts=["to be"], output=tmp_path / "one.parquet", method=method, overwrite=True)
+            sketch({"text": ["to be"]}, method=method, output=tmp_path / "one.parquet", overwrite=True)
             assert pq.read_schema(file).equals(pq.read_schema(tmp_path / "one.parquet"))
 
     def test_only_empty_documents(self):
@@ -450,7 +454,7 @@ class TestInput:
         """No error and no quadratic time: of a thousand words, they have a thousand representatives."""
         words = pa.array([f"word{i}" for i in range(1000)])
         column = pa.DictionaryArray.from_arrays(pa.array(np.tile(np.arange(1000, dtype=np.int32), 1000)), words)
-        run = dedup(pa.table({"text": column}), check=0)
+        run = dedup(pa.table({"text": column}), writing=Writing(check=0))
         assert run.report["counts"]["kept"] == run.report["counts"]["representatives"] == 1000
         assert run.documents["duplicate_of"].to_pylist()[-1] == 999
 
@@ -475,7 +479,7 @@ class TestInput:
     def test_what_cannot_be(self, table, options, error, message, tmp_path):
         source = table.append_column("list", pa.array([[1]] * len(table)))
         with pytest.raises(error, match=message) as caught:
-            dedup(source, output=tmp_path / "out", **{"id_column": "id"} | options)
+            flat(dedup, source, output=tmp_path / "out", **{"id_column": "id"} | options)
         assert isinstance(caught.value, NeardupError)
         assert "\n" not in str(caught.value)
         assert list(tmp_path.iterdir()) == []
@@ -535,7 +539,13 @@ class TestOutput:
                 raise RuntimeError("stop")
 
         with pytest.raises(RuntimeError, match="stop"):
-            dedup(table.slice(0, 5), id_column="id", output=tmp_path / "out", overwrite=True, progress=interrupt)
+            dedup(
+                table.slice(0, 5),
+                id_column="id",
+                output=tmp_path / "out",
+                progress=interrupt,
+                writing=Writing(overwrite=True),
+            )
         assert (tmp_path / "out" / "report.json").read_bytes() == before
         assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
@@ -545,14 +555,14 @@ class TestOutput:
         dedup(table, id_column="id", output=out)
         with pytest.raises(OutputError, match="exists already; name another output"):
             dedup(table, id_column="id", output=out)
-        dedup(table.slice(0, 5), id_column="id", output=out, overwrite=True)
+        dedup(table.slice(0, 5), id_column="id", output=out, writing=Writing(overwrite=True))
         assert len(pq.read_table(out / "documents.parquet")) == 5
         assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
     def test_overwrite_spares_what_is_not_a_result(self, table, tmp_path):
         (tmp_path / "precious.txt").write_text("x")
         with pytest.raises(OutputError, match="holds other files than a result"):
-            dedup(table, id_column="id", output=tmp_path, overwrite=True)
+            dedup(table, id_column="id", output=tmp_path, writing=Writing(overwrite=True))
         assert (tmp_path / "precious.txt").read_text() == "x"
 
     def test_an_output_that_cannot_be_made(self, table, tmp_path):
@@ -565,7 +575,7 @@ class TestGiantBuckets:
     def test_identical_pages(self):
         """One representative stands for 20,000: no pair is ever a candidate."""
         page = " ".join(WORDS)
-        run = dedup(pa.table({"text": [page] * 20_000}), check=0)
+        run = dedup(pa.table({"text": [page] * 20_000}), writing=Writing(check=0))
         counts = run.report["counts"]
         assert (counts["kept"], counts["removed_identical"], counts["candidate_pairs"]) == (1, 19_999, 0)
         assert counts["representatives"] == 1
@@ -597,11 +607,11 @@ class TestGiantBuckets:
 
     def test_all_pairs_of_one_template_are_listed_when_asked_for(self):
         texts = [" ".join([*WORDS[:100], f"page{i}"]) for i in range(200)]
-        run = dedup(pa.table({"text": texts}), max_partners=None)
+        run = dedup(pa.table({"text": texts}), recipe=Recipe(max_partners=None))
         found = list(zip(run.pairs["id_a"].to_pylist(), run.pairs["id_b"].to_pylist(), strict=True))
         assert found == list(itertools.combinations(range(200), 2))
         assert run.report["limits"] == {"max_partners": None, "unlisted_pairs": 0, "all_counted": True}
-        few = dedup(pa.table({"text": texts}), max_partners=3)
+        few = dedup(pa.table({"text": texts}), recipe=Recipe(max_partners=3))
         assert few.documents.to_pylist() == run.documents.to_pylist()
         found = list(zip(few.pairs["id_a"].to_pylist(), few.pairs["id_b"].to_pylist(), strict=True))
         assert found == [(a, b) for a in range(3) for b in range(a + 1, 200)]

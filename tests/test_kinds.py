@@ -8,18 +8,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
+from page_of import page_of
 
 from neardup_gpu import (
     Index,
     InputError,
     Recipe,
-    ScaleOut,
     Shingles,
     SimHash,
+    Workers,
+    Writing,
     cli,
+    compare,
     dedup,
-    dedup_in_tasks,
-    resemblance,
 )
 from neardup_gpu.comparison import render as render_comparison
 from neardup_gpu.decisions import KINDS
@@ -60,7 +62,7 @@ def test_same_words_are_told_from_identical_texts(method):
 
 
 def test_blank_documents_are_kept_and_counted():
-    result = dedup(texts=BLANK, check=0)
+    result = dedup({"text": BLANK}, writing=Writing(check=0))
     assert len(result.kept) == len(BLANK)
     counts = result.report["counts"]
     assert (counts["empty"], counts["null_text"]) == (len(BLANK), 1)
@@ -69,7 +71,7 @@ def test_blank_documents_are_kept_and_counted():
 def test_a_kind_is_that_of_the_document_that_is_named():
     """The third document is identical to the second, which is removed for the first."""
     texts = ["a b c d e f g h", "a b c d e f g x", "a b c d e f g x", "A b c d e f g h", "a b c d e f g h"]
-    result = dedup(texts=texts, threshold=0.4)
+    result = dedup({"text": texts}, threshold=0.4)
     assert removed(result) == [(1, 0, "near"), (2, 0, "near"), (3, 0, "same_words"), (4, 0, "identical")]
     pairs = {(row["id_a"], row["id_b"]): row["kind"] for row in result.pairs.to_pylist()}
     assert pairs == {(0, 1): "near", (1, 2): "identical", (0, 3): "same_words", (0, 4): "identical"}
@@ -89,7 +91,7 @@ def test_all_kinds_of_random_texts(seed, keep):
     """Short texts of few letters and signs, many of them equal in words or altogether."""
     draw = random.Random(seed)
     texts = ["".join(draw.choices("aB .!\n-", k=draw.randrange(7))) for _ in range(400)]
-    result = dedup(texts=texts, keep=keep, shingle_size=1, threshold=1.0)
+    result = dedup({"text": texts}, recipe=Recipe(shingles=Shingles(1), keep=keep, threshold=1.0))
     for row in result.documents.to_pylist():
         text = texts[row["id"]]
         if row["kept"]:
@@ -106,13 +108,13 @@ def test_all_kinds_of_random_texts(seed, keep):
 def test_every_byte_counts():
     long = "word " * 100
     others = [long + "!", long[:-1], "!" + long, long.replace("word", "Word", 1), long.replace("d w", "d.w", 1)]
-    result = dedup(texts=[long, *others, long])
+    result = dedup({"text": [long, *others, long]})
     assert [kind for *_, kind in removed(result)] == ["same_words"] * 5 + ["identical"]
 
 
 def test_canonically_equivalent_texts_are_not_identical():
     composed = "café à la carte"
-    result = dedup(texts=[composed, unicodedata.normalize("NFD", composed), composed])
+    result = dedup({"text": [composed, unicodedata.normalize("NFD", composed), composed]})
     assert [kind for *_, kind in removed(result)] == ["same_words", "identical"]
 
 
@@ -120,8 +122,8 @@ def test_canonically_equivalent_texts_are_not_identical():
 @pytest.mark.parametrize("method", ["exact", "simhash"])
 def test_a_reference_set(method, only_against):
     known = {"text": ["👍👍👍", "c is faster", "", "?"]}
-    result = dedup({"text": [*ISSUE[:2], *EMOJI[:2], "!!", "!!", *BLANK[:3]]}, against=known, method=method,
-                   only_against=only_against)  # fmt: skip
+    texts, recipe = [*ISSUE[:2], *EMOJI[:2], "!!", "!!", *BLANK[:3]], Recipe(method=method, only_against=only_against)
+    result = dedup({"text": texts}, against=known, recipe=recipe)
     expected = [(0, 1, "same_words"), (1, 1, "same_words"), (2, 0, "identical"), (3, 0, "identical")]
     expected += [] if only_against else [(5, 4, "identical")]
     assert removed(result) == expected
@@ -143,11 +145,11 @@ def test_tasks_decide_the_same(method, against, tmp_path):
         pq.write_table(table.slice(part * 75, 75), tmp_path / "in" / f"{name}.parquet")
     given = {"against": pa.table({"text": texts[:30]})} if against else {}
     recipe = Recipe(method=method, shingles=Shingles(2))
-    expected = dedup(tmp_path / "in", recipe=recipe, check=0, **given)
-    settings = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=1500, partitions=3)
-    report = dedup_in_tasks(
-        tmp_path / "in", recipe=recipe, check=0, output=tmp_path / "out", scale_out=settings, **given
-    )
+    expected = flat(dedup, tmp_path / "in", recipe=recipe, check=0, **given)
+    settings = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=1500, partitions=3)
+    report = flat(
+        dedup, tmp_path / "in", recipe=recipe, check=0, output=tmp_path / "out", workers=settings, **given
+    ).report
     assert report["tasks"]["slices"] > 2
     for name in ("documents", "pairs"):
         written = pq.read_table(tmp_path / "out" / name)
@@ -161,7 +163,7 @@ def test_tasks_decide_the_same(method, against, tmp_path):
 def test_the_summary_and_the_page():
     result = dedup(TEXTS)
     assert ("removed", "7 (38.9%): 4 identical, 3 same words, 0 near") in facts(result.report)
-    page = result.report().html
+    page = page_of(result).html
     assert "4 are identical to the kept document, 3 have the same words, and 0 are nearly the same." in page
 
 
@@ -195,7 +197,7 @@ def test_an_explanation_sees_that_a_text_has_changed(tmp_path):
 
 def test_a_comparison_says_it():
     texts = [("a b", "a b"), ("a b", "A, b"), ("a b", "b a"), ("?", "?"), ("?", "!")]
-    compared = [resemblance(a, b) for a, b in texts]
+    compared = [compare(a, b) for a, b in texts]
     assert [(found.identical, found.same_words) for found in compared] == [
         (True, True),
         (False, True),

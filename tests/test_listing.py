@@ -18,7 +18,7 @@ def test_a_recipe_keeps_it(most):
 @pytest.mark.parametrize("most", [0, 2**31, "all", 1.5, True])
 def test_what_is_no_number_is_refused(most):
     with pytest.raises((nd.ParameterError, nd.ArgumentTypeError), match=r"^max_partners must be "):
-        nd.dedup(texts=["to be"], max_partners=most)
+        nd.dedup({"text": ["to be"]}, recipe=nd.Recipe(max_partners=most))
 
 
 def test_a_recipe_from_before_is_refused():
@@ -32,12 +32,14 @@ def test_a_recipe_from_before_is_refused():
 
 def test_it_excludes_a_recipe():
     with pytest.raises(nd.ParameterError, match=r"^recipe and max_partners: "):
-        nd.dedup(texts=["to be"], recipe=nd.Recipe(), max_partners=3)
+        nd.dedup({"text": ["to be"]}, recipe=nd.Recipe().with_(max_partners=3))
 
 
 def test_it_has_no_effect_where_nothing_is_verified():
     texts = [" ".join([*(f"t{i}" for i in range(100)), f"page{i}"]) for i in range(20)]
-    few, all_of = (nd.dedup(texts=texts, method="simhash", max_partners=most) for most in (1, None))
+    few, all_of = (
+        nd.dedup({"text": texts}, recipe=nd.Recipe(method="simhash", max_partners=most)) for most in (1, None)
+    )
     assert few.pairs.num_rows == all_of.pairs.num_rows > 0
     assert few.report["limits"] == all_of.report["limits"]
     assert "max_partners" not in few.report["limits"]
@@ -46,7 +48,7 @@ def test_it_has_no_effect_where_nothing_is_verified():
 @pytest.mark.parametrize("most", [1, 3, None])
 def test_who_is_kept_does_not_depend_on_it(most):
     texts = [" ".join([*(f"t{i}" for i in range(100)), f"page{i}"]) for i in range(20)]
-    usual, other = nd.dedup(texts=texts), nd.dedup(texts=texts, max_partners=most)
+    usual, other = nd.dedup({"text": texts}), nd.dedup({"text": texts}, recipe=nd.Recipe(max_partners=most))
     assert other.documents["kept"].equals(usual.documents["kept"])
     assert other.pairs.num_rows == {1: 19, 3: 3 * 17 + 2 + 1, None: 190}[most]
 
@@ -54,9 +56,9 @@ def test_who_is_kept_does_not_depend_on_it(most):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda out: nd.sketch(texts=["to be"], output=out, method="exact"),
-        lambda out: nd.sketch(texts=["to be"], output=out, method=nd.Exact()),
-        lambda out: nd.sketch(texts=["to be"], output=out, recipe=nd.Recipe()),
+        lambda out: nd.sketch({"text": ["to be"]}, method="exact", output=out),
+        lambda out: nd.sketch({"text": ["to be"]}, method=nd.Exact(), output=out),
+        lambda out: nd.sketch({"text": ["to be"]}, output=out, recipe=nd.Recipe()),
         lambda out: nd.Recipe().sketching(),
         lambda out: nd.Recipe(method="minhash").check_sketches(nd.Recipe(), "s.parquet"),
     ],

@@ -6,8 +6,10 @@ import logging
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
+from page_of import page_of
 
-from neardup_gpu import Recipe, ScaleOut, cli, dedup, dedup_in_tasks
+from neardup_gpu import Recipe, Workers, Writing, cli, dedup
 from neardup_gpu.nothing_removed import merged, sizes_of
 
 
@@ -38,26 +40,27 @@ def test_each_reason(case, caplog, tmp_path):
     """One line in the result, the log and the page; the same of tasks."""
     given, expected = CASES[case]
     with caplog.at_level(logging.WARNING, "neardup_gpu"):
-        result = dedup(**given, check=0)
+        result = flat(dedup, **given, check=0)
     (line,) = [line for line in result.warnings if expected in line]
     assert [record.getMessage() for record in caplog.records].count(f"nothing was removed: {line}") == 1
     assert result.report["warnings"] == list(result.warnings)
     given = dict(given)
-    report = dedup_in_tasks(
+    report = flat(
+        dedup,
         **{name: value for name, value in given.items() if name != "method"},
         recipe=Recipe(method=given.get("method", "exact")),
         output=tmp_path / "out",
         check=0,
-        scale_out=ScaleOut(work_dir=tmp_path / "work", workers=1),
-    )
+        workers=Workers(work_dir=tmp_path / "work", number=1),
+    ).report
     assert report["warnings"] == list(result.warnings)
 
 
 def test_the_page_and_the_notebook_show_them():
-    result = dedup(texts=["...", "!"], check=0)
+    result = dedup({"text": ["...", "!"]}, writing=Writing(check=0))
     assert "have no words" in result._repr_html_()
     pytest.importorskip("vl_convert")
-    assert "Why nothing was removed" in result.report().html
+    assert "Why nothing was removed" in page_of(result).html
 
 
 def test_the_command_prints_each_as_a_line(tmp_path, capsys):
@@ -71,18 +74,18 @@ def test_the_command_prints_each_as_a_line(tmp_path, capsys):
 
 def test_nothing_is_said_where_something_is_removed(caplog):
     with caplog.at_level(logging.WARNING, "neardup_gpu"):
-        result = dedup(texts=["https://example.org/1"] * 2, check=0)
+        result = dedup({"text": ["https://example.org/1"] * 2}, writing=Writing(check=0))
     assert result.warnings == () and "nothing was removed" not in caplog.text
 
 
 def test_nothing_is_said_of_ordinary_texts():
-    assert dedup(texts=LONG, check=0).warnings == ()
-    assert dedup(texts=LONG, against={"text": [words(700, 50_000)]}, check=0).warnings == ()
+    assert dedup({"text": LONG}, writing=Writing(check=0)).warnings == ()
+    assert dedup({"text": LONG}, against={"text": [words(700, 50_000)]}, writing=Writing(check=0)).warnings == ()
 
 
 def test_another_threshold_has_its_own():
     texts = [words(20), words(19), words(20, 500)]
-    result = dedup(texts=texts, threshold=0.8, check=0)
+    result = dedup({"text": texts}, threshold=0.8, writing=Writing(check=0))
     assert result.warnings == () and result.at(1.0).warnings == ()
 
 

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 
 from neardup_gpu import (
     BottomK,
@@ -58,7 +59,7 @@ SHINGLES = (Shingles(), Shingles(3, "bag"), Shingles(4, "circular"), Shingles(2,
 
 def written(folder, texts, recipe, **options):
     """The columns of a file of sketches, as Python's values; `sketch` is the oracle."""
-    sketch(texts=texts, output=folder / "s.parquet", recipe=recipe, overwrite=True, engine="cpu", **options)
+    flat(sketch, texts=texts, output=folder / "s.parquet", recipe=recipe, overwrite=True, engine="cpu", **options)
     table = pq.read_table(folder / "s.parquet")
     assert len(table) == len(texts)
     return table.drop_columns(["id"]).to_pylist()

@@ -200,17 +200,17 @@ def test_a_compiler_that_fails(checkout: Path, tmp_path: Path) -> None:
 DAYS_WORK = """
 import sys
 import neardup_gpu as nd
-from neardup_gpu.comparison import resemblance
+from neardup_gpu.comparison import compare
 texts = ["to be or not to be that is the question", "to be or not to be that is the question whether", "a rose"]
 for method in nd.METHODS:
-    assert nd.dedup(texts=texts, method=method, engine="cpu", output=f"out-{method}").documents.num_rows == 3
+    assert nd.dedup({"text": texts}, method=method, engine="cpu", output=f"out-{method}").documents.num_rows == 3
 for method in ("minhash", "exact", "simhash"):
     with nd.Index.create(f"index-{method}", method=method, engine="cpu") as index:
-        index.add(texts=texts)
-        index.query(texts=texts[:1])
-assert resemblance(*texts[:2]).resemblance > 0.5
+        index.add({"text": texts})
+        index.query({"text": texts[:1]})
+assert compare(*texts[:2]).resemblance > 0.5
 nd.sketch_text(texts[0], nd.Recipe(method="minhash"))
-nd.sketch(texts=texts, method="minhash", output="sketches.parquet", engine="cpu")
+nd.sketch({"text": texts}, "sketches.parquet", engine="cpu")
 print([name for name in ("numba", "llvmlite") if name in sys.modules])
 """
 

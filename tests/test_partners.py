@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from rule import all_pairs, check, decided, expected, told
 from versions import WORDS, corpus
@@ -38,7 +39,7 @@ def compare(texts, recipe, known=None, order=None, columns=None, **options):
         mine = mine.append_column(column, pa.array(values))
     against = None if known is None else table(known, "k")
     options = {"engine": "cpu", "check": 0, "text_columns": "text", "id_column": "id"} | options
-    result = dedup(mine, recipe=recipe, against=against, **options)
+    result = flat(dedup, mine, recipe=recipe, against=against, **options)
     documents = named(texts)
     ranked = documents if order is None else [documents[row] for row in order]
     check(result, expected(ranked, recipe, named(known or [], "k")))
@@ -218,7 +219,7 @@ class TestCrowds:
         pages = [" ".join([*template, f"page{i}"]) for i in range(2 * num)]
         recipe = Recipe(threshold=0.9, cluster=cluster, max_partners=5)
         options = {"recipe": recipe, "id_column": "id", "check": 0, "max_comparisons": 10**7}
-        result = dedup(table(pages[num:]), against=table(pages[:num], "k"), **options)
+        result = flat(dedup, table(pages[num:]), against=table(pages[:num], "k"), **options)
         documents, listed = told(result)
         # All resemble one another alike, so the first page of the reference set stands for each.
         assert documents == {f"m{i}": (False, "k0", 56 / 58, "k0") for i in range(num)}
@@ -231,7 +232,7 @@ class TestCrowds:
         known = [" ".join([*WORDS[:60], f"page{i}"]) for i in range(num)]
         mine = [" ".join([*WORDS[60:120], f"page{i}"]) for i in range(num)]
         options = {"recipe": Recipe(threshold=0.9, cluster=cluster, max_partners=5), "max_comparisons": 5 * 10**6}
-        result = dedup(table(mine), against=table(known, "k"), id_column="id", check=0, **options)
+        result = flat(dedup, table(mine), against=table(known, "k"), id_column="id", check=0, **options)
         assert told(result)[0] == {
             f"m{i}": (i == 0, "m0" if i else None, 56 / 58 if i else None, "m0") for i in range(num)
         }
@@ -240,7 +241,7 @@ class TestCrowds:
         template, num = WORDS[:80], 20_000 if cluster == "greedy" else 10_000
         pages = [" ".join([*template, f"page{i}"]) for i in range(2 * num)]
         options = {"threshold": 0.9, "cluster": cluster, "id_column": "id", "max_comparisons": 1000 * num}
-        result = dedup(table(pages[num:]), against=table(pages[:num], "k"), **options)
+        result = flat(dedup, table(pages[num:]), against=table(pages[:num], "k"), **options)
         assert result.documents["duplicate_of"].unique().to_pylist() == ["k0"]
         assert len(result.pairs) == result.report["counts"]["verified_pairs"] == 64 * num
         assert set(result.pairs["id_a"].unique().to_pylist()) == {f"k{i}" for i in range(64)}
@@ -272,32 +273,32 @@ class TestPromises:
 
     def test_order_and_batches_change_nothing(self, crowd, cluster, most):
         recipe = self.recipe(cluster, most)
-        result = dedup(crowd, recipe=recipe, **OPTIONS)
+        result = flat(dedup, crowd, recipe=recipe, **OPTIONS)
         assert result.report["counts"]["verified_pairs"] > 300
         for batch_bytes in (1, 1000):
-            other = dedup(crowd, recipe=recipe, batch_bytes=batch_bytes, **OPTIONS)
+            other = flat(dedup, crowd, recipe=recipe, batch_bytes=batch_bytes, **OPTIONS)
             assert other.documents.equals(result.documents) and other.pairs.equals(result.pairs)
             assert other.report["counts"] == result.report["counts"]
             assert other.report["limits"] == result.report["limits"]
         shuffled = crowd.take(np.random.default_rng(1).permutation(len(crowd)))
-        other = dedup(shuffled, recipe=recipe, **OPTIONS)
+        other = flat(dedup, shuffled, recipe=recipe, **OPTIONS)
         assert told(other) == told(result)
         assert other.report["limits"] == result.report["limits"]
 
     def test_rounds_of_other_sizes_change_nothing(self, monkeypatch, crowd, cluster, most):
         recipe = self.recipe(cluster, most)
-        result = dedup(crowd, recipe=recipe, **OPTIONS)
+        result = flat(dedup, crowd, recipe=recipe, **OPTIONS)
         for asked in (1, 7):
             rounds(monkeypatch, asked, 3 * asked)
             monkeypatch.setattr(partners, "TOGETHER", 50)
-            other = dedup(crowd, recipe=recipe, **OPTIONS)
+            other = flat(dedup, crowd, recipe=recipe, **OPTIONS)
             assert other.documents.equals(result.documents) and other.pairs.equals(result.pairs)
 
     def test_documents_added_behind(self, crowd, cluster, most):
         """Pairs among those before them stay as they were, and greedily so does who is kept."""
         recipe, half = self.recipe(cluster, most), len(crowd) // 2
         before, after = (
-            told(dedup(rows, recipe=recipe, **OPTIONS))
+            told(flat(dedup, rows, recipe=recipe, **OPTIONS))
             for rows in (crowd.filter(pa.compute.less(crowd["rank"], half)), crowd)
         )
         assert {pair: r for pair, r in after[1].items() if set(pair) <= set(before[0])} == before[1]
@@ -346,14 +347,14 @@ class TestParts:
 class TestMaxComparisons:
     def test_too_many_end_the_job(self, crowd):
         with pytest.raises(ResourceError, match="more than 10 comparisons") as caught:
-            dedup(crowd, max_comparisons=10, **OPTIONS)
+            flat(dedup, crowd, max_comparisons=10, **OPTIONS)
         assert "\n" not in str(caught.value)
 
     def test_enough_change_nothing(self, crowd):
-        found, other = (dedup(crowd, max_comparisons=most, **OPTIONS) for most in (None, 10**9))
+        found, other = (flat(dedup, crowd, max_comparisons=most, **OPTIONS) for most in (None, 10**9))
         assert found.documents.equals(other.documents) and found.pairs.equals(other.pairs)
 
     @pytest.mark.parametrize(("value", "error"), [(0, ParameterError), (-5, ParameterError), ("x", NeardupError)])
     def test_what_cannot_be(self, crowd, value, error):
         with pytest.raises(error, match="max_comparisons"):
-            dedup(crowd, max_comparisons=value, **OPTIONS)
+            flat(dedup, crowd, max_comparisons=value, **OPTIONS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from neardup_gpu import METHODS, BottomK, MinHash, SimHash, planning
+from neardup_gpu import METHODS, BottomK, MinHash, Recipe, SimHash, planning
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.planning import Exchange, Machines, Workload, plan
 from neardup_gpu.store.exchange import read_partition
@@ -116,7 +116,7 @@ def check_bytes(documents: Path, work: Path, counting: set[str], **settings: Any
 
 
 def test_keys_and_hashes_of_a_document() -> None:
-    made = plan(Workload(documents=1e6, text_bytes=10**9, copies=0), method="minhash", threshold=0.8)
+    made = plan(Workload(documents=1e6, text_bytes=10**9, copies=0), Recipe(method="minhash", threshold=0.8))
     by_name = {f"{each.stage} {each.what}": each.payload for each in made.exchanged_by}
     assert made.shape.tables == 20
     assert by_name["keys entries"] == 280 * 10**6
@@ -128,7 +128,7 @@ def test_keys_and_hashes_of_a_document() -> None:
 def test_more_documents_cost_more(method: str, spool: bool) -> None:
     machines = Machines(nodes=4, cores=8)
     plans = [
-        plan(Workload(documents=n, text_bytes=int(n) * 2000), method=method, machines=machines, spool=spool)
+        plan(Workload(documents=n, text_bytes=int(n) * 2000), Recipe(method=method), machines=machines, spool=spool)
         for n in (1e5, 1e6, 1e7, 1e8, 1e9)
     ]
     for less, more in zip(plans, plans[1:], strict=False):
@@ -138,21 +138,21 @@ def test_more_documents_cost_more(method: str, spool: bool) -> None:
 
 def test_what_is_assumed_of_a_reference_set_and_a_check_costs() -> None:
     work = {"documents": 1e6, "text_bytes": 10**9}
-    usual = plan(Workload(**work), method="minhash").totals
+    usual = plan(Workload(**work), Recipe(method="minhash")).totals
     for more in ({"against_documents": 1e6, "against_bytes": 10**9}, {"check": 1000}):
-        assert plan(Workload(**work, **more), method="minhash").totals["exchanged"] > usual["exchanged"]
-    found = [plan(Workload(**work, containers=number), method="containment") for number in (0, 10**6)]
+        assert plan(Workload(**work, **more), Recipe(method="minhash")).totals["exchanged"] > usual["exchanged"]
+    found = [plan(Workload(**work, containers=number), Recipe(method="containment")) for number in (0, 10**6)]
     assert found[1].totals["exchanged"] - found[0].totals["exchanged"] == 24 * 10**6
     assert found[0].notes[0].startswith("rates: those of exact, as those of containment were not measured")
 
 
 def test_blocks_of_a_large_job_are_not_small() -> None:
     work, machines = Workload(documents=1e9, text_bytes=5 * 10**12), Machines(nodes=10, cores=32)
-    usual = plan(work, method="minhash", machines=machines, slice_bytes=10**9, partitions=5000)
+    usual = plan(work, Recipe(method="minhash"), machines=machines, slice_bytes=10**9, partitions=5000)
     small = planning.small_blocks(usual.counts, usual.shape, 320)
     assert small is not None and small.block_bytes < planning.SMALL_BLOCK
     assert any(note.startswith("small blocks: ") for note in usual.notes)
-    chosen = plan(work, method="minhash", machines=machines, task_memory=4 * 10**9)
+    chosen = plan(work, Recipe(method="minhash"), machines=machines, task_memory=4 * 10**9)
     assert planning.small_blocks(chosen.counts, chosen.shape, 320) is None
     [note] = [note for note in chosen.notes if note.startswith("chosen for larger blocks: ")]
     assert f"{chosen.shape.slices:,} in place of 5,000" in note
@@ -162,14 +162,14 @@ def test_blocks_of_a_large_job_are_not_small() -> None:
 
 def test_what_was_given_is_not_chosen() -> None:
     work, machines = Workload(documents=1e9, text_bytes=5 * 10**12), Machines(nodes=10, cores=32)
-    of_slices = plan(work, method="minhash", machines=machines, slice_bytes=10**9)
+    of_slices = plan(work, Recipe(method="minhash"), machines=machines, slice_bytes=10**9)
     assert of_slices.shape.slices == 5000 and of_slices.slice_bytes == 10**9
-    of_partitions = plan(work, method="minhash", machines=machines, partitions=4000)
+    of_partitions = plan(work, Recipe(method="minhash"), machines=machines, partitions=4000)
     assert of_partitions.shape.partitions == 4000 and of_partitions.shape.slices < 5000
 
 
 def test_small_blocks_of_a_small_job_do_no_harm() -> None:
-    made = plan(Workload(documents=1e5, text_bytes=3 * 10**7), method="minhash")
+    made = plan(Workload(documents=1e5, text_bytes=3 * 10**7), Recipe(method="minhash"))
     assert made.notes == []
 
 
@@ -187,7 +187,7 @@ def test_what_bounds_a_stage() -> None:
         "disk": Machines(nodes=2, cores=2, open_seconds=0, disk=1000),
         "network": Machines(nodes=2, cores=2, open_seconds=0, network=1000),
     }.items():
-        found = plan(Workload(documents=1e7, text_bytes=10**11), method="minhash", machines=machines)
+        found = plan(Workload(documents=1e7, text_bytes=10**11), Recipe(method="minhash"), machines=machines)
         made[name] = {stage.name: stage for stage in found.stages}
         assert made[name]["collide"].bound == name
     assert made["cores"]["decide"].bound == "tasks"
@@ -232,9 +232,9 @@ def test_the_task_that_decides_opens_files_once() -> None:
 def test_impossible_plans() -> None:
     work = Workload(documents=100, text_bytes=100_000)
     with pytest.raises(ParameterError, match="weighting 'tfidf': how document frequencies are counted is not planned"):
-        plan(work, method=MinHash(weighting="tfidf"))
+        plan(work, Recipe(method=MinHash(weighting="tfidf")))
     with pytest.raises(ParameterError, match="check 5: by simhash nothing is verified without a threshold; give"):
-        plan(Workload(documents=100, text_bytes=100_000, check=5), method="simhash")
+        plan(Workload(documents=100, text_bytes=100_000, check=5), Recipe(method="simhash"))
     with pytest.raises(ParameterError, match="slice_bytes 10: a document has 50 bytes of text"):
         plan(Workload(documents=100, text_bytes=1000, against_documents=2, against_bytes=100), slice_bytes=10)
     with pytest.raises(ParameterError, match="slice_bytes 10: a document has 1,000 bytes of text"):

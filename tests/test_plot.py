@@ -50,12 +50,12 @@ def texts():
 
 @pytest.fixture(scope="module")
 def by_minhash(texts):
-    return nd.dedup(texts=texts, threshold=0.6, method=nd.MinHash(recall=0.99), engine="cpu")
+    return nd.dedup({"text": texts}, method=nd.MinHash(recall=0.99), threshold=0.6, engine="cpu")
 
 
 @pytest.fixture(scope="module")
 def by_exact(texts):
-    return nd.dedup(texts=texts, threshold=0.45, engine="cpu")
+    return nd.dedup({"text": texts}, threshold=0.45, engine="cpu")
 
 
 FIGURES = {
@@ -72,8 +72,8 @@ FIGURES = {
     "groups, powers of ten": lambda one, other: plot.groups(
         one.report | {"group_sizes": [[2, 12345], [3, 500], [9, 3], [70, 1]]}
     ),
-    "no groups": lambda one, other: plot.groups(nd.dedup(texts=["a b", "c d"], engine="cpu")),
-    "no pairs": lambda one, other: plot.resemblances(nd.dedup(texts=["a b", "c d"], engine="cpu")),
+    "no groups": lambda one, other: plot.groups(nd.dedup({"text": ["a b", "c d"]}, engine="cpu")),
+    "no pairs": lambda one, other: plot.resemblances(nd.dedup({"text": ["a b", "c d"]}, engine="cpu")),
     "recall": lambda one, other: plot.recall(one),
     "recall of exact": lambda one, other: plot.recall(other),
     "low recall": lambda one, other: plot.recall(one.report | {"recall": {"expected": None, "sampled": LOW}}),
@@ -235,7 +235,7 @@ class TestResults:
         assert sum(bar.get_height() for bar in below) == 2
 
     def test_containment_is_named(self, texts):
-        result = nd.dedup(texts=texts[:40], method="containment", threshold=0.9, engine="cpu")
+        result = nd.dedup({"text": texts[:40]}, method="containment", threshold=0.9, engine="cpu")
         assert plot.resemblances(result).get_xlabel().startswith("containment")
 
     def test_groups(self, by_minhash):
@@ -279,7 +279,7 @@ class TestResults:
             plot.filter_curve("bing", ax=Figure())
 
     def test_what_is_refused(self, texts):
-        unverified = nd.dedup(texts=texts[:20], method="simhash", engine="cpu")
+        unverified = nd.dedup({"text": texts[:20]}, method="simhash", engine="cpu")
         for draw in (plot.resemblances, plot.recall):
             with pytest.raises(ParameterError, match=r"^result: .*give dedup a threshold"):
                 draw(unverified)

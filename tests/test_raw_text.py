@@ -3,6 +3,7 @@
 import json
 
 import pyarrow as pa
+from flat import flat
 from hypothesis import example, given, settings, strategies as st
 from witnesses import decoded, token_strings
 
@@ -39,7 +40,7 @@ def tokens_of(*columns):
 
 
 def kept(table, **options):
-    return nd.dedup(table, **options).documents["kept"].to_pylist()
+    return flat(nd.dedup, table, **options).documents["kept"].to_pylist()
 
 
 class TestInvalidBytes:
@@ -60,7 +61,7 @@ class TestInvalidBytes:
         texts = [words + b" caf\xe9 Stra\xdfe", words + b" caf\xe8 Stra\xdfe"]
         for name, text in zip("ab", texts, strict=True):
             (tmp_path / f"{name}.txt").write_bytes(text)
-        found = nd.resemblance(*texts)
+        found = nd.compare(*texts)
         assert ("removed", "caf\ufffd ") in found.words and ("added", "caf\ufffd ") in found.words
         assert found.words[-1] == ("equal", "Stra\ufffde")
         output = tmp_path / "out"

@@ -8,7 +8,7 @@ import pytest
 from versions import corpus, decisions
 from witnesses import jaccard, shingle_set, token_strings
 
-from neardup_gpu import MinHash, Pairs, dedup, recall, report
+from neardup_gpu import MinHash, Pairs, Recipe, Writing, dedup, recall, report
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,9 @@ def result(table):
 
 class TestCheckOfRecall:
     def test_a_filter_that_finds_all(self, table):
-        run = dedup(table, id_column="id", threshold=0.8, check=10_000, method=MinHash(filter="64,1,1"))
+        run = dedup(
+            table, method=MinHash(filter="64,1,1"), threshold=0.8, id_column="id", writing=Writing(check=10_000)
+        )
         sampled = run.report["recall"]["sampled"]
         verified = run.report["counts"]["verified_pairs"]
         assert sampled["documents"] == run.report["counts"]["representatives"]
@@ -31,7 +33,7 @@ class TestCheckOfRecall:
 
     def test_a_filter_that_finds_little(self, table):
         """Over all documents the check is no sample: it counts the share of each one's pairs that were found."""
-        run = dedup(table, id_column="id", check=10_000, method=MinHash(filter="1,20,1"))
+        run = dedup(table, method=MinHash(filter="1,20,1"), id_column="id", writing=Writing(check=10_000))
         texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
         first = {}
         for i, text in texts.items():
@@ -73,17 +75,17 @@ class TestCheckOfRecall:
                     )
                 )
         table = pa.table({"text": texts})
-        run = dedup(table, check=400)
+        run = dedup(table, writing=Writing(check=400))
         assert run.kept.num_rows == 1000
         sampled = run.report["recall"]["sampled"]
         assert sampled["recall"] == sampled["one_removed"]["share"] == 1
-        sampled = dedup(table, method="minhash", check=400).report["recall"]["sampled"]
+        sampled = dedup(table, method="minhash", writing=Writing(check=400)).report["recall"]["sampled"]
         assert sampled["low"] <= 0.99 <= sampled["high"]
 
     def test_a_crowd_of_which_few_pairs_are_listed(self):
         """What the rule leaves out of the list counts as found, what is missing otherwise does not."""
         texts = [" ".join([*(f"t{i}" for i in range(100)), f"page{i}"]) for i in range(40)]
-        run = dedup(texts=texts, max_partners=2, check=40)
+        run = dedup({"text": texts}, recipe=Recipe(max_partners=2), writing=Writing(check=40))
         sampled = run.report["recall"]["sampled"]
         assert (sampled["pairs"], sampled["recall"]) == (780, 1.0)
         assert run.pairs.num_rows < 200
@@ -100,6 +102,6 @@ class TestCheckOfRecall:
         assert dedup(table, id_column="id").report["recall"] == {"expected": 1.0, "sampled": None}
 
     def test_none(self, table, result):
-        run = dedup(table, id_column="id", method="minhash", check=0)
+        run = dedup(table, method="minhash", id_column="id", writing=Writing(check=0))
         assert run.report["recall"]["sampled"] is None
         assert decisions(run) == decisions(result)

@@ -217,6 +217,6 @@ def test_results_show_themselves_in_notebooks(tmp_path: Path) -> None:
     import pyarrow as pa
 
     table = pa.table({"id": ["<b>", "&"], "text": ["one two three", "one two three"]})
-    page = nd.dedup(table, id_column="id", check=0)._repr_html_()
+    page = nd.dedup(table, id_column="id", writing=nd.Writing(check=0))._repr_html_()
     assert "&lt;b&gt;" in page
     assert "<b>" not in page

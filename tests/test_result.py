@@ -4,6 +4,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from flat import flat
 from rule import check, expected, told
 
 from neardup_gpu import ParameterError, Recipe, Shingles, SimHash, dedup
@@ -32,7 +33,7 @@ OPTIONS = {"id_column": "id", "text_columns": "text", "engine": "cpu"}
 
 
 def test_kept_and_removed_are_tables():
-    found = dedup(table(), **OPTIONS)
+    found = flat(dedup, table(), **OPTIONS)
     assert found.kept.schema == found.removed.schema == found.documents.schema
     assert found.kept.num_rows + found.removed.num_rows == found.documents.num_rows
     assert all(found.kept["kept"].to_pylist()) and not any(found.removed["kept"].to_pylist())
@@ -45,9 +46,9 @@ def test_decisions_at_a_higher_threshold_are_those_of_a_run(threshold, against, 
     whole = table()
     known, mine = whole.slice(0, 30), whole.slice(30)
     options = {**OPTIONS, "against": known if against else None}
-    run = dedup(mine if against else whole, threshold=0.5, cluster=cluster, keep="longest", **options)
+    run = flat(dedup, mine if against else whole, threshold=0.5, cluster=cluster, keep="longest", **options)
     found = run.at(threshold)
-    other = dedup(mine if against else whole, recipe=run.recipe.with_(threshold=threshold), **options)
+    other = flat(dedup, mine if against else whole, recipe=run.recipe.with_(threshold=threshold), **options)
     assert found.documents.equals(other.documents)
     assert found.pairs.equals(other.pairs)
     assert {name: found.report["counts"][name] for name in COUNTS} == {
@@ -58,10 +59,10 @@ def test_decisions_at_a_higher_threshold_are_those_of_a_run(threshold, against, 
 
 
 def test_a_lower_threshold_needs_a_run():
-    found = dedup(table(), threshold=0.8, **OPTIONS)
+    found = flat(dedup, table(), threshold=0.8, **OPTIONS)
     with pytest.raises(ParameterError, match=r"threshold 0\.7 is below 0\.8"):
         found.at(0.7)
-    unverified = dedup(table(), recipe=Recipe(method=SimHash()), **OPTIONS)
+    unverified = flat(dedup, table(), recipe=Recipe(method=SimHash()), **OPTIONS)
     with pytest.raises(ParameterError, match="holds no verified pairs"):
         unverified.at(0.9)
 
@@ -70,7 +71,7 @@ def test_a_lower_threshold_needs_a_run():
 def test_groups(against):
     whole = table()
     options = {**OPTIONS, "against": whole.slice(0, 30) if against else None}
-    found = dedup(whole.slice(30) if against else whole, threshold=0.6, **options)
+    found = flat(dedup, whole.slice(30) if against else whole, threshold=0.6, **options)
     groups = found.groups()
     assert groups.column_names == ["group", "members", "size"]
     sizes = groups["size"].to_pylist()
@@ -86,11 +87,11 @@ def test_groups(against):
 
 
 def test_no_groups():
-    assert dedup(texts=["a b c", "d e f"]).groups().num_rows == 0
+    assert dedup({"text": ["a b c", "d e f"]}).groups().num_rows == 0
 
 
 def test_plot(tmp_path):
-    figure = dedup(table(), threshold=0.6, **OPTIONS).plot()
+    figure = flat(dedup, table(), threshold=0.6, **OPTIONS).plot()
     figure.savefig(tmp_path / "plot.png")
     left, right = figure.axes
     assert left.get_xlabel().startswith("resemblance") and right.get_xlabel() == "documents in a group"
@@ -115,7 +116,7 @@ def run_of(documents, **settings):
     """A run over (id, text), by sets of words."""
     ids, texts = zip(*documents, strict=True)
     recipe = Recipe(shingles=Shingles(1), **settings)
-    return dedup(pa.table({"id": ids, "text": texts}), recipe=recipe, **OPTIONS)
+    return flat(dedup, pa.table({"id": ids, "text": texts}), recipe=recipe, **OPTIONS)
 
 
 class TestWherePairsAreNotListed:
@@ -147,7 +148,7 @@ class TestWherePairsAreNotListed:
         known, mine = crowd()[:20], crowd()[20:]
         tables = [pa.table(dict(zip(("id", "text"), zip(*part, strict=True), strict=True))) for part in (mine, known)]
         recipe = Recipe(shingles=Shingles(1), threshold=0.5)
-        found = dedup(tables[0], against=tables[1], recipe=recipe, **OPTIONS)
+        found = flat(dedup, tables[0], against=tables[1], recipe=recipe, **OPTIONS)
         for threshold in (0.5, 0.7):
             check(found.at(threshold), expected(mine, recipe.with_(threshold=threshold), known))
 

@@ -73,7 +73,7 @@ def test_inputs_differ_by_seed_and_hold_what_they_should():
 
 
 def test_all_agree(run):
-    status, out, err = run("--backend", "cpu", "--seed", 5)
+    status, out, err = run("--engine", "cpu", "--seed", 5)
     assert status == 0 and err in ("", "compiling kernels for this machine, once\n")
     lines = out.splitlines()
     assert lines[0].split() == ["kernel", "agrees", "input", "ms", "GB/s"]
@@ -88,7 +88,7 @@ def test_all_agree(run):
 
 
 def test_as_json(run, few):
-    status, out, _ = run("--backend", "cpu", "--json")
+    status, out, _ = run("--engine", "cpu", "--json")
     found = json.loads(out)
     assert (status, found["agrees"], found["backend"], found["device"]) == (0, True, "cpu", None)
     assert isinstance(found["seed"], int)
@@ -97,7 +97,7 @@ def test_as_json(run, few):
 
 
 def test_the_seed_is_another_each_time(run, few):
-    seeds = {json.loads(run("--backend", "cpu", "--json")[1])["seed"] for _ in range(2)}
+    seeds = {json.loads(run("--engine", "cpu", "--json")[1])["seed"] for _ in range(2)}
     assert len(seeds) == 2
 
 
@@ -129,7 +129,7 @@ WRONG = {
 def test_a_wrong_kernel_is_found(run, few, monkeypatch, name):
     module, function, replacement, word, says, concludes = WRONG[name]
     monkeypatch.setattr(module, function, replacement)
-    status, out, _ = run("--backend", "cpu", "--seed", 3)
+    status, out, _ = run("--engine", "cpu", "--seed", 3)
     assert status == 1
     rows = {line.split()[0]: line for line in out.splitlines()[1:-2]}
     assert rows[name].split()[1] == word
@@ -140,7 +140,7 @@ def test_a_wrong_kernel_is_found(run, few, monkeypatch, name):
     verdict = out.splitlines()[-1]
     assert name in verdict.split(" of backend")[0]
     assert "(seed 3)" in verdict and "Do not trust" in verdict and concludes in verdict
-    found = json.loads(run("--backend", "cpu", "--seed", 3, "--json")[1])
+    found = json.loads(run("--engine", "cpu", "--seed", 3, "--json")[1])
     assert not found["agrees"]
     verdicts = {row["kernel"]: row["verdict"] for row in found["kernels"]}
     assert verdicts[name] == {"NO": "differs", "failed": "failed"}[word]
@@ -150,7 +150,7 @@ def test_a_wrong_kernel_is_found(run, few, monkeypatch, name):
 def test_several_wrong_kernels_are_all_found(run, few, monkeypatch):
     monkeypatch.setattr(minhash, "cpu", wrong_bit)
     monkeypatch.setattr(tokens, "cpu", fails)
-    found = json.loads(run("--backend", "cpu", "--seed", 3, "--json")[1])
+    found = json.loads(run("--engine", "cpu", "--seed", 3, "--json")[1])
     assert [row["kernel"] for row in found["kernels"]] == [*FEW, WHOLE]
     verdicts = {row["kernel"]: row["verdict"] for row in found["kernels"]}
     assert (verdicts["minhash"], verdicts["tokens"]) == ("differs", "failed")
@@ -178,7 +178,7 @@ def test_after_an_illegal_access_the_rest_is_not_run(run, few, monkeypatch):
 
     monkeypatch.setattr(minhash, "cpu", poisons)
     monkeypatch.setattr(HostRuntime, "wait", refused)
-    status, out, _ = run("--backend", "cpu", "--seed", 3)
+    status, out, _ = run("--engine", "cpu", "--seed", 3)
     assert status == 1
     names = [*FEW, WHOLE]
     after = names[names.index("minhash") + 1 :]
@@ -198,7 +198,7 @@ from neardup_gpu import cli, selftest
 from neardup_gpu.kernels import minhash
 selftest.LARGE, selftest.SMALL = 1 << 12, (0, 30)
 minhash.cpu = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
-cli.main(["selftest", "--backend", "cpu"])
+cli.main(["selftest", "--engine", "cpu"])
 """
 
 
@@ -220,7 +220,7 @@ def test_a_wrong_whole_is_found(run, few, monkeypatch):
         return right(*arguments, backend=backend, **options)
 
     monkeypatch.setattr(selftest, "dedup", other)
-    status, out, _ = run("--backend", "cpu")
+    status, out, _ = run("--engine", "cpu")
     assert status == 1
     assert f"{WHOLE} of backend cpu" in out.splitlines()[-1]
 
@@ -228,10 +228,10 @@ def test_a_wrong_whole_is_found(run, few, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--backend", "abacus"], "'abacus' is not one of"),
-        (["--backend", "reference"], "what others are compared with"),
-        (["--backend", "cpu", "--device", 0], "--device 0 is for backend 'gpu'"),
-        (["--backend", "cpu", "--seed", -1], "seed -1 is negative"),
+        (["--engine", "abacus"], "'abacus' is not one of"),
+        (["--engine", "reference"], "what others are compared with"),
+        (["--engine", "cpu", "--device", 0], "--device 0 is for backend 'gpu'"),
+        (["--engine", "cpu", "--seed", -1], "seed -1 is negative"),
     ],
 )
 def test_bad_settings_are_one_line(run, arguments, says):
@@ -245,14 +245,14 @@ def test_an_unusable_backend(run, monkeypatch):
         raise BackendUnavailableError("backend 'gpu': there is no NVIDIA driver")
 
     monkeypatch.setattr("neardup_gpu.engine.choice.resolve", refused)
-    status, out, err = run("--backend", "gpu")
-    assert (status, out, err) == (2, "", "neardup: --backend 'gpu': there is no NVIDIA driver\n")
+    status, out, err = run("--engine", "gpu")
+    assert (status, out, err) == (2, "", "neardup: --engine 'gpu': there is no NVIDIA driver\n")
 
 
 @pytest.mark.gpu
 def test_on_a_device(run, monkeypatch):
     monkeypatch.setattr(selftest, "LARGE", 1 << 20)
-    status, out, err = run("--backend", "gpu")
+    status, out, err = run("--engine", "gpu")
     assert (status, err) == (0, "")
     assert "device 0" in out.splitlines()[-1]
 
@@ -260,6 +260,6 @@ def test_on_a_device(run, monkeypatch):
 @pytest.mark.launches
 def test_launched(run, monkeypatch):
     monkeypatch.setattr(selftest, "SMALL", (0, 20, 0))
-    status, out, _ = run("--backend", "gpu", "--seed", 1)
+    status, out, _ = run("--engine", "gpu", "--seed", 1)
     assert status == 0
     assert "of backend gpu and a whole run gave the reference's bits" in out.splitlines()[-1]

@@ -195,7 +195,7 @@ class TestAccidents:
         texts = [f"{i} a{i} b{i} c{i} d{i} e{i}" for i in range(300)]
         for bits, said in ((16, True), (64, False)):
             method = nd.MinHash(filter=(6, 5, 1), supershingle_bits=bits)
-            nd.sketch(texts=texts, output=tmp_path / f"{bits}.parquet", method=method)
+            nd.sketch({"text": texts}, method=method, output=tmp_path / f"{bits}.parquet")
             nd.pairs(tmp_path / f"{bits}.parquet", threshold=0.5)
             assert not caplog.records
             found = nd.pairs(tmp_path / f"{bits}.parquet")

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from versions import corpus
 
 from neardup_gpu import MinHash, Recipe, SimHash, arrow_versions, dedup, pairs, sketch, theory
@@ -57,13 +58,13 @@ class TestSketches:
         texts, path = ["a b c d e f g", "", "a b c d e f g h", "x y z"], tmp_path / "old.parquet"
         with monkeypatch.context() as patch:
             patch.setattr(arrow_versions, "has_null_lists", lambda: False)
-            sketch(texts=texts, output=path, method=method)
+            sketch({"text": texts}, method=method, output=path)
         kinds = pq.read_schema(path).types
         assert any(map(pa.types.is_large_list, kinds))
         table, recipe = read_sketches([path])
         rows, _, _, columns = arrays_of(table, recipe, [path])
         assert rows.tolist() == [0, 2, 3]
-        sketch(texts=[text for text in texts if text], output=tmp_path / "full.parquet", method=method)
+        sketch({"text": [text for text in texts if text]}, method=method, output=tmp_path / "full.parquet")
         full = arrays_of(*read_sketches([tmp_path / "full.parquet"]), [tmp_path / "full.parquet"])[3]
         for name, values in columns.items():
             assert values.tolist() == full[name].tolist(), name
@@ -72,7 +73,7 @@ class TestSketches:
             assert (old.fingerprints.tolist(), old.num_null) == (new.fingerprints.tolist(), 1)
 
     def test_lists_of_a_wrong_length(self, tmp_path):
-        sketch(texts=["a b c d e f g", "", "x y z"], output=tmp_path / "s.parquet", method=SimHash(bits=128))
+        sketch({"text": ["a b c d e f g", "", "x y z"]}, method=SimHash(bits=128), output=tmp_path / "s.parquet")
         table = pq.read_table(tmp_path / "s.parquet")
         wrong = pa.array([[1, 2], None, [3]], pa.large_list(pa.uint64()))
         table = table.set_column(table.column_names.index("simhash"), "simhash", wrong)
@@ -130,7 +131,7 @@ class TestSketches:
 def test_documents_of_one_simhash_are_not_sure_to_be_alike(tmp_path):
     """Unlike documents of one sequence of tokens, which min-hash sketches know by its hash."""
     options = {"texts": ["x", "x x x y"], "output": tmp_path / "s.parquet"}
-    sketch(**options, method=SimHash(weighting="tf", radius=0))
+    flat(sketch, **options, method=SimHash(weighting="tf", radius=0))
     (row,) = pairs(tmp_path / "s.parquet").to_pylist()
     assert row["distance"] == 0
     assert row["low"] < row["cosine"] == row["high"] == 1

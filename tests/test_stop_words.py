@@ -6,6 +6,7 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from witnesses import jaccard, token_strings
 
 from neardup_gpu import (
@@ -15,9 +16,9 @@ from neardup_gpu import (
     Recipe,
     RecipeMismatchError,
     Shingles,
+    compare,
     dedup,
     pairs,
-    resemblance,
     shingle,
     sketch,
     stop_words,
@@ -73,7 +74,7 @@ def test_a_sentence_by_hand():
     words = ["the", "on", "and"]
     wanted = {"the:cat:sat", "on:mat:dog", "the:mat:dog", "and:dog:slept", "the:dog:slept"}
     assert chains(text, words, 2) == wanted
-    found = resemblance(text, text + " It rained.", shingle_size=2, shingling="spots", stop_words=words)
+    found = compare(text, text + " It rained.", shingles=Shingles(2, "spots", words))
     assert (found.shared, found.num_a, found.num_b) == (5, 5, 5)
 
 
@@ -206,9 +207,7 @@ class TestRecipes:
                 pa.table({"id": [f"{name}{i}" for i in range(3)], "text": texts}),
                 tmp_path / name,
                 id_column="id",
-                shingling="spots",
-                shingle_size=2,
-                stop_words=words,
+                recipe=Recipe(shingles=Shingles(kind="spots", size=2, stop_words=words), method="minhash"),
             )
             assert counts["without_spots"] == 1
         found = pairs(tmp_path / "en")
@@ -219,28 +218,30 @@ class TestRecipes:
     def test_frequencies_of_other_lists_are_refused(self, tmp_path):
         tfidf = MinHash(weighting="tfidf")
         english, german = (Recipe(shingles=Shingles(2, "spots", words), method=tfidf) for words in ("en", "de"))
-        counted = dedup(texts=[OBAMA, f"Photo: {OBAMA}"], recipe=english).frequencies
+        counted = dedup({"text": [OBAMA, f"Photo: {OBAMA}"]}, recipe=english).frequencies
         assert counted.elements.startswith("spots shingles of 2 tokens by stop words en:")
         for given in (counted, tmp_path / "f.parquet"):
             counted.write(tmp_path / "f.parquet")
             with pytest.raises(
                 RecipeMismatchError, match=r"counts spots .* en:.*, but spots .* de:.* are needed"
             ) as error:
-                sketch(texts=[OBAMA], output=tmp_path / "s", recipe=german, frequencies=given)
+                sketch({"text": [OBAMA]}, output=tmp_path / "s", recipe=german.with_(frequencies=given))
             assert "\n" not in str(error.value)
-            assert sketch(texts=[OBAMA], output=tmp_path / "s", recipe=english, frequencies=given, overwrite=True)
+            assert sketch(
+                {"text": [OBAMA]}, output=tmp_path / "s", overwrite=True, recipe=english.with_(frequencies=given)
+            )
 
 
 class TestJobs:
     def test_documents_without_spots_are_compared_by_shingles_and_counted(self):
         texts = [OBAMA, f"Photo: {OBAMA}", "lorem ipsum dolor", "lorem ipsum dolor sit", "quite unlike things", ""]
-        result = dedup(texts=texts, shingling="spots", shingle_size=2, threshold=0.6)
+        result = dedup({"text": texts}, recipe=Recipe(shingles=Shingles(kind="spots", size=2), threshold=0.6))
         assert result.report["counts"]["without_spots"] == 3
         assert result.removed["id"].to_pylist() == [1, 3]
         assert result.removed["resemblance"].to_pylist() == [1.0, 2 / 3]
         said = dict(facts(result.report))
         assert said["spots"] == "none in 3 documents of too few stop words, compared by shingles instead"
-        assert "without_spots" not in dedup(texts=texts).report["counts"]
+        assert "without_spots" not in dedup({"text": texts}).report["counts"]
 
     @pytest.mark.parametrize("method", ["exact", "minhash", "bottomk"])
     def test_pairs_are_verified_by_spots(self, method):
@@ -249,7 +250,9 @@ class TestJobs:
         for _ in range(25):
             some = rng.sample(sentences, 6)
             texts += [". ".join(some), "Photo Gallery. " + ". ".join(some[:5])]
-        result = dedup(texts=texts, method=method, shingling="spots", shingle_size=2, threshold=0.6)
+        result = dedup(
+            {"text": texts}, recipe=Recipe(shingles=Shingles(kind="spots", size=2), method=method, threshold=0.6)
+        )
         sets = [chains(text, stop_words.languages()["en"], 2) for text in texts]
         assert len(result.pairs) >= 15
         for pair in result.pairs.to_pylist():
@@ -286,7 +289,7 @@ def test_news_with_other_headlines(corpora):
         decorated.append(f"{head} {text} {tail}")
 
     def found(some, **settings):
-        result = dedup(pa.table({"id": ids, "text": some}), id_column="id", threshold=0.8, **settings)
+        result = flat(dedup, pa.table({"id": ids, "text": some}), id_column="id", threshold=0.8, **settings)
         rows = zip(result.pairs["id_a"].to_pylist(), result.pairs["id_b"].to_pylist(), strict=True)
         return {tuple(sorted(row)) for row in rows}, result.report["counts"].get("without_spots")
 

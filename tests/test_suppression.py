@@ -93,7 +93,7 @@ def test_features_of_16_bits_take_12_bytes_a_document(tmp_path):
 def test_the_column_of_a_sketch_file_as_it_is(bits, tmp_path):
     """Null lists are of rows without shingles, which show and hide none, also where slices begin at any row."""
     recipe = Recipe(method=MinHash(filter="bing", supershingle_bits=bits), threshold=0.9)
-    sketch(texts=["", "a b c d e f", "a b c d e f", "", "x y z"], output=tmp_path / "s.parquet", recipe=recipe)
+    sketch({"text": ["", "a b c d e f", "a b c d e f", "", "x y z"]}, output=tmp_path / "s.parquet", recipe=recipe)
     column = pq.read_table(tmp_path / "s.parquet")["supershingles"]
     halves = pa.chunked_array([column.combine_chunks()[:2], column.combine_chunks()[2:]])
     for each in (column, column.combine_chunks(), halves):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from growing import as_in_an_index
 
 import neardup_gpu as nd
@@ -37,9 +38,9 @@ def types_in(*paths: Path) -> list[tuple[str, pa.DataType]]:
 def test_tables_have_one_type(kind: str, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": IDS[kind], "text": TEXTS}), tmp_path / "in.parquet")
     how = {"id_column": "id", "recipe": RECIPE, "engine": "cpu", "check": 0}
-    result = nd.dedup(tmp_path / "in.parquet", **how, output=tmp_path / "memory")
-    place = nd.ScaleOut(work_dir=str(tmp_path / "work"), workers=1)
-    nd.dedup_in_tasks(str(tmp_path / "in.parquet"), **how, output=str(tmp_path / "tasks"), scale_out=place)
+    result = flat(nd.dedup, tmp_path / "in.parquet", **how, output=tmp_path / "memory")
+    place = nd.Workers(work_dir=str(tmp_path / "work"), number=1)
+    flat(nd.dedup, str(tmp_path / "in.parquet"), **how, output=str(tmp_path / "tasks"), workers=place)
     with nd.Index.create(tmp_path / "index", recipe=RECIPE, engine="cpu") as index:
         index.add(tmp_path / "in.parquet", id_column="id", output=tmp_path / "decisions.parquet")
         decided = index.decide(output=tmp_path / "decided")
@@ -76,9 +77,9 @@ def test_ids_of_several_types_have_one_that_holds_all(tmp_path: Path) -> None:
 
 def test_decisions_of_yesterday_are_replaced_and_those_of_a_result_are_not(tmp_path: Path) -> None:
     with nd.Index.create(tmp_path / "index", recipe=RECIPE) as index:
-        index.add(texts=TEXTS[:2], output=tmp_path / "today.parquet")
-        index.add(texts=TEXTS[2:], output=tmp_path / "today.parquet", overwrite=True)
+        index.add({"text": TEXTS[:2]}, output=tmp_path / "today.parquet")
+        index.add({"text": TEXTS[2:]}, output=tmp_path / "today.parquet", overwrite=True)
         assert read_table(tmp_path / "today.parquet")["id"].to_pylist() == [2, 3]
         index.decide(output=tmp_path / "decided")
         with pytest.raises(nd.OutputError):
-            index.add(texts=["more"], output=tmp_path / "decided" / "documents.parquet", overwrite=True)
+            index.add({"text": ["more"]}, output=tmp_path / "decided" / "documents.parquet", overwrite=True)

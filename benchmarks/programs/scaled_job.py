@@ -2,22 +2,17 @@
 
 python scaled_job.py SOURCE OUTPUT METHOD memory|local|ray [NAME=VALUE ...]
 
-The settings are those of ScaleOut, as JSON. Nothing is checked against all pairs, by either.
+The settings are those of Workers, as JSON. Nothing is checked against all pairs, by either.
 """
 
 import json
 import sys
 
-import neardup_gpu
-from neardup_gpu.tasks.job import dedup_in_tasks
-from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu import Recipe, Workers, Writing, dedup
 
 source, output, method, runner, *settings = sys.argv[1:]
-recipe = neardup_gpu.Recipe(method=method)
+recipe, writing = Recipe(method=method), Writing(overwrite=True, check=0)
 given = {name: json.loads(value) for name, _, value in (setting.partition("=") for setting in settings)}
-if runner == "memory":
-    report = neardup_gpu.dedup(source, recipe=recipe, output=output, overwrite=True, check=0).report
-else:
-    scale_out = ScaleOut(runner=runner, **given)
-    report = dedup_in_tasks(source, recipe=recipe, output=output, overwrite=True, check=0, scale_out=scale_out)
+workers = None if runner == "memory" else Workers(runner=runner, **given)
+report = dedup(source, output=output, recipe=recipe, writing=writing, workers=workers).report
 print(json.dumps({"counts": report["counts"], "timings": report["timings"]}))

@@ -40,9 +40,9 @@ def pictures():
     """Each picture by its name: a figure."""
     texts = documents()
     engine = "cpu"
-    near = nd.dedup(texts=texts, threshold=0.5, engine=engine)
-    steep = nd.dedup(texts=texts, threshold=0.8, method=nd.MinHash(filter="altavista"), engine=engine)
-    chosen = nd.dedup(texts=texts, threshold=0.8, method=nd.MinHash(recall=0.99), engine=engine)
+    near = nd.dedup({"text": texts}, threshold=0.5, engine=engine)
+    steep = nd.dedup({"text": texts}, method=nd.MinHash(filter="altavista"), threshold=0.8, engine=engine)
+    chosen = nd.dedup({"text": texts}, method=nd.MinHash(recall=0.99), threshold=0.8, engine=engine)
     exact = nd.Exact()
     one = {
         "filters": lambda ax: plot.filter_curve("bands", (20, 7, 1), "bing", "altavista", exact, threshold=0.8, ax=ax),

@@ -58,9 +58,9 @@ def run(words: list[str]) -> int:
         check_environment()
         return command(*bound.args, **bound.kwargs) or 0
     except NeardupError as error:
-        from .errors import flags_of, in_flags
+        from .errors import in_flags, names_of
 
-        message = in_flags(str(error), flags_of(command))
+        message = in_flags(str(error), names_of(command))
         if any(getattr(flags, "json", False) for flags in bound.kwargs.values()):
             say_json({"status": "failed", "error": message})
         again = type(error)(message)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
+from ..documents.reading_options import Reading
 from ..errors import InputError
 from ..settings import setting
 from .console import notes, say, say_json, stdout
-from .errors import flags_of, in_flags
-from .options import DOCUMENTS, OUTPUT, Json, argument, flags, given
+from .errors import in_flags, names_of
+from .methods import Shingles, chosen_shingles
+from .options import DOCUMENTS, MATCHING, OUTPUT, Json, argument, flags, given
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """How texts are read and cut."""
+    """How texts are read."""
 
     html: bool | str = setting(
         False,
@@ -22,11 +24,6 @@ class Compared:
         metavar="[tree]",
     )
     encoding: str | None = setting(None, "Encoding of texts that are not UTF-8.", metavar="LABEL")
-    shingle_size: int = setting(5, "Words in a shingle.", metavar="W")
-    shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
-    stop_words: str | None = setting(
-        None, "Stop words of spots: a language such as de, or a file.", metavar="LIST", shown="en"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +34,7 @@ class Told(Json):
 
 
 ComparedFlags: Any = flags(DOCUMENTS, Compared)
+CutFlags: Any = flags(MATCHING, Shingles, without=("seed",))
 ToldFlags: Any = flags(OUTPUT, Told)
 
 
@@ -46,17 +44,18 @@ def compare(
     /,
     *,
     compared: ComparedFlags = None,
+    cut: CutFlags = None,
     told: ToldFlags = None,
 ) -> None:
     """Compare two texts: their resemblance, how much of each the other contains, and the words in which they differ."""
     from .. import comparison
 
-    shown, settings = Told(**given(told)), given(compared)
-    html, encoding = settings.pop("html", False), settings.pop("encoding", None)
+    shown, reading = Told(**given(told)), Reading(**given(compared))
+    shingles = chosen_shingles(given(cut))
     with notes():
-        texts = [_text_of(path, html, encoding) for path in (a, b)]
-        found = comparison.resemblance(*texts, **settings, full=shown.full)
-    found.notes[:] = [in_flags(line, flags_of(compare)) for line in found.notes]
+        texts = [_text_of(path, reading) for path in (a, b)]
+        found = comparison.compare(*texts, shingles=shingles, full=shown.full)
+    found.notes[:] = [in_flags(line, names_of(compare)) for line in found.notes]
     if shown.json:
         say_json(found.to_dict())
     else:
@@ -64,7 +63,7 @@ def compare(
         say(comparison.render(found, width=place.width, colour=place.colour))
 
 
-def _text_of(path: str, html: bool | Literal["tree"], encoding: str | None) -> bytes:
+def _text_of(path: str, reading: Reading) -> bytes:
     """Read the text of a file.
 
     Raises
@@ -74,7 +73,7 @@ def _text_of(path: str, html: bool | Literal["tree"], encoding: str | None) -> b
     """
     from ..documents import open_documents
 
-    documents = open_documents(path, html=html, encoding=encoding)
+    documents = open_documents(path, reading=reading)
     if documents.format != "text" or documents.num_rows != 1:
         raise InputError(f"{path}: not a file of text or HTML; documents of a result are compared by neardup explain")
     return b"".join(bytes(batch.text.values) for batch in documents.batches())

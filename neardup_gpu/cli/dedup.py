@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import dataclass, fields
-from functools import partial
-from inspect import signature
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..documents.reading_options import Reading
 from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..errors import ParameterError
 from ..settings import setting
-from ..tasks.scale_out import ScaleOut
+from ..tasks.workers import Workers
 from . import methods
 from .console import say, say_json, shown_progress, stdout
-from .methods import ChoiceFlags, ShinglesFlags, chosen, method_flags
+from .methods import Choice, Shingles, chosen_recipe
 from .options import (
     DECIDING,
     DOCUMENTS,
+    MATCHING,
     OUTPUT,
     RUNNING,
     TASKS,
-    EngineFlags,
     Inputs,
     Output,
-    ReadingFlags,
-    TemporaryFlags,
     flags,
     given,
+    method_flags,
     one_or_all,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..recipe import Recipe
+    from ..result import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,36 +63,14 @@ class Keeping:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result(Output):
+class Shown(Output):
     """The result to write, and the way to print it."""
 
     output: str | None = setting(
         None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
     )
     dry_run: bool = setting(False, "Decide, but write nothing.")
-    report: bool = setting(False, "Also write OUT/report.html, a page that shows the result.")
     verbose: bool = setting(False, "Print stages, pairs and the recipe as well.", flag="--verbose -v")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """How the recall is estimated."""
-
-    check: int | None = setting(
-        None,
-        "Number of documents sampled to estimate the recall.",
-        metavar="N",
-        shown="200, none by exact and containment",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Effort:
-    """A limit on the work."""
-
-    max_comparisons: int | None = setting(
-        None, "End with an error after N comparisons of documents that share a shingle.", metavar="N"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,189 +82,78 @@ class Bound:
     )
 
 
-ReferenceFlags: Any = flags(DOCUMENTS, Reference)
+DocumentsFlags: Any = flags(DOCUMENTS, Reading, Reference)
+ChoiceFlags: Any = flags(MATCHING, Choice, Shingles)
+MethodFlags: Any = method_flags(MATCHING, methods.DECIDING)
 KeepingFlags: Any = flags(DECIDING, Keeping)
-MethodFlags: Any = method_flags(methods.DECIDING)
-ResultFlags: Any = flags(OUTPUT, Result)
-WritingFlags: Any = flags(OUTPUT, Writing)
-CheckFlags: Any = flags(RUNNING, Check, Effort)
-BoundFlags: Any = flags(RUNNING, Bound)
-TaskFlags: Any = flags(TASKS, ScaleOut)
+OutputFlags: Any = flags(OUTPUT, Shown, Writing)
+RunningFlags: Any = flags(RUNNING, Engine, Bound)
+WorkersFlags: Any = flags(TASKS, Workers)
 
 
 def dedup(
     *inputs: Inputs,
-    reading: ReadingFlags = None,
-    reference: ReferenceFlags = None,
+    documents: DocumentsFlags = None,
     choice: ChoiceFlags = None,
-    shingles: ShinglesFlags = None,
-    settings: MethodFlags = None,
+    method: MethodFlags = None,
     keeping: KeepingFlags = None,
-    result: ResultFlags = None,
-    writing: WritingFlags = None,
-    engine: EngineFlags = None,
-    temporary: TemporaryFlags = None,
-    bound: BoundFlags = None,
-    checked: CheckFlags = None,
-    tasks: TaskFlags = None,
+    written: OutputFlags = None,
+    running: RunningFlags = None,
+    tasks: WorkersFlags = None,
 ) -> None:
     """Remove near-duplicates. OUT holds the kept rows, and for each removed row its kept document and resemblance."""
-    shown = Result(**given(result))
+    shown = Shown(**given(written, of=Shown))
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
-    where = None if shown.dry_run else shown.output
-    how = chosen(methods.DECIDING, choice, shingles, settings)
-    kept = given(keeping)
+    output = None if shown.dry_run else shown.output
+    kept, reference = given(keeping), given(documents, of=Reference)
     if "max_partners" in kept:
         kept["max_partners"] = number_or_all(kept["max_partners"])
-    place = Engine(**given(engine))
-    options = {**given(reading, reference, writing, temporary, checked), **how, **kept}
-    if tasks is not None and given(tasks):
-        if given(bound):
-            raise ParameterError("--memory cannot be combined with --work-dir; use --task-memory to limit each task")
-        _in_tasks(ScaleOut(**given(tasks)), one_or_all(inputs), shown, place, options)
-        return
-    if given(bound):
-        _bounded(given(bound)["memory"], one_or_all(inputs), shown, place, options, where)
-        return
-    with shown_progress(shown) as progress:
-        found = _run(one_or_all(inputs), shown, place, options, where, progress)
-    _say(found, shown, where)
-
-
-def _run(
-    inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any], where: str | None, progress: Any
-) -> Any:
-    """Run the job in memory and return its result."""
+    against = reference.pop("against", None)
+    recipe = chosen_recipe(methods.DECIDING, method, **given(choice), **kept, **reference)
+    workers = Workers(**given(tasks)) if given(tasks) else None
+    options: dict[str, Any] = {
+        "reading": Reading(**given(documents, of=Reading)),
+        "writing": Writing(**given(written, of=Writing)),
+        "engine": Engine(**given(running, of=Engine)),
+        **given(running, of=Bound),
+    }
     from .. import job
 
-    return job.dedup(
-        inputs,
-        **options,
-        engine=engine,
-        output=where,
-        overwrite=shown.overwrite,
-        report=shown.report,
-        progress=progress,
-    )
-
-
-def _say(found: Any, shown: Result, where: str | None) -> None:
-    """Print what a job in memory did."""
-    if shown.json:
-        say_json(_line(found.report, where))
-    elif not shown.quiet:
-        from ..report import summary
-
-        example = None if where is None else telling_example(found.documents, found.recipe.method.measure.name)
-        width, page = stdout().width, shown.report
-        say(*summary(found.report, width, output=where, example=example, verbose=shown.verbose, page=page))
-
-
-def _in_tasks(
-    scale_out: ScaleOut, inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any]
-) -> None:
-    """Run the job as tasks over files."""
-    if scale_out.work_dir is None:
-        raise ParameterError("work_dir: tasks need a folder to work in; give one, or leave their other options out")
-    if shown.output is None or shown.dry_run:
-        raise ParameterError("dry_run: a job of tasks writes its result; say where it goes with --output OUT")
-    from ..documents.uris import masked
-
-    recipe, others = _recipe(options)
     try:
         with shown_progress(shown) as progress:
-            report = _run_tasks(scale_out, inputs, shown, engine, recipe, others, shown.output, progress)
+            found = job.dedup(
+                one_or_all(inputs),
+                against=against,
+                recipe=recipe,
+                output=output,
+                workers=workers,
+                progress=progress,
+                **options,
+            )
     except KeyboardInterrupt:
-        work = masked(scale_out.work_dir)
+        if workers is None or workers.work_dir is None:
+            raise
+        from ..documents.uris import masked
+
+        work = masked(workers.work_dir)
         raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None
-    _say_tasks(report, shown, shown.output)
+    _say(found, shown, output, options["writing"].report)
 
 
-def _bounded(
-    memory: str, inputs: str | list[str], shown: Result, engine: Engine, options: dict[str, Any], where: str | None
-) -> None:
-    """Run the job within a memory limit: in memory if it fits, else as tasks in a temporary folder.
-
-    The library's `dedup` does the same and then reads the tables of the result, which are not needed here.
-    """
-    from .. import bounded, job
-    from ..recall import choose_check
-
-    recipe, others = _recipe(options)
-    reading = {name: value for name, value in others.items() if name in signature(job.open_documents).parameters}
-    most = bounded.size_of(memory, others.get("max_comparisons"))
-    with shown_progress(shown) as progress:
-        documents, reference = job.opened(inputs, None, others.get("against"), reading, recipe)
-        number = choose_check(others.get("check"), recipe)
-        fit = partial(bounded.fit, most, documents, reference, recipe, engine, number, page=shown.report)
-        need, _, division, _ = fit()
-        found = None
-        if division is None:
-            with contextlib.suppress(bounded.ExceededError):
-                going_on = bounded.GoingOn(progress)
-                found = _run(inputs, shown, engine, {**options, "memory": memory}, where, going_on)
-            if found is None:
-                need, _, division, _ = fit(alike=True)
-        if division is not None:
-            bounded.tell(need, division)
-            with bounded.working(division, where, others.get("temp_dir")) as (scale_out, folder):
-                others["temp_dir"] = str(folder / "temporary")
-                if where is None:
-                    others["ids_only"] = True
-                output = where or str(folder / "result")
-                engine = bounded.engine_of(division, engine)
-                report = _run_tasks(scale_out, inputs, shown, engine, recipe, others, output, progress)
-    if found is None:
-        _say_tasks(report, shown, where)
-    else:
-        _say(found, shown, where)
-
-
-def _recipe(options: dict[str, Any]) -> tuple[Recipe, dict[str, Any]]:
-    """Split the options into the recipe and the other options."""
-    from ..recipe import Recipe, choose_recipe
-
-    settings = {*signature(choose_recipe).parameters, *(field.name for field in fields(Recipe))}
-    of_recipe = {name: value for name, value in options.items() if name in settings}
-    others = {name: value for name, value in options.items() if name not in settings}
-    return choose_recipe(usual="exact", **of_recipe), others
-
-
-def _run_tasks(
-    scale_out: ScaleOut,
-    inputs: str | list[str],
-    shown: Result,
-    engine: Engine,
-    recipe: Recipe,
-    others: dict[str, Any],
-    output: str,
-    progress: Any,
-) -> dict[str, Any]:
-    from ..tasks.job import dedup_in_tasks
-
-    return dedup_in_tasks(
-        inputs,
-        **others,
-        recipe=recipe,
-        output=output,
-        overwrite=shown.overwrite,
-        engine=engine,
-        scale_out=scale_out,
-        report=shown.report,
-        progress=progress,
-    )
-
-
-def _say_tasks(report: dict[str, Any], shown: Result, where: str | None) -> None:
-    """Print what a job of tasks did."""
+def _say(found: Result, shown: Shown, output: str | None, page: bool) -> None:
+    """Print what a job did."""
     if shown.json:
-        say_json(_line(report, where))
+        say_json(_line(found.report, output))
     elif not shown.quiet:
         from ..report import summary
+        from ..result import StoredResult
 
-        page = shown.report
-        say(*summary(report, stdout().width, output=where, verbose=shown.verbose, page=page))
+        example = None
+        if output is not None and not isinstance(found, StoredResult):  # whose tables may not fit in memory
+            example = telling_example(found.documents, found.recipe.method.measure.name)
+        width = stdout().width
+        say(*summary(found.report, width, output=output, example=example, verbose=shown.verbose, page=page))
 
 
 def _line(report: dict[str, Any], output: str | None) -> dict[str, Any]:

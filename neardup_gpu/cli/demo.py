@@ -17,6 +17,7 @@ def demo() -> None:
     The result is the folder neardup-demo, where the command is run.
     """
     from .. import demo as corpus, job
+    from ..documents.writing_options import Writing
     from ..report import row, summary
 
     with shown_progress(Output()) as progress:
@@ -26,7 +27,7 @@ def demo() -> None:
             id_column="id",
             threshold=THRESHOLD,
             output=corpus.OUTPUT,
-            overwrite=_ran_before(corpus.OUTPUT),
+            writing=Writing(overwrite=_ran_before(corpus.OUTPUT)),
             progress=progress,
         )
     example = telling_example(found.documents, found.recipe.method.measure.name)

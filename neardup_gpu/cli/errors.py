@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from cyclopts import CycloptsError, MissingArgumentError, UnknownOptionError
 from cyclopts.exceptions import CoercionError, UnknownCommandError, UnusedCliTokensError
 
-from .options import NEGATION, EngineFlags, Given
+from .options import NEGATION, EngineFlags, flags_of
 
 # -------------------------------------------------------------------------------------------------- what does not parse
 
@@ -57,13 +57,11 @@ ENGINE: dict[str, str] = get_args(EngineFlags)[0].FLAGS
 """The flags that say where to run."""
 
 
-def flags_of(command: Callable[..., Any]) -> dict[str, str]:
+def names_of(command: Callable[..., Any]) -> dict[str, str]:
     """Return the flags of a command, by the names of the library's parameters."""
     names: dict[str, str] = {}
-    for hint in get_type_hints(command, include_extras=True).values():
-        kind = (get_args(hint) or (hint,))[0]
-        if isinstance(kind, type) and issubclass(kind, Given):
-            names = kind.FLAGS | names  # the first one that has a name
+    for kind in flags_of(command):
+        names = kind.FLAGS | names  # the first one that has a name
     return names
 
 
@@ -78,7 +76,7 @@ def in_flags(message: str, flags: dict[str, str]) -> str:
     ----------
     message : str
     flags : dict
-        By the names of parameters; see `flags_of`.
+        By the names of parameters; see `names_of`.
     """
     if not flags:
         return message

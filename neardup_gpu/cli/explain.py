@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from ..settings import setting
 from .console import notes, say, say_json, stdout
-from .errors import flags_of, in_flags
+from .errors import in_flags, names_of
 from .options import OUTPUT, Json, argument, flags, given
 
 
@@ -34,7 +34,7 @@ def explain(
     shown = Explained(**given(written))
     with notes():
         found = explanation.explain(out, id, full=shown.full)
-    found.notes[:] = [in_flags(line, flags_of(explain)) for line in found.notes]
+    found.notes[:] = [in_flags(line, names_of(explain)) for line in found.notes]
     if shown.json:
         say_json(found.to_dict())
     else:

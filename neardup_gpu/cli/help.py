@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import Field, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from .. import checks
 from .console import help_width, say
+from .options import default_of, flags_of
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -29,9 +33,10 @@ def say_help(root: App, words: Sequence[str]) -> None:
     about = app.help if sys.flags.optimize < 2 else f"{app.help} {STRIPPED}"
     parts: list[Any] = [*_wrapped(" ".join(usage), width, 7), "", *_wrapped(about, width)]
     panels: dict[str, list[tuple[str, str]]] = {}
+    of_method, others = _of_method(app.default_command, words)
     for each in arguments:
-        if each.show and each.parameter.help:
-            panels.setdefault(_heading(each), []).append(_entry(each))
+        if each.show and each.parameter.help and (entry := _entry(each, of_method)):
+            panels.setdefault(_heading(each), []).append(entry)
     if commands:
         panels["Commands"] = commands
     panels.setdefault("Help", []).extend([HELP] if chain else [HELP, VERSION, COMPLETION])
@@ -40,6 +45,9 @@ def say_help(root: App, words: Sequence[str]) -> None:
         parts += ["", _bold(title)]
         for label, words_of_it in entries:
             parts += _row(label, words_of_it, column, width)
+    if others:
+        command = " ".join(["neardup", *chain])
+        parts += ["", *_wrapped(f"{command} --method NAME --help shows the options of {', '.join(others)}.", width)]
     say(*parts)
 
 
@@ -71,12 +79,37 @@ def _in_usage(argument: Argument) -> str:
     return f"{argument.name}{several}" if argument.required else f"[{argument.name}{several}]"
 
 
-def _entry(argument: Argument) -> tuple[str, str]:
-    """Names and value of an argument, and what it means."""
+def _of_method(command: Any, words: Sequence[str]) -> tuple[dict[str, Field[Any] | None], list[str]]:
+    """Return the settings of the method that the words name, or of the default one, and the names of other methods.
+
+    The settings are by flag. The flag of a setting that only other methods have has None.
+    """
+    kind = next((each for each in flags_of(command) if each.METHODS), None) if command else None
+    if kind is None:
+        return {}, []
+    named = [word.partition("=")[2] for word in words if word.startswith("--method=")]
+    named += [word for before, word in pairwise(words) if before == "--method"]
+    chosen = checks.one_of("--method", named[-1], kind.METHODS) if named else next(iter(kind.METHODS))
+    found: dict[str, Field[Any] | None] = dict.fromkeys(kind.FLAGS.values())
+    for settings in kind.METHODS[chosen]:
+        for field in fields(settings):
+            if field.name in kind.FLAGS and field.metadata["flag"] != "":
+                found[kind.FLAGS[field.name]] = field
+    return found, [name for name in kind.METHODS if name != chosen]
+
+
+def _entry(argument: Argument, of_method: dict[str, Field[Any] | None]) -> tuple[str, str] | None:
+    """Return names and value of an argument, and what it means; None if the method does not have it."""
     parameter = argument.parameter
     label = ", ".join(sorted(argument.names, key=len)) + (f" {parameter.metavar}" if parameter.metavar else "")
-    default = f" [default: {parameter.show_default}]" if isinstance(parameter.show_default, str) else ""
-    return label, f"{parameter.help}{default}"
+    meaning, default = parameter.help, parameter.show_default
+    flag = next((name for name in argument.names if name in of_method), None)
+    if flag is not None:
+        field = of_method[flag]
+        if field is None:
+            return None
+        meaning, default = field.metadata["help"], default_of(field)
+    return label, f"{meaning} [default: {default}]" if isinstance(default, str) and default else f"{meaning}"
 
 
 def _row(label: str, meaning: str, column: int, width: int) -> list[str]:

@@ -1,13 +1,16 @@
-"""Make flags from the settings of the methods, and arguments of the library from the given flags."""
+"""The settings of methods as flags, and the recipe that given flags make."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ..methods import METHODS, names_with
 from ..settings import setting
-from .options import MATCHING, Given, flags, given, refuse_others
+from .options import Given, given, refuse_others
+
+if TYPE_CHECKING:
+    from ..recipe import Recipe
 
 _SUMMARISING = names_with("sketch")
 
@@ -45,15 +48,6 @@ class Shingles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weighed:
-    """Document frequencies for weights."""
-
-    frequencies: str | None = setting(
-        None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Verified:
     """Whether near simhashes are verified."""
 
@@ -62,53 +56,47 @@ class Verified:
     )
 
 
-DECIDING = {
-    name: (
-        kind,
-        *((Weighed,) if any(field.name == "frequencies" for field in fields(kind)) else ()),
-        *((Verified,) if kind.usual_threshold is None else ()),
-    )
-    for name, kind in METHODS.items()
+DECIDING: dict[str, tuple[type, ...]] = {
+    name: (kind, Verified) if kind.usual_threshold is None else (kind,) for name, kind in METHODS.items()
 }
 """The settings that `neardup dedup` takes, by method. The first method is the default."""
 
-SKETCHING = {name: tuple(kind for kind in DECIDING[name] if kind is not Verified) for name in _SUMMARISING}
+SKETCHING: dict[str, tuple[type, ...]] = {name: (METHODS[name],) for name in _SUMMARISING}
 """The settings that `neardup sketch` takes, by method. The first method is the default."""
 
 
-def method_flags(settings: dict[str, tuple[type, ...]]) -> Any:
-    """Return flags for the settings of all methods; see `flags`."""
-    return flags(MATCHING, *dict.fromkeys(kind for kinds in settings.values() for kind in kinds))
-
-
-ChoiceFlags: Any = flags(MATCHING, Choice)
-SummaryFlags: Any = flags(MATCHING, Summary)
-ShinglesFlags: Any = flags(MATCHING, Shingles)
-
-
-def chosen(
-    all_settings: dict[str, tuple[type, ...]], choice: Given | None, shingles: Given | None, settings: Given | None
-) -> dict[str, Any]:
-    """Return the settings that these flags choose, as `dedup` and `sketch` take them.
+def chosen_recipe(settings: dict[str, tuple[type, ...]], of_method: Given | None, **own: Any) -> Recipe:
+    """Return the recipe that flags choose.
 
     Parameters
     ----------
-    all_settings : dict
-        The settings that the command takes, by the method; the first one is usual.
-    choice, shingles, settings : Given or None
-        Of `Choice` or `Summary`, of `Shingles` and of the methods.
+    settings : dict
+        The settings that the command takes, by method; the first method is the default.
+    of_method : Given or None
+        The given settings of methods, by flags of `method_flags`.
+    **own : settings by name
+        The other given settings: of a recipe and of its shingles.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If one is impossible, or of another method.
+        If a setting is impossible, or of another method.
     """
-    values = {"method": next(iter(all_settings)), **given(choice, shingles)}
-    of_method, name = given(settings), values["method"]
-    if name not in all_settings:
-        return values  # which the library refuses
-    refuse_others("--method", name, all_settings, settings)
-    frequencies, verify = of_method.pop("frequencies", None), of_method.pop("verify", False)
-    if verify:
-        values.setdefault("threshold", 0.8)
-    return {**values, "method": METHODS[name](**of_method), "frequencies": frequencies}
+    from ..recipe import Recipe
+
+    name, shingles = own.pop("method", next(iter(settings))), chosen_shingles(own)
+    if name not in settings:
+        return Recipe(shingles=shingles, method=name, **own)  # which the library refuses
+    refuse_others(name, of_method)
+    values = given(of_method)
+    if values.pop("verify", False):
+        own.setdefault("threshold", 0.8)
+    return Recipe(shingles=shingles, method=METHODS[name](**values), **own)
+
+
+def chosen_shingles(own: dict[str, Any]) -> Any:
+    """Return the kind of shingles that flags choose, whose settings are taken out of the given ones."""
+    from ..recipe import Shingles as Kind
+
+    names = {"shingle_size": "size", "shingling": "kind", "stop_words": "stop_words"}
+    return Kind(**{names[each]: own.pop(each) for each in names if each in own})

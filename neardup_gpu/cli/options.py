@@ -11,6 +11,7 @@ A command names in its signature the settings that it takes. It is called with t
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
 
@@ -60,12 +61,14 @@ class Given:
     FLAGS: ClassVar[dict[str, str]] = {}
     """The flag of each field, which is a parameter of the library."""
 
+    METHODS: ClassVar[dict[str, tuple[type, ...]]] = {}
+    """The dataclasses of settings by method, if the flags are those of several methods. The first is the default."""
 
-def flags(heading: Group, *settings: type) -> Any:
+
+def flags(heading: Group, *settings: type, without: Container[str] = ()) -> Any:
     """Return a dataclass of flags for dataclasses of settings; it annotates a parameter of a command.
 
-    It has the fields of all classes, all optional. If several classes have a field, the help has the sentence and the
-    default of each.
+    It has the fields of all classes, all optional. If several classes have a field, the first one describes it.
 
     Parameters
     ----------
@@ -73,40 +76,68 @@ def flags(heading: Group, *settings: type) -> Any:
         Under which the help lists the flags.
     *settings : type
         Dataclasses whose fields were made by `setting`. A field whose flag is "" has none.
+    without : collection of str, default ()
+        Fields that the command does not take.
 
     Returns
     -------
     type
         The dataclass, annotated so that cyclopts takes its fields as flags.
     """
-    hints = {each: get_type_hints(each) for each in settings}
-    fields: dict[str, list[tuple[type, dataclasses.Field[Any]]]] = {}
-    for each in settings:
-        for field in dataclasses.fields(each):
-            if field.metadata["flag"] != "":
-                fields.setdefault(field.name, []).append((each, field))
-    made: list[tuple[str, Any, Any]] = []
+    return _annotated(heading, settings, without, {})
+
+
+def method_flags(heading: Group, settings: dict[str, tuple[type, ...]], without: Container[str] = ()) -> Any:
+    """Return `flags` for the settings of several methods, by method. The help shows those of one method."""
+    return _annotated(heading, [kind for kinds in settings.values() for kind in kinds], without, settings)
+
+
+def _annotated(
+    heading: Group, settings: Iterable[type], without: Container[str], methods: dict[str, tuple[type, ...]]
+) -> Any:
+    made: dict[str, tuple[str, Any, Any]] = {}
     names: dict[str, str] = {}
-    for name, owners in fields.items():
-        owner, field = owners[0]
-        kind, converter = _kind(hints[owner][name])
-        words = (field.metadata.get("flag") or f"--{name.replace('_', '-')}").split()
-        names[name] = words[0]
-        parameter = Parameter(
-            name=words,
-            allow_leading_hyphen=True,  # of values, such as -1
-            help=" ".join(dict.fromkeys(each.metadata["help"] for _, each in owners)),
-            metavar=field.metadata.get("metavar"),
-            show_default=_default(owners),
-            converter=converter,
-            group=heading,
-        )
-        made.append((name, Annotated[kind | None, PLAIN, parameter], dataclasses.field(default=None)))
-    namespace = {"FLAGS": names, "__module__": __name__}
+    for each in dict.fromkeys(settings):
+        hints = get_type_hints(each)
+        for field in dataclasses.fields(each):
+            name = field.name
+            if field.metadata["flag"] == "" or name in without or name in made:
+                continue
+            kind, converter = _kind(hints[name])
+            words = words_of(field)
+            names[name] = words[0]
+            parameter = Parameter(
+                name=words,
+                allow_leading_hyphen=True,  # of values, such as -1
+                help=field.metadata["help"],
+                metavar=field.metadata.get("metavar"),
+                show_default=default_of(field) or False,
+                converter=converter,
+                group=heading,
+            )
+            made[name] = name, Annotated[kind | None, PLAIN, parameter], dataclasses.field(default=None)
+    namespace = {"FLAGS": names, "METHODS": methods, "__module__": __name__}
     gathered = dataclasses.make_dataclass(
-        "Flags", made, bases=(Given,), kw_only=True, repr=False, eq=False, namespace=namespace
+        "Flags", made.values(), bases=(Given,), kw_only=True, repr=False, eq=False, namespace=namespace
     )
     return Annotated[gathered, Parameter(name="*", group=heading)]
+
+
+def words_of(field: dataclasses.Field[Any]) -> list[str]:
+    """Return the flags of a setting, the long one first."""
+    return (field.metadata.get("flag") or f"--{field.name.replace('_', '-')}").split()
+
+
+def default_of(field: dataclasses.Field[Any]) -> str:
+    """Return the default of a setting as the help shows it; "" if the help shows none."""
+    default = "" if field.default is None or isinstance(field.default, bool) else field.default
+    return str(field.metadata.get("shown") or default)
+
+
+def flags_of(command: Callable[..., Any]) -> list[type[Given]]:
+    """Return the classes of flags that a command takes."""
+    kinds = [(get_args(hint) or (hint,))[0] for hint in get_type_hints(command, include_extras=True).values()]
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Given)]
 
 
 def _kind(hint: Any) -> tuple[Any, Any]:
@@ -186,27 +217,23 @@ def _number(_: type, tokens: list[Token]) -> float:
         raise ValueError(f"{tokens[-1].value!r} is not a number") from None
 
 
-def _default(owners: list[tuple[type, dataclasses.Field[Any]]]) -> Any:
-    """Return the default as the help shows it; False if the help shows none."""
-    shown = {}
-    for owner, field in owners:
-        default = "" if field.default is None or isinstance(field.default, bool) else field.default
-        shown[owner.__name__] = str(field.metadata.get("shown") or default)
-    if len(set(shown.values())) > 1:
-        return ", ".join(f"{default} by {name.lower()}" for name, default in shown.items() if default)
-    return next(iter(shown.values())) or False
-
-
-def given(*values: Given | None) -> dict[str, Any]:
+def given(*values: Given | None, of: type | None = None) -> dict[str, Any]:
     """Return the settings that were given by flags, by the names of their fields.
 
     A flag of `NEGATION` gives False, as `--no-header` does for `header`, but True for a field that is called so itself,
     as `no_text` is.
+
+    Parameters
+    ----------
+    *values : Given or None
+    of : type, default None
+        A dataclass of settings, of which alone the fields are returned.
     """
+    names = None if of is None else {each.name for each in dataclasses.fields(of)}
     fields: dict[str, Any] = {}
     for each in filter(None, values):
         for name, value in vars(each).items():
-            if value is not None:
+            if value is not None and (names is None or name in names):
                 is_negated = each.FLAGS[name].startswith(NEGATION) and not name.startswith("no_")
                 fields[name] = not value if is_negated else value
     return fields
@@ -217,31 +244,30 @@ def one_or_all(inputs: tuple[str, ...]) -> str | list[str]:
     return inputs[0] if len(inputs) == 1 else list(inputs)
 
 
-def refuse_others(what: str, chosen: str, settings: dict[str, tuple[type, ...]], values: Given | None) -> None:
-    """Refuse what was given by flags that others of the merged settings have, but not the chosen ones.
+def refuse_others(chosen: str, values: Given | None) -> None:
+    """Refuse flags of methods that the chosen method does not have.
 
     Parameters
     ----------
-    what : str
-        The flag that chooses, such as "--method".
     chosen : str
-        What it chose.
-    settings : dict
-        The merged dataclasses, by what the flag chooses.
+        A name in `METHODS` of the values.
     values : Given or None
-        The settings that were given.
+        The settings that were given, by flags of `method_flags`.
     """
-    names = {
-        word: {f.name for kind in kinds for f in dataclasses.fields(kind) if f.metadata.get("flag") != ""}
-        for word, kinds in settings.items()
-    }
     for name in given(values):
-        if values is not None and name not in names[chosen]:
-            others = [word for word, fields in names.items() if name in fields]
+        assert values is not None
+        having = {
+            method
+            for method, kinds in values.METHODS.items()
+            for kind in kinds
+            if any(field.name == name and field.metadata.get("flag") != "" for field in dataclasses.fields(kind))
+        }
+        if chosen not in having:
+            others = [method for method in values.METHODS if method in having]
             listed = " or ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
-            reasons = (getattr(kind, "refused", {}).get(name) for kind in settings[chosen])
+            reasons = (getattr(kind, "refused", {}).get(name) for kind in values.METHODS[chosen])
             reason = next((f": {reason}" for reason in reasons if reason), "")
-            raise ParameterError(f"{values.FLAGS[name]} is for {what} {listed}; leave it out{reason}")
+            raise ParameterError(f"{values.FLAGS[name]} is for --method {listed}; leave it out{reason}")
 
 
 # ---------------------------------------------------------------------------------------------- what several have alike
@@ -260,13 +286,6 @@ Inputs = Annotated[
         "a glob or a URI of such files.",
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Temporary:
-    """The folder for temporary files."""
-
-    temp_dir: str | None = setting(None, "Folder for temporary files.", metavar="DIR", shown="the system's")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,5 +308,4 @@ class Output:
 
 ReadingFlags: Any = flags(DOCUMENTS, Reading)
 JsonFlags: Any = flags(OUTPUT, Json)
-EngineFlags: Any = flags(RUNNING, Engine)
-TemporaryFlags: Any = flags(RUNNING, Temporary)
+EngineFlags: Any = flags(RUNNING, Engine, without=("temp_dir", "max_comparisons"))

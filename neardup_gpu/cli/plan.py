@@ -9,10 +9,9 @@ from cyclopts import Group
 
 from ..errors import ParameterError
 from ..settings import setting
-from . import methods
 from .console import say, say_json
-from .methods import ChoiceFlags, chosen, method_flags
-from .options import DOCUMENTS, RUNNING, JsonFlags, flags, given
+from .methods import DECIDING, Choice, chosen_recipe
+from .options import DOCUMENTS, MATCHING, RUNNING, JsonFlags, flags, given, method_flags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +70,8 @@ class Division:
 TASKS = Group("Tasks", sort_key=RUNNING.sort_key)
 
 WorkFlags: Any = flags(DOCUMENTS, Work)
-MethodFlags: Any = method_flags(methods.DECIDING)
+ChoiceFlags: Any = flags(MATCHING, Choice)
+MethodFlags: Any = method_flags(MATCHING, DECIDING, without=("frequencies",))
 MachineryFlags: Any = flags(RUNNING, Machinery)
 DivisionFlags: Any = flags(TASKS, Division)
 
@@ -80,7 +80,7 @@ def plan(
     *,
     work: WorkFlags = None,
     choice: ChoiceFlags = None,
-    settings: MethodFlags = None,
+    method: MethodFlags = None,
     machinery: MachineryFlags = None,
     division: DivisionFlags = None,
     written: JsonFlags = None,
@@ -88,6 +88,7 @@ def plan(
     """Say what a job of tasks over files would exchange, hold and cost, stage by stage, before it is run."""
     from .. import planning
     from ..engine.memory import parse_size
+    from ..recipe import Recipe
 
     described, values = Work(**given(work)), given(work)
     for name, example in (("documents", "1e10"), ("text", "50TB")):
@@ -105,19 +106,17 @@ def plan(
         if name in cut:
             cut[name] = parse_size(cut[name], name)
     cluster, rates_of = planning.Machines(**machines), planning.load_rates()
-    how = chosen(methods.DECIDING, choice, None, settings)
-    if how.pop("frequencies", None) is not None:
-        raise ParameterError("frequencies: are not read by a plan; leave the file out")
+    recipe = chosen_recipe(DECIDING, method, **given(choice))
     division_of: dict[str, Any] = {"machines": cluster, "rates": rates_of, **cut}
-    made = planning.plan(load, **how, **division_of)
+    made = planning.plan(load, recipe, **division_of)
     if load.containers is not None and not made.shape.directed:
         raise ParameterError(
             f"containers {load.containers:,.0f}: only containment has any; plan that, or leave them out"
         )
-    threshold, plans = how.get("threshold"), {}
+    threshold, plans = given(choice).get("threshold"), {}
     for name in planning.COMPARED:
         same = name == made.shape.method
-        plans[name] = made if same else planning.plan(load, method=name, threshold=threshold, **division_of)
+        plans[name] = made if same else planning.plan(load, Recipe(method=name, threshold=threshold), **division_of)
     plans.setdefault(made.shape.method, made)
     rates = {name: rates_of[name] for name in ("machine", "date", "note")}
     if given(written).get("json"):

@@ -15,7 +15,11 @@ class Testing:
     """The backend and the inputs to test."""
 
     backend: str | None = setting(
-        None, "Backend to test: gpu, cpu or reference.", metavar="NAME", shown="gpu if there is one"
+        None,
+        "Backend to test: gpu, cpu or reference.",
+        metavar="NAME",
+        flag="--engine",
+        shown="gpu if there is one",
     )
     device: int | None = setting(None, "Number of the GPU to use.", metavar="N", shown="0")
     seed: int | None = setting(None, "Seed of the random inputs.", metavar="N", shown="a new one each time")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
-from .methods import SKETCHING, ShinglesFlags, SummaryFlags, chosen, method_flags
-from .options import OUTPUT, EngineFlags, Inputs, Output, ReadingFlags, TemporaryFlags, flags, given, one_or_all
+from .methods import SKETCHING, Shingles, Summary, chosen_recipe
+from .options import MATCHING, OUTPUT, RUNNING, Inputs, Output, ReadingFlags, flags, given, method_flags, one_or_all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,33 +22,27 @@ class Sketches(Output):
 
 
 SketchesFlags: Any = flags(OUTPUT, Sketches)
-MethodFlags: Any = method_flags(SKETCHING)
+ChoiceFlags: Any = flags(MATCHING, Summary, Shingles)
+MethodFlags: Any = method_flags(MATCHING, SKETCHING)
+SketchingFlags: Any = flags(RUNNING, Engine, without=("max_comparisons",))
 
 
 def sketch(
     *inputs: Inputs,
     reading: ReadingFlags = None,
-    choice: SummaryFlags = None,
-    shingles: ShinglesFlags = None,
-    settings: MethodFlags = None,
+    choice: ChoiceFlags = None,
+    method: MethodFlags = None,
     written: SketchesFlags = None,
-    engine: EngineFlags = None,
-    temporary: TemporaryFlags = None,
+    engine: SketchingFlags = None,
 ) -> None:
     """Summarise documents by small sketches, to be compared by `neardup pairs`."""
     shown = Sketches(**given(written))
-    how = chosen(SKETCHING, choice, shingles, settings)
-    place = Engine(**given(engine))
+    recipe = chosen_recipe(SKETCHING, method, **given(choice))
+    options: dict[str, Any] = {"reading": Reading(**given(reading)), "engine": Engine(**given(engine))}
     from .. import sketch_jobs
 
     with shown_progress(shown) as progress:
         counts = sketch_jobs.sketch(
-            one_or_all(inputs),
-            shown.output,
-            **given(reading, temporary),
-            **how,
-            engine=place,
-            overwrite=shown.overwrite,
-            progress=progress,
+            one_or_all(inputs), shown.output, recipe=recipe, **options, overwrite=shown.overwrite, progress=progress
         )
     say_written(counts, None, shown, f"neardup pairs {shell_path(shown.output)}")

@@ -510,7 +510,7 @@ def _texts_hint(source: str, several: bool) -> str:
     is_path = format_of(source) is not None or (is_word and re.search(r"/|\.\w{1,8}$", source) is not None)
     if is_path or (is_word and not several):
         return ""
-    return "; to pass texts instead of paths in Python, write texts=[...]"
+    return "; to pass texts instead of paths in Python, write {'text': texts}"
 
 
 def one_kind(files: list[File], sources: list[str], input_format: str | None = None) -> str:

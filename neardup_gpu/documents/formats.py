@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .contract import Reader
     from .files import File
     from .parts import Part
-    from .skipped import Policy
+    from .reading_options import Reading
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Format:
     compressions: tuple[str, ...] = ()
 
     @property
-    def reader(self) -> Callable[[File, Policy, Part], Reader] | None:
+    def reader(self) -> Callable[[File, Reading, Part], Reader] | None:
         """The class that makes the `Reader` of one file, or of a part of it. None for text."""
         module, _, name = self.home.partition(".")
         return getattr(import_module(f"{__package__}.{module}"), name) if name else None

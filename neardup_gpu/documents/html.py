@@ -32,9 +32,6 @@ import numpy as np
 from ..engine.processors import own_threads
 from .charsets import page_as_utf8
 
-TREE = "tree"
-"""The value of `html` by which pages are parsed into trees."""
-
 
 class Page(NamedTuple):
     """The text that a reader sees of a page; False beside it where a parser would have taken too long for the tree, so

@@ -22,8 +22,9 @@ from .files import File
 from .kept import Rows, filtered, writing
 from .parts import WHOLE, Part
 from .reading import reading
+from .reading_options import Reading
 from .seen import Seen, State
-from .skipped import Noted, Policy, Problem
+from .skipped import Noted, Problem
 from .valid import validated, with_readable_names
 
 
@@ -39,7 +40,7 @@ class Ipc:
     num_bytes = 0
     share = 0.0  # of the file that has been read; not known of a stream before its end
 
-    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         with reading(self.name):
             self.seen = Seen(file)

@@ -57,8 +57,9 @@ from .kept import Rows, united, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
+from .reading_options import Reading
 from .seen import Seen, State
-from .skipped import Noted, Policy, Problem
+from .skipped import Noted, Problem
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
 SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
@@ -81,7 +82,7 @@ class JsonLines:
     num_bytes = 0
     share = 0.0  # of the file that has been read
 
-    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self.compression = compression_of(file.path)
         self.decided: dict[str, int] = {}  # line that decided a column's type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -251,10 +252,7 @@ def as_table(source: Any, name: str = "input") -> Any:
     if _is_of_ray(source):
         return RayDataset(source)
     if _is_column(source):
-        raise InputError(
-            f"cannot read documents from {kind}, one column without a name: pass texts as texts=..., "
-            "or a table such as {'text': ...}."
-        )
+        return _table_of_texts(source)
     if hasattr(source, "__arrow_c_stream__"):
         return source
     if hasattr(source, "__arrow_c_array__"):
@@ -271,26 +269,17 @@ def as_table(source: Any, name: str = "input") -> Any:
     return None
 
 
-def as_texts(texts: Any) -> pa.Table:
-    """Texts as a table of one column.
-
-    Parameters
-    ----------
-    texts : iterable of str or bytes with None for null, Arrow array, or Series
-        Lone surrogates become U+FFFD.
+def _table_of_texts(texts: Any) -> pa.Table:
+    """Return an array or Series of texts as a table of one column. Lone surrogates become U+FFFD.
 
     Raises
     ------
     ArgumentTypeError
-        If it is something else, or an entry is.
+        If it holds anything else.
     """
-    kind = type(texts).__name__
-    is_table = isinstance(texts, (dict, pa.Table, pa.RecordBatch)) or hasattr(type(texts), "columns")
-    if is_table or isinstance(texts, (str, bytes, set, frozenset)) or not isinstance(texts, Iterable):
-        raise ArgumentTypeError(f"texts: {kind} given; it takes a list, an array or a Series of strings.")
     column = _array(texts if hasattr(texts, "__arrow_c_stream__") or isinstance(texts, pa.Array) else _strings(texts))
     if not is_text(column.type):
-        raise ArgumentTypeError(f"texts: {kind} of {column.type} given; it takes a list or an array of strings.")
+        raise ArgumentTypeError(f"source: {type(texts).__name__} of {column.type} given; it takes texts, or a table.")
     return pa.table({"text": column})
 
 
@@ -300,7 +289,7 @@ def _strings(texts: Iterable[Any]) -> list[Any]:
         if isinstance(value, float) and value != value:  # how pandas and NumPy mark missing values
             values[i] = None
         elif value is not None and not isinstance(value, (str, bytes)):
-            raise ArgumentTypeError(f"texts: entry {i} is of type {type(value).__name__}, not str.")
+            raise ArgumentTypeError(f"source: entry {i} is of type {type(value).__name__}, not str.")
     if any(isinstance(value, bytes) for value in values):
         values = [_without_surrogates(value).encode() if isinstance(value, str) else value for value in values]
     return values
@@ -339,7 +328,13 @@ def _array(values: Any) -> pa.Array | pa.ChunkedArray:
     try:
         return pa.array(values)
     except UnicodeEncodeError:
-        return pa.array([_without_surrogates(value) if isinstance(value, str) else value for value in values])
+        return pa.array([_without_surrogates(value) if isinstance(value, str) else value for value in _strings(values)])
+    except pa.ArrowException:
+        if not isinstance(values, (list, tuple)) or not any(isinstance(value, (str, bytes)) for value in values):
+            raise
+        with contextlib.suppress(ArgumentTypeError):
+            return pa.array(_strings(values))  # where NaN marks missing texts
+        raise
 
 
 def _without_surrogates(text: str) -> str:

@@ -22,9 +22,10 @@ from .files import File
 from .kept import Rows, filtered, write_parquet
 from .parts import WHOLE, Part, runs
 from .reading import reading
+from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
 from .seen import Seen, State, changed
-from .skipped import Loss, Policy, Problem
+from .skipped import Loss, Problem
 from .valid import with_readable_names
 
 BATCH_ROWS = 16384
@@ -43,7 +44,7 @@ class Parquet:
     num_bytes = 0
     share = 0.0
 
-    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         self._footer: bytes | None = None
         with reading(self.name):

@@ -1,10 +1,17 @@
-"""Define how documents are read: parameters of `open_documents`, `dedup` and `sketch`, and flags of the commands."""
+"""Define `Reading`: how documents are read, as an argument of every function that reads some and as flags of commands.
+
+All options of reading travel in this object, and in no other way. A new option is a field here: it becomes a flag, its
+value is checked in `__post_init__`, and readers use it as `self.policy.name`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
+from .. import checks
+from ..errors import ParameterError
 from ..settings import setting
 
 INPUT_FORMATS = {
@@ -20,6 +27,9 @@ INPUT_FORMATS = {
 }
 """Formats that `input_format` accepts, with the extension of each."""
 
+TREE = "tree"
+"""The value of `html` by which pages are parsed into trees."""
+
 MAX_DOCUMENT_BYTES = 1 << 30
 """Default for the maximum size in bytes of a line of JSON lines, a text or HTML file, or a WARC record."""
 
@@ -33,7 +43,70 @@ NULL_VALUES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How documents are read; see `open_documents`."""
+    """How documents are read.
+
+    Parameters
+    ----------
+    text_columns : str or sequence of str, default None
+        The columns of text, joined with a border between them, which is a token of its own. ``metadata.text`` is the
+        member `text` of a struct column `metadata`, unless a column has the whole name. ``paragraphs[]`` is the text in
+        each value of a list column, and ``messages[].content`` a member of each value. A newline joins the texts of a
+        row, and nulls are left out. If None, the column is ``text``, else the only column of strings, which is never
+        the id column, a column that is compared, or a column named ``id``.
+    id_column : str, default None
+        The column of integers or strings that names the documents, also ``metadata.id``. If None, ids are relative
+        paths for text files, WARC-Record-ID for records of WARC files, else row numbers.
+    html : bool or "tree", default False
+        Whether the text is HTML. If so, the text that a reader sees is taken. Files ending in .html, .htm and .xhtml
+        are always read so, and WARC records that are HTML. "tree" takes the text from the tree that a parser builds, at
+        a tenth of the speed; the words are the same unless the markup is broken (docs/how_to/html.md).
+    encoding : str, default None
+        A label of the Encoding Standard, such as ``windows-1251``. Text files, CSV and JSON lines with all their
+        columns, and text in columns of bytes are decoded by it. Strings of Parquet, Arrow and tables are always UTF-8.
+        For HTML it is only the fallback for pages that name no encoding and are not valid UTF-8; there None means
+        windows-1252. A byte order mark in a file takes precedence. If None, bytes that are not UTF-8 are letters that
+        equal only themselves.
+    glob : str, default None
+        The pattern of the files of a folder to read, such as ``*.py`` (at any depth) or ``docs/**/*.md`` (from the
+        folder down). With a pattern, files of unknown extension are text. If None, all files of a folder with a known
+        extension are read.
+    on_error : "stop" or "skip", default "stop"
+        What to do with a row that cannot be read, such as a line that is not valid JSON, a null id, or a damaged file
+        or row group:
+
+        - "stop": raise InputError.
+        - "skip": list the row in `Documents.skipped` and leave it out. This takes longer, because whole row groups are
+          read before any of their rows is used.
+    max_document_bytes : int, default 1 GiB
+        Maximum size of a line of JSON lines, a row of CSV, a text or HTML file, and a record of a WARC file. A longer
+        document counts as a row that cannot be read.
+    null_values : str or sequence of str, default None
+        Texts that mark a missing value in a column of CSV or JSON lines that is compared, such as the `keep` column. If
+        None, they are "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
+        numbers, they are compared as numbers.
+    input_format : str, default None
+        Read files as this format, whatever their names: "parquet", "jsonl", "json" (the same), "csv", "tsv", "arrow",
+        "warc", "text" or "html". Of a folder, files are read whose names end so or have no extension. If None, names
+        decide, and for files without an extension the first bytes, which never say CSV.
+    delimiter : str, default None
+        The delimiter between CSV fields. If None, it is a comma, or a tab in files whose names end in .tsv.
+
+        - one ASCII character, but no quote, letter, digit or line ending.
+        - "tab": a tab.
+        - "auto": the one of comma, tab, semicolon and bar that the first line of each file has most often.
+    header : bool, default True
+        Whether the first row of CSV names the columns. Without a header they are f0, f1 and so on.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a value is out of range or has another type.
+
+    Examples
+    --------
+    >>> Reading(delimiter="tab").delimiter
+    '\\t'
+    """
 
     text_columns: str | Sequence[str] | None = setting(
         None,
@@ -87,3 +160,84 @@ class Reading:
         shown="a comma; a tab for .tsv",
     )
     header: bool = setting(True, "The first row of CSV is data. Columns are f0, f1 and so on.", flag="--no-header")
+
+    def __post_init__(self) -> None:
+        text_columns = checks.optional(checks.columns, "text_columns", self.text_columns)
+        plain: dict[str, Any] = {
+            "text_columns": None if text_columns is None else tuple(text_columns),
+            "id_column": checks.optional(checks.text, "id_column", self.id_column, "give the name of a column"),
+            "html": checks.flag_or("html", self.html, TREE),
+            "glob": checks.optional(checks.text, "glob", self.glob, "give a pattern such as *.py"),
+            "on_error": checks.one_of("on_error", self.on_error, ("stop", "skip")),
+            "max_document_bytes": checks.integer("max_document_bytes", self.max_document_bytes, 1),
+            "null_values": checks.optional(checks.strings, "null_values", self.null_values),
+            "input_format": checks.optional(checks.one_of, "input_format", self.input_format, tuple(INPUT_FORMATS)),
+            "encoding": checks.optional(_encoding, "encoding", self.encoding),
+            "delimiter": checks.optional(_delimiter, "delimiter", self.delimiter),
+            "header": checks.flag("header", self.header),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> Self:
+        """Return the options among the entries of `Documents.describe`."""
+        return cls(**{each.name: description[each.name] for each in fields(cls) if each.name in description})
+
+    @property
+    def tree(self) -> bool:
+        """Whether the text of HTML is taken from a parser's tree."""
+        return self.html == TREE
+
+    @property
+    def markers(self) -> Sequence[str]:
+        """Texts that mark a missing value in a column that is compared."""
+        return NULL_VALUES if self.null_values is None else self.null_values
+
+    @property
+    def skips(self) -> bool:
+        """Whether rows that cannot be read are left out."""
+        return self.on_error == "skip"
+
+    def with_columns(self, id_column: str | None, text_columns: Sequence[str] | None) -> Self:
+        """Return the options for other columns, without a pattern of files."""
+        return replace(self, id_column=id_column, text_columns=text_columns, glob=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the options that readers use, by their names. Columns, `html` and `glob` are described elsewhere."""
+        names = ("on_error", "max_document_bytes", "null_values", "input_format", "delimiter", "header", "encoding")
+        return {name: getattr(self, name) for name in names}
+
+
+def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None) -> Reading:
+    """Return the reading options with the columns that were given directly.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a column is given in both ways, or an argument has another type.
+    """
+    found = Reading() if reading is None else checks.instance("reading", reading, Reading)
+    given = {"id_column": id_column, "text_columns": text_columns}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if getattr(found, name) is not None:
+            raise ParameterError(f"reading and {name}: the reading options name it already; leave one of them out")
+    return replace(found, **given) if given else found
+
+
+def _encoding(name: str, value: Any) -> str | None:
+    from .encodings import check_encoding
+
+    return check_encoding(checks.text(name, value, "give a label such as windows-1251"))
+
+
+def _delimiter(name: str, value: Any) -> str:
+    """Return the character that divides the fields of CSV, or "auto"."""
+    given = checks.text(name, value, 'give a character such as ";", or "tab" or "auto"')
+    found = {"tab": "\t", "\\t": "\t"}.get(given, given)
+    if found != "auto" and (len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n'):
+        raise ParameterError(
+            f'{name}: {checks.shown(value)} divides no fields; give one ASCII character such as ";", or "tab" or "auto"'
+        )
+    return found

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import checks
-from ..errors import InputError, ParameterError
+from ..errors import InputError
 from ..printable import printable
-from .encodings import check_encoding
-from .reading_options import INPUT_FORMATS, MAX_DOCUMENT_BYTES, NULL_VALUES
 
 SCHEMA = pa.schema(
     [
@@ -59,82 +56,6 @@ def summary_of(skipped: pa.Table) -> dict[str, Any]:
         "bytes": pc.sum(unknown["bytes"]).as_py() or 0,
         "files": unknown["file"].unique().to_pylist()[:10],
     }
-
-
-@dataclass(frozen=True)
-class Policy:
-    """How an input is read: every reader receives one, whatever its format.
-
-    All options of reading travel in this object, and in no other way. To add an option:
-
-    1. Add a field to `reading_options.Reading`. It becomes a flag of `dedup`, `sketch`, `index add` and `index query`.
-    2. Add a parameter of the same name to `open_documents`, `dedup`, `dedup_in_tasks`, `sketch`, `Index.add` and
-       `Index.query`, and document it. `settings.arguments_for` passes it on to `open_documents`.
-    3. Add a field of the same name here, of a type that JSON has, and check its value in `__post_init__`. Readers use
-       it as `self.policy.name`. Slices for tasks, reports, and inputs that are opened again from a report have it too.
-
-    Parameters
-    ----------
-    on_error : "stop" or "skip"
-    max_document_bytes : int
-    null_values : tuple of str, optional
-        What marks a missing value in a column of CSV or JSON lines that is compared.
-    input_format : str or None
-        A name of `INPUT_FORMATS`.
-    delimiter : str or None
-        A character, or "auto".
-    header : bool
-    tree : bool
-        Whether the text of HTML is taken from a parser's tree.
-    encoding : str or None
-        A label of the Encoding Standard, which becomes the name of its encoding: of text that is not UTF-8.
-    """
-
-    on_error: str = "stop"
-    max_document_bytes: int = MAX_DOCUMENT_BYTES
-    null_values: Sequence[str] | None = None
-    input_format: str | None = None
-    delimiter: str | None = None
-    header: bool = True
-    tree: bool = False
-    encoding: str | None = None
-
-    def __post_init__(self) -> None:
-        most = checks.integer("max_document_bytes", self.max_document_bytes, 1)
-        object.__setattr__(self, "on_error", checks.one_of("on_error", self.on_error, ("stop", "skip")))
-        object.__setattr__(self, "max_document_bytes", most)
-        object.__setattr__(self, "null_values", checks.optional(checks.strings, "null_values", self.null_values))
-        given = checks.optional(checks.one_of, "input_format", self.input_format, tuple(INPUT_FORMATS))
-        object.__setattr__(self, "input_format", given)
-        label = checks.optional(checks.text, "encoding", self.encoding, "give a label such as windows-1251")
-        object.__setattr__(self, "encoding", check_encoding(label))
-        object.__setattr__(self, "delimiter", checks.optional(_delimiter, "delimiter", self.delimiter))
-        object.__setattr__(self, "header", checks.flag("header", self.header))
-
-    @property
-    def markers(self) -> Sequence[str]:
-        """What marks a missing value in a column that is compared."""
-        return NULL_VALUES if self.null_values is None else self.null_values
-
-    @property
-    def skips(self) -> bool:
-        """Whether rows that cannot be read are left out."""
-        return self.on_error == "skip"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the options by their names, as parameters of `open_documents`; `html` says whether there is a tree."""
-        return {name: value for name, value in asdict(self).items() if name != "tree"}
-
-
-def _delimiter(name: str, value: Any) -> str:
-    """Return the character that divides the fields of CSV, or "auto"."""
-    given = checks.text(name, value, 'give a character such as ";", or "tab" or "auto"')
-    found = {"tab": "\t", "\\t": "\t"}.get(given, given)
-    if found != "auto" and (len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\r\n'):
-        raise ParameterError(
-            f'{name}: {checks.shown(value)} divides no fields; give one ASCII character such as ";", or "tab" or "auto"'
-        )
-    return found
 
 
 class Loss(NamedTuple):

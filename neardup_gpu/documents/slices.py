@@ -27,16 +27,16 @@ from .compared import SeenStrings
 from .contract import Reader
 from .files import File
 from .formats import FORMATS
-from .html import TREE
 from .json_values import COMPARED
 from .local_names import local_system
 from .memory import Memory, StoredTable
 from .parts import Part
 from .passes import Pass
 from .reading import reading
+from .reading_options import Reading
 from .schemas import DecidedColumns
 from .seen import Seen, State
-from .skipped import Entry, Policy, Skipped
+from .skipped import Entry, Skipped
 from .stream import Documents, PartOfWhole
 from .textfiles import TextFiles
 from .uris import file_system, is_masked, masked
@@ -56,8 +56,7 @@ class Source:
         Column that names the documents; None if row numbers do.
     types : pyarrow.Schema
         Types, in the whole input, of the column of ids and of the other columns that may be asked for.
-    html : bool or "tree"
-    policy : Policy
+    policy : Reading
     root : str
         What messages call all text files together; else nothing.
     """
@@ -66,8 +65,7 @@ class Source:
     text_columns: list[str]
     key: str | None
     types: pa.Schema
-    html: bool | str
-    policy: Policy
+    policy: Reading
     root: str
 
 
@@ -220,14 +218,9 @@ class Slice:
         return Documents(
             readers,
             source.format,
+            source.policy.with_columns(None if are_own else source.key, None if are_own else source.text_columns),
             sources=[file.name for file in self.files],
-            glob=None,
-            text_columns=None if are_own else source.text_columns,
-            id_column=None if are_own else source.key,
-            html=source.html,
-            policy=source.policy,
             unreadable=self.unreadable,
-            splits=names if source.format == "memory" and any(names) else (),
             part=PartOfWhole(columns, names, list(self.kept_names), passes),
         )
 
@@ -266,7 +259,7 @@ class Slice:
         open_file = FORMATS[source.format].reader
         if open_file is None:
             ids = [file.below for file in self.files]
-            return [TextFiles(files, source.html, source.policy, ids, self.parts[0])]
+            return [TextFiles(files, source.policy.html, source.policy, ids, self.parts[0])]
         return [open_file(file, source.policy, part) for file, part in zip(files, self.parts, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
@@ -277,7 +270,7 @@ class Slice:
             "text_columns": source.text_columns,
             "key": source.key,
             "types": base64.b64encode(source.types.serialize()).decode(),
-            "html": source.html,
+            "html": source.policy.html,
             "policy": source.policy.to_json(),
             "root": source.root,
         }
@@ -298,7 +291,7 @@ class Slice:
     def from_json(cls, values: dict[str, Any]) -> Slice:
         """The slice of which `to_json` gave these values; one whose URI held secrets cannot be opened."""
         shared = dict(values["source"])
-        policy = Policy(**shared.pop("policy"), tree=shared["html"] == TREE)
+        policy = Reading(**shared.pop("policy"), html=shared.pop("html"))
         types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(shared.pop("types"))))
         files = [SlicedFile(**{**each, "state": each["state"] and tuple(each["state"])}) for each in values["files"]]
         return cls(
@@ -471,7 +464,6 @@ def source_of(documents: Documents) -> Source:
         columns.text,
         columns.key,
         pa.schema(fields),
-        documents.html,
         documents._policy,
         root,
     )

@@ -41,9 +41,10 @@ from .memory import Memory
 from .nested import is_list, is_listed
 from .passes import Pass, located, over_all_rows, over_readers, place
 from .reading import reading
+from .reading_options import Reading
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
 from .schemas import Columns, DecidedColumns, columns_of_folders
-from .skipped import Entry, Policy, Problem, Skipped, table_of
+from .skipped import Entry, Problem, Skipped, table_of
 from .valid import validated_column
 
 
@@ -108,7 +109,7 @@ class Documents:
     Examples
     --------
     >>> from neardup_gpu import open_documents
-    >>> documents = open_documents(texts=["to be", "or not to be"])
+    >>> documents = open_documents({"text": ["to be", "or not to be"]})
     >>> documents.format, documents.num_files, documents.rewindable
     ('memory', 0, True)
     """
@@ -117,21 +118,15 @@ class Documents:
         self,
         readers: list[Reader],
         kind: str,
+        reading: Reading,
         *,
         sources: list[str],
-        glob: str | None,
-        text_columns: str | Sequence[str] | None,
-        id_column: str | None,
-        html: bool | str,
-        policy: Policy,
         other_columns: Iterable[str] = (),
         left_out: dict[str, dict[str, Any]] | None = None,
         unreadable: Sequence[Entry] = (),
-        splits: Sequence[str] = (),
         part: PartOfWhole | None = None,
     ) -> None:
-        self._readers, self._sources, self._glob = readers, sources, glob
-        self._policy, self._unreadable = policy, unreadable
+        self._readers, self._sources, self._policy, self._unreadable = readers, sources, reading, unreadable
         self._read = (0, 0.0)  # documents and bytes of files that have been read
         self._stripped = 0
         self._replaced = np.zeros(2, np.int64)  # of the last pass: see `count_replaced`
@@ -142,12 +137,13 @@ class Documents:
         self._unique = False
         self._looks: dict[str, Looks] = {}  # of columns that are compared, in the last reading
         self._orders: dict[str, set[tuple[str, ...]]] = {}  # of ordered categories
-        self.format, self.splits = kind, list(splits)
-        self.html = html
-        self.id_column = id_column or readers[0].usual_ids
+        self.format = kind
+        self.splits = [reader.split for reader in readers if isinstance(reader, Memory) and reader.split]
+        self.html = reading.html
+        self.id_column = reading.id_column or readers[0].usual_ids
         self._columns: Columns | DecidedColumns
         if part is None:
-            self._columns = Columns(readers, policy.skips, text_columns, id_column, other_columns)
+            self._columns = Columns(readers, reading.skips, reading.text_columns, reading.id_column, other_columns)
             files = [file for reader in readers for file in reader.files]
             named = relative_names if self._columns.are_own else names_below
             self._kept_names = [f"{split}.parquet" for split in self.splits] or ["part-00000.parquet"]
@@ -155,7 +151,7 @@ class Documents:
             if files:
                 self._names = named(files)
                 self._kept_names = self._names[: len(readers)]
-            if policy.encoding is not None and self._holds_strings():
+            if reading.encoding is not None and self._holds_strings():
                 log.warning("%s: its text is strings, which are UTF-8; encoding changes nothing here", readers[0].name)
         else:
             self._columns, self._names, self._kept_names = part.columns, part.names, part.kept_names
@@ -249,12 +245,12 @@ class Documents:
         Examples
         --------
         >>> from neardup_gpu import open_documents
-        >>> open_documents(texts=["to be"]).describe()["format"]
+        >>> open_documents({"text": ["to be"]}).describe()["format"]
         'memory'
         """
         return {
             "paths": self._sources,
-            "glob": self._glob,
+            "glob": self._policy.glob,
             "format": self.format,
             "text_columns": None if self._columns.are_own else self.text_columns,
             "id_column": self.id_column,
@@ -451,7 +447,7 @@ class Documents:
         Examples
         --------
         >>> from neardup_gpu import open_documents
-        >>> open_documents(texts=["to be"]).places()
+        >>> open_documents({"text": ["to be"]}).places()
         {}
         """
         if self._columns.are_own:
@@ -500,19 +496,9 @@ class Documents:
         found = []
         for reader, name, kept in zip(self._readers, self._names, self._kept_names, strict=True):
             part = PartOfWhole(self._columns, [name], [kept], [])
-            options: dict[str, Any] = {"text_columns": self.text_columns, "id_column": self.id_column}
+            names = self._policy.with_columns(self.id_column, self.text_columns)
             files = [file.name for file in reader.files]
-            each = Documents(
-                [reader],
-                self.format,
-                sources=files,
-                glob=None,
-                html=self.html,
-                policy=self._policy,
-                part=part,
-                **options,
-            )
-            found.append(each)
+            found.append(Documents([reader], self.format, names, sources=files, part=part))
         return found
 
     def check_unique(self, ids: pa.Array | pa.ChunkedArray, what: str = "input") -> None:
@@ -528,7 +514,7 @@ class Documents:
         Examples
         --------
         >>> from neardup_gpu import open_documents
-        >>> open_documents(texts=["to be", "or not"]).check_unique(pa.array([0, 1]))
+        >>> open_documents({"text": ["to be", "or not"]}).check_unique(pa.array([0, 1]))
         """
         again = None if self._unique else repeated(ids)
         if again is None:
@@ -549,7 +535,7 @@ class Documents:
         Examples
         --------
         >>> from neardup_gpu import open_documents
-        >>> open_documents(texts=["to be", "or not"]).check_ids_early()
+        >>> open_documents({"text": ["to be", "or not"]}).check_ids_early()
         """
         if self.id_column is None or self._policy.skips:
             return
@@ -669,7 +655,7 @@ class Documents:
         Examples
         --------
         >>> from neardup_gpu import open_documents
-        >>> open_documents(texts=["to be", "or not", "to be"]).texts([1])
+        >>> open_documents({"text": ["to be", "or not", "to be"]}).texts([1])
         {1: 'or not'}
         """
         if isinstance(rows, str) or not hasattr(rows, "__iter__"):

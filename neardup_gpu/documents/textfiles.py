@@ -21,9 +21,10 @@ from .kept import Rows, writing
 from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
 from .parts import WHOLE, Part, runs
 from .reading import reading
+from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
 from .seen import Seen, State
-from .skipped import Noted, Policy, Problem
+from .skipped import Noted, Problem
 
 HTML_EXTENSIONS = (".html", ".htm", ".xhtml")
 
@@ -49,7 +50,7 @@ class TextFiles:
         self,
         files: list[File],
         html: bool | str,
-        policy: Policy = Policy(),  # noqa: B008 (immutable)
+        policy: Reading = Reading(),  # noqa: B008 (immutable)
         ids: list[str] | None = None,
         part: Part = WHOLE,
     ) -> None:

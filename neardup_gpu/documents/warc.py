@@ -37,9 +37,10 @@ from .kept import Rows, writing
 from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import brief, reading
+from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
 from .seen import Seen, State
-from .skipped import Noted, Policy, Problem
+from .skipped import Noted, Problem
 from .warc_records import END, DamagedRecordError, Framed, Records
 
 SCHEMA = pa.schema(
@@ -76,7 +77,7 @@ class Warc:
     num_bytes = 0
     share = 0.0  # of the file that has been read
 
-    def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         if find_spec("fastwarc") is None:
             raise InputError(f"{self.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")

@@ -1,4 +1,4 @@
-"""Define how the kept documents are written: parameters of `dedup`, and flags of the command."""
+"""Define `Writing`: what a job writes, as an argument of `dedup` and as flags of the command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,38 @@ OUTPUT_FORMATS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How the kept documents are written; see `dedup`."""
+    """What a job writes into its output, and what its report states.
+
+    Parameters
+    ----------
+    output_format : "parquet", "jsonl", "jsonl.gz", "jsonl.zst" or "arrow", default None
+        The format of kept/. If None, it is the format of the input.
+    shard_bytes : int or str, default None
+        Write kept/ in files of about this size, such as "1GB", which hold the rows of all input files one after
+        another. Of a job of tasks, each task writes files of its own, at least one per slice. If None, kept/ has one
+        file per input file.
+    ids_only : bool, default False
+        Write kept_ids.parquet, with the ids of kept documents, instead of kept/. A job of tasks writes kept_ids/ in
+        parts.
+    overwrite : bool, default False
+        Replace the file or folder at `output`.
+    report : bool, default False
+        Write report.html into `output` as well, a page that shows the result. For this the input is read once more. It
+        needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory per document.
+    check : int, default None
+        Number of documents sampled to estimate the recall, which the report states; 0 for none. If None, it is 200, or
+        0 for the exact method and containment, which miss no pair. It has no effect if nothing is verified.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a value is out of range or has another type, or if two options exclude each other.
+
+    Examples
+    --------
+    >>> Writing(shard_bytes="1GB").shard_bytes
+    1000000000
+    """
 
     output_format: str | None = setting(
         None,
@@ -36,6 +67,14 @@ class Writing:
         None, "Write the kept rows into files of about this size.", metavar="SIZE", shown="one file per input file"
     )
     ids_only: bool = setting(False, "Write the ids of kept documents, kept_ids.parquet, instead of their rows.")
+    overwrite: bool = setting(False, "Replace an existing output.")
+    report: bool = setting(False, "Also write OUT/report.html, a page that shows the result.")
+    check: int | None = setting(
+        None,
+        "Number of documents sampled to estimate the recall.",
+        metavar="N",
+        shown="200, none by exact and containment",
+    )
 
     def __post_init__(self) -> None:
         if self.output_format is not None:
@@ -44,7 +83,10 @@ class Writing:
             from ..engine.memory import parse_size
 
             object.__setattr__(self, "shard_bytes", parse_size(self.shard_bytes, "shard_bytes"))
-        object.__setattr__(self, "ids_only", checks.flag("ids_only", self.ids_only))
+        for name in ("ids_only", "overwrite", "report"):
+            object.__setattr__(self, name, checks.flag(name, getattr(self, name)))
+        check = checks.optional(checks.integer, "check", self.check, 0, hint="0 turns the check of recall off")
+        object.__setattr__(self, "check", check)
         if self.ids_only and self.rewrites:
             what = "output_format" if self.output_format is not None else "shard_bytes"
             raise ParameterError(f"{what}: no rows are written with ids_only; leave out one of them")
@@ -80,6 +122,6 @@ class Writing:
         return own
 
     def describe(self) -> dict[str, object]:
-        """Return the settings that were given, for reports."""
+        """Return how the kept rows are written, as far as it was given, for reports."""
         given = {"output_format": self.output_format, "shard_bytes": self.shard_bytes, "ids_only": self.ids_only}
         return {name: value for name, value in given.items() if value}

@@ -29,28 +29,28 @@ OLDEST_CUPY = (14, 1)
 """Before it, a sort that ran out of memory returned wrong values and raised nothing."""
 
 
-def resolve(backend: str | None, device: int | None = None, memory: int | str | None = None) -> str:
+def resolve(backend: str | None, device: int | None = None, gpu_memory: int | str | None = None) -> str:
     """Name of the backend to use.
 
     Parameters
     ----------
     backend : "reference", "cpu" or "gpu", optional
-        Without it the environment variable NEARDUP_BACKEND decides; without both, "gpu" if `device` or `memory` is
-        given; else "gpu" if there is a usable one, else "cpu".
-    device, memory : optional
+        Without it the environment variable NEARDUP_BACKEND decides; without both, "gpu" if `device` or `gpu_memory`
+        is given; else "gpu" if there is a usable one, else "cpu".
+    device, gpu_memory : optional
         As in `Engine`.
 
     Raises
     ------
     ParameterError
-        If there is no backend of that name, or `device` or `memory` is given for a backend other than "gpu".
+        If there is no backend of that name, or `device` or `gpu_memory` is given for a backend other than "gpu".
     BackendUnavailableError
         If the backend was asked for by name and cannot run here.
     """
     checks.optional(checks.one_of, "backend", backend, BACKENDS)
-    if memory is not None:
-        parse_size(memory)
-    options = {"device": device, "memory": memory}
+    if gpu_memory is not None:
+        parse_size(gpu_memory, "gpu_memory")
+    options = {"device": device, "gpu_memory": gpu_memory}
     given = [f"{option} {value}" for option, value in options.items() if value is not None]
     asked = backend or os.environ.get("NEARDUP_BACKEND") or ("gpu" if given else None)
     if asked is None:

@@ -105,7 +105,7 @@ class GpuRuntime:
         if described:
             raise ResourceError(
                 f"{described}, more than can be computed in {size(self.memory)} of GPU memory; "
-                "use backend='cpu', or allow more with memory=..."
+                "use backend='cpu', or allow more with gpu_memory=..."
             )
         raise too_little(self.memory)
 
@@ -222,7 +222,7 @@ def _memory_in_words(memory: int) -> Iterator[None]:
 def too_little(memory: int) -> ResourceError:
     """The error for a GPU whose memory is too small."""
     return ResourceError(
-        f"{size(memory)} of GPU memory do not suffice; use backend='cpu', or allow more with memory=..."
+        f"{size(memory)} of GPU memory do not suffice; use backend='cpu', or allow more with gpu_memory=..."
     )
 
 

@@ -10,7 +10,7 @@ from .attempts import Attempts, attempt
 
 
 class InlineWorkers:
-    """`Workers` that are this process: nothing is started, and nothing survives its death."""
+    """A `Runner` in this process: nothing is started, and nothing survives its death."""
 
     num_workers = 1
 
@@ -18,7 +18,7 @@ class InlineWorkers:
         """What this process writes it can read."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
-        """See `Workers.run`."""
+        """See `Runner.run`."""
         attempts = Attempts(tasks)
         while (attempted := attempts.take(False)) is not None:
             yield from attempts.done(attempted, attempt(attempted.task))

@@ -54,7 +54,7 @@ EARLY = 4
 
 
 class LocalWorkers:
-    """`Workers` that are processes of this machine: a few are started at once, others when there are tasks for them.
+    """A `Runner` of processes of this machine: a few are started at once, others when there are tasks for them.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class LocalWorkers:
         """What this process writes all processes of this machine can read."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
-        """See `Workers.run`; tasks that wait when the caller stops reading are not begun."""
+        """See `Runner.run`; tasks that wait when the caller stops reading are not begun."""
         attempts = Attempts(tasks, devices=bool(self._devices))
         try:
             while attempts.num_open:

@@ -36,7 +36,7 @@ _QUEUED = 2  # tasks that Ray is given for each that it can run, so that none of
 
 
 class RayWorkers:
-    """`Workers` of a Ray cluster.
+    """A `Runner` of a Ray cluster.
 
     Where Ray is initialised in this process already, that cluster is used and left as it is.
 
@@ -141,7 +141,7 @@ class RayWorkers:
             system.delete_file(f"{path}/{name}")
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
-        """See `Workers.run`; tasks that wait or run when the caller stops reading are cancelled."""
+        """See `Runner.run`; tasks that wait or run when the caller stops reading are cancelled."""
         self._check_versions()
         attempts = Attempts(tasks, devices=self._num_gpus > 0)
         running: dict[Any, tuple[Attempted, Any]] = {}  # by reference: the task, and the actor that has it

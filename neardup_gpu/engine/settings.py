@@ -1,4 +1,4 @@
-"""Define `Engine`, the setting for the backend of a job. `Engine.start` returns a `Runtime`."""
+"""Define `Engine`: what a job computes with, as an argument of jobs and as flags. `Engine.start` gives a `Runtime`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """The backend, device, memory and threads of a job. They change no result.
+    """The backend, device, threads and limits of a job. They change no result.
 
     Parameters
     ----------
@@ -26,10 +26,22 @@ class Engine:
         a usable GPU, else "cpu".
     device : int, default None
         Number of the GPU, among the GPUs that CUDA_VISIBLE_DEVICES shows. If None, it is CuPy's current one.
-    memory : int or str, default None
+    gpu_memory : int or str, default None
         Bytes of GPU memory to use, or a size such as "20GB". If None, it is four fifths of the free memory.
     threads : int, default None
-        Number of processors to use. If None, all are used.
+        Number of processors to use; for a job of tasks, by each task. If None, all are used, or each task gets an equal
+        share.
+    temp_dir : path, default None
+        Folder for temporary files: shingles that wait for verification, 8 bytes each, in `dedup`, and tokens or
+        shingles that wait for document frequencies in `sketch`. If None, it is next to the output, or the system's
+        temporary folder if there is no output. With a GPU they wait in its memory, as far as they fit there.
+    batch_bytes : int, default None
+        Bytes of text that `dedup` reads at a time. If None, it is 4 MiB; with a GPU, the most that fits its memory, up
+        to 256 MiB.
+    max_comparisons : int, default None
+        End `dedup` with an error after this number of comparisons of two documents that share a shingle. None sets no
+        limit. It has no effect if nothing is verified, nor on weighted shingles, which are not joined. Excludes a bound
+        of memory.
 
     Raises
     ------
@@ -38,29 +50,45 @@ class Engine:
 
     Examples
     --------
-    >>> Engine(backend="cpu", threads=4)
-    Engine(backend='cpu', device=None, memory=None, threads=4)
+    >>> Engine(backend="cpu", threads=4).threads
+    4
     """
 
     backend: str | None = setting(
-        None, "Backend to run on: reference, cpu or gpu.", metavar="NAME", shown="gpu if there is one"
+        None,
+        "Backend to run on: reference, cpu or gpu.",
+        metavar="NAME",
+        flag="--engine",
+        shown="gpu if there is one",
     )
     device: int | None = setting(None, "Number of the GPU, counted from 0.", metavar="N", shown="the current one")
-    memory: int | str | None = setting(
-        None, "GPU memory to use, such as 20GB.", metavar="SIZE", flag="--gpu-memory", shown="80% of the free memory"
+    gpu_memory: int | str | None = setting(
+        None, "GPU memory to use, such as 20GB.", metavar="SIZE", shown="80% of the free memory"
     )
     threads: int | None = setting(None, "Number of processors to use.", metavar="N", shown="all")
+    temp_dir: str | None = setting(None, "Folder for temporary files.", metavar="DIR", shown="next to the output")
+    batch_bytes: int | None = setting(None, "Bytes of text to read at a time.", flag="")
+    max_comparisons: int | None = setting(
+        None, "End with an error after N comparisons of documents that share a shingle.", metavar="N"
+    )
 
     def __post_init__(self) -> None:
         checks.optional(checks.one_of, "backend", self.backend, BACKENDS)
         device = checks.optional(checks.integer, "device", self.device, 0, hint="devices are counted from 0")
         threads = checks.optional(checks.integer, "threads", self.threads, 1)
-        if self.memory is not None:
+        if self.gpu_memory is not None:
             from .memory import parse_size
 
-            parse_size(self.memory)
-        object.__setattr__(self, "device", device)
-        object.__setattr__(self, "threads", threads)
+            parse_size(self.gpu_memory, "gpu_memory")
+        plain = {
+            "device": device,
+            "threads": threads,
+            "temp_dir": checks.optional(checks.path, "temp_dir", self.temp_dir),
+            "batch_bytes": checks.optional(checks.integer, "batch_bytes", self.batch_bytes, 1),
+            "max_comparisons": checks.optional(checks.integer, "max_comparisons", self.max_comparisons, 1),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     def resolve(self) -> str:
         """Return the name of the backend that jobs run on.
@@ -84,7 +112,7 @@ class Engine:
         """
         from .choice import resolve
 
-        return resolve(self.backend, self.device, self.memory)
+        return resolve(self.backend, self.device, self.gpu_memory)
 
     @contextlib.contextmanager
     def start(self) -> Iterator[Runtime]:
@@ -118,7 +146,7 @@ class Engine:
             if name == "gpu":
                 from .gpu import on_gpu
 
-                wanted = None if self.memory is None else parse_size(self.memory)
+                wanted = None if self.gpu_memory is None else parse_size(self.gpu_memory)
                 with on_gpu(self.device, wanted) as runtime:
                     yield runtime
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, overload
@@ -38,9 +37,8 @@ class HammingIndex:
     ids : array or list of integers, strings or bytes, default None
         What queries answer with; row numbers, unless given. Arrow's are taken without making Python objects of them.
     design : TableDesign, default None
-        The design of the tables; the cheapest for `num_queries` within `memory`, unless given.
-    memory : float, default infinity
-        Bytes that the tables may take, before they are compressed and without ids.
+        The design of the tables. If None, it is the cheapest one for `num_queries`; `choose` finds the cheapest one
+        within a bound of memory.
     num_queries : int, default None
         How many queries to expect in the index's life; the number of fingerprints, unless given.
     compress : bool, default False
@@ -79,7 +77,6 @@ class HammingIndex:
         ids: Any = None,
         *,
         design: TableDesign | None = None,
-        memory: float = math.inf,
         num_queries: int | None = None,
         compress: bool = False,
         recipe: StoredRecipe | None = None,
@@ -88,8 +85,8 @@ class HammingIndex:
         values = as_fingerprints(fingerprints, "fingerprints")
         radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
         load = len(values) if num_queries is None else checks.integer("num_queries", num_queries)
-        memory, compress = checks.number("memory", memory, 0), checks.flag("compress", compress)
-        design = given_or_cheapest(design, values, radius, num_queries=load, memory=memory)
+        compress = checks.flag("compress", compress)
+        design = given_or_cheapest(design, values, radius, num_queries=load)
         named = None if ids is None else Ids.of(ids)
         if named is not None and len(named) != len(values):
             raise ParameterError(f"ids must be one for each of {count(len(values), 'fingerprint')}, got {len(named):,}")

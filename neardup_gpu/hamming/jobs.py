@@ -23,14 +23,15 @@ from ..store.artefacts import is_table
 from ..store.outputs import new_file
 from ..store.parquet import TableWriter
 from . import joins, near_pairs
-from .design import LEADING, TableDesign, most_leading_bits
-from .files import Chunk, FingerprintFiles, Paths, open_fingerprints
+from .design import LEADING, TableDesign, given_or_cheapest, most_leading_bits
+from .files import Chunk, FingerprintFiles, Paths
 from .index import HammingIndex
 from .joins import CHUNK_BYTES, Matches
 from .members import slices
 from .recipes import MatchSettings, check_queries, check_recipes, schema_with
+from .settings import Columns, Near, NearQueries, Query, TableOptions, options_of
 from .storage import INDEX
-from .values import hexadecimal, parse_fingerprint
+from .values import as_fingerprints, hexadecimal, parse_fingerprint
 
 QUERY_BYTES = 8 << 20  # of queries that an index answers at once
 WRITE_ROWS = 1 << 20  # of a table that is written at once, so that their ids stay below 2 GB
@@ -62,13 +63,8 @@ def build(
     output: str | Path,
     *,
     radius: int | None = None,
-    num_tables: int | None = None,
-    leading_bits: int | None = None,
-    table_memory: int | str | None = None,
-    num_queries: int | None = None,
-    compress: bool = False,
-    column: str = "simhash",
-    id_column: str | None = None,
+    tables: TableOptions | None = None,
+    columns: Columns | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
@@ -83,20 +79,10 @@ def build(
         Where the index goes.
     radius : int, default None
         The largest distance that queries may ask for; the recipe's, else 3, unless given.
-    num_tables : int, default None
-        Take the design of most leading bits in at most this many tables. Excludes `leading_bits` and `table_memory`.
-    leading_bits : int, default None
-        Take the fewest tables that have at least this many leading bits each. Excludes `num_tables` and `table_memory`.
-    table_memory : int or str, default None
-        Take the cheapest design in this many bytes, or a size such as "2GB". Excludes `num_tables` and `leading_bits`.
-    num_queries : int, default None
-        How many queries to expect in the index's life; the number of fingerprints, unless given.
-    compress : bool, default False
-        Whether tables are kept as Huffman codes: smaller, and slower to query.
-    column : str, default "simhash"
-        The column of fingerprints.
-    id_column : str, default None
-        The column of ids; "id" if there is one, else row numbers, unless given.
+    tables : TableOptions, default None
+        Which design the tables have, and whether they are compressed.
+    columns : Columns, default None
+        The columns of fingerprints and of ids.
     overwrite : bool, default False
         Replace the file that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -114,25 +100,27 @@ def build(
     InputError, RecipeMismatchError, OutputError, ParameterError
         If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
-    _check_design_options(num_tables, leading_bits, table_memory, num_queries)
-    budget = math.inf if table_memory is None else parse_size(table_memory, "table_memory")
-    clock = Clock(progress)
-    source = open_fingerprints(fingerprints, column=column, id_column=id_column)
+    tables, clock = options_of(TableOptions, tables), Clock(progress)
+    budget = math.inf if tables.table_memory is None else parse_size(tables.table_memory, "table_memory")
+    source = options_of(Columns, columns).open(fingerprints)
     settings = MatchSettings.of(source.recipe, source.bits, radius)
-    design = _asked_design(source.bits, settings.radius, num_tables, leading_bits)
+    design = _asked_design(source.bits, settings.radius, tables.num_tables, tables.leading_bits)
     with _job(output, overwrite, source.files, engine, INDEX.matches) as (file, job):
         assert file is not None
         with clock.stage("read"):
             rows = _read(source, clock)
         with clock.stage("build"):
+            if design is None and budget < math.inf:
+                load = len(rows.ids) if tables.num_queries is None else tables.num_queries
+                values = as_fingerprints(rows.fingerprints, "fingerprints")
+                design = given_or_cheapest(None, values, settings.radius, num_queries=load, memory=budget)
             index = HammingIndex(
                 rows.fingerprints,
                 settings.radius,
                 None if source.id_column is None and rows.num_null == 0 else rows.ids,
                 design=design,
-                memory=budget,
-                num_queries=num_queries,
-                compress=compress,
+                num_queries=tables.num_queries,
+                compress=tables.compress,
                 recipe=None if source.recipe is None else settings.described(source.recipe, source.bits),
                 backend=job.backend,
             )
@@ -145,19 +133,6 @@ def build(
         "backend": job.backend,
         "timings": clock.seconds,
     }
-
-
-def _check_design_options(
-    num_tables: int | None, leading_bits: int | None, table_memory: int | str | None, num_queries: int | None
-) -> None:
-    """Refuse more than one option that chooses the design, and options without effect."""
-    if sum(option is not None for option in (num_tables, leading_bits, table_memory)) > 1:
-        raise ParameterError("num_tables, leading_bits and table_memory each choose the design; give one of them")
-    if num_queries is not None and (num_tables is not None or leading_bits is not None):
-        raise ParameterError(
-            "num_queries chooses among designs; leave it out where num_tables or leading_bits names the design"
-        )
-    checks.optional(checks.integer, "num_queries", num_queries)
 
 
 def _asked_design(bits: int, radius: int, most_tables: int | None, leading_bits: int | None) -> TableDesign | None:
@@ -196,11 +171,7 @@ def query(
     fingerprints: Paths | None = None,
     output: str | Path | None = None,
     *,
-    values: list[str] | None = None,
-    radius: int | None = None,
-    nearest: int | None = None,
-    column: str = "simhash",
-    id_column: str | None = None,
+    query: Query | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
@@ -217,16 +188,8 @@ def query(
         of uint64, or a folder of such files.
     output : path, default None
         Parquet of query_id, id and distance, the nearest first.
-    values : list of str, default None
-        Queries in place of files: hexadecimal, as `parse_fingerprint` reads it. They are their own ids.
-    radius : int, default None
-        Number of bits in which a match may differ; the index's radius, unless given.
-    nearest : int, default None
-        Most matches of a query; all within the radius, unless given.
-    column : str, default "simhash"
-        The column of fingerprints.
-    id_column : str, default None
-        The column of ids; "id" if there is one, else row numbers, unless given.
+    query : Query, default None
+        Queries in place of files, as hexadecimal text; the columns of files; the radius and the most matches.
     overwrite : bool, default False
         Replace the file that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -246,9 +209,13 @@ def query(
     InputError, RecipeMismatchError, OutputError, ParameterError
         If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
-    _check_query_options(fingerprints, values, column, id_column, nearest)
-    clock = Clock(progress)
-    source = open_fingerprints(fingerprints, column=column, id_column=id_column) if fingerprints else None
+    query, clock = options_of(Query, query), Clock(progress)
+    values, radius = list(query.values or ()), query.radius
+    if bool(fingerprints) == bool(values):
+        raise ParameterError(
+            "values and fingerprints: give one of the two, hexadecimal values or files of fingerprints"
+        )
+    source = query.open(fingerprints) if fingerprints else None
     reads = [Path(index), *(source.files if source else [])]
     with _job(output, overwrite, reads, engine) as (file, job):
         opened = HammingIndex.load(index, backend=job.backend)
@@ -261,24 +228,11 @@ def query(
         counts = {"queries": 0, "null": 0, "answered": 0, "matches": 0}
         with clock.stage("query"), _writer(file, schema, show) as write:
             for chunk in chunks:
-                for table in _answers(opened, chunk, radius, nearest, schema, counts):
+                for table in _answers(opened, chunk, radius, query.nearest, schema, counts):
                     write(table)
                 clock.report("query", counts["queries"], _of(source, counts["queries"]))
     facts = {"fingerprints": len(opened), "bits": opened.design.bits, "radius": radius, "recipe": recipe}
     return {**counts, **facts, "backend": job.backend, "timings": clock.seconds}
-
-
-def _check_query_options(
-    fingerprints: Paths | None, values: list[str] | None, column: str, id_column: str | None, nearest: int | None
-) -> None:
-    """Refuse options of a query that contradict each other."""
-    if bool(fingerprints) == bool(values):
-        raise ParameterError(
-            "values and fingerprints: give one of the two, hexadecimal values or files of fingerprints"
-        )
-    if values and (id_column is not None or column != "simhash"):
-        raise ParameterError("column and id_column say how files are read; leave them out beside values=...")
-    checks.optional(checks.integer, "nearest", nearest, 1)
 
 
 def _queries(
@@ -334,11 +288,8 @@ def join(
     queries: Paths,
     output: str | Path,
     *,
-    radius: int | None = None,
-    bucket_limit: int | None = None,
-    bucket_probe: int | None = None,
-    column: str = "simhash",
-    id_column: str | None = None,
+    near: NearQueries | None = None,
+    columns: Columns | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
@@ -356,17 +307,10 @@ def join(
         The smaller set: Parquet or Arrow IPC with a column of fingerprints, .npy of uint64, or a folder of such files.
     output : path
         Parquet of id_a (existing), id_b (query) and distance.
-    radius : int, default None
-        Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
-    bucket_limit : int, default None
-        In a bucket of more queries, existing fingerprints are compared only with the first `bucket_probe`, unlike in
-        `pairs`, as they have no place among the queries; the recipe's, else 512, unless given.
-    bucket_probe : int, default None
-        Number of queries that are compared with in a larger bucket; the recipe's, else 32, unless given.
-    column : str, default "simhash"
-        The column of fingerprints.
-    id_column : str, default None
-        The column of ids; "id" if there is one, else row numbers, unless given.
+    near : NearQueries, default None
+        The radius, and which fingerprints of large buckets are compared.
+    columns : Columns, default None
+        The columns of fingerprints and of ids.
     overwrite : bool, default False
         Replace the file that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -384,15 +328,14 @@ def join(
     InputError, RecipeMismatchError, OutputError, ParameterError
         If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
-    clock = Clock(progress)
-    source = open_fingerprints(existing, column=column, id_column=id_column)
-    asked = open_fingerprints(queries, column=column, id_column=id_column)
+    clock, near, columns = Clock(progress), options_of(NearQueries, near), options_of(Columns, columns)
+    source, asked = columns.open(existing), columns.open(queries)
     if source.bits != asked.bits:
         raise InputError(
             f"{asked.name}: fingerprints of {asked.bits} bits, {source.name} has {source.bits}; use one length"
         )
     check_recipes(source.recipe, source.name, asked.recipe, asked.name)
-    settings = MatchSettings.of(asked.recipe, asked.bits, radius, bucket_limit, bucket_probe)
+    settings = MatchSettings.of(asked.recipe, asked.bits, near.radius, near.bucket_limit, near.bucket_probe)
     recipe = settings.described(asked.recipe, asked.bits)
     with _job(output, overwrite, [*source.files, *asked.files], engine) as (file, job):
         with clock.stage("read"):
@@ -460,11 +403,8 @@ def pairs(
     fingerprints: Paths,
     output: str | Path,
     *,
-    radius: int | None = None,
-    bucket_limit: int | None = None,
-    bucket_probe: int | None = None,
-    column: str = "simhash",
-    id_column: str | None = None,
+    near: Near | None = None,
+    columns: Columns | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
@@ -478,17 +418,10 @@ def pairs(
     output : path
         Parquet of id_a, id_b and distance, in input order: the pairs of distinct fingerprints, and one of distance 0
         from each repeat to the first row with its fingerprint.
-    radius : int, default None
-        Number of bits in which two fingerprints may differ; the recipe's, else 3, unless given.
-    bucket_limit : int, default None
-        The first `bucket_limit` fingerprints of a bucket are compared all with all; the recipe's, else 512, unless
-        given.
-    bucket_probe : int, default None
-        Later fingerprints of a bucket are compared with its first `bucket_probe`; the recipe's, else 32, unless given.
-    column : str, default "simhash"
-        The column of fingerprints.
-    id_column : str, default None
-        The column of ids; "id" if there is one, else row numbers, unless given.
+    near : Near, default None
+        The radius, and which fingerprints of large buckets are compared.
+    columns : Columns, default None
+        The columns of fingerprints and of ids.
     overwrite : bool, default False
         Replace the file that is at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
@@ -506,9 +439,9 @@ def pairs(
     InputError, RecipeMismatchError, OutputError, ParameterError
         If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
-    clock = Clock(progress)
-    source = open_fingerprints(fingerprints, column=column, id_column=id_column)
-    settings = MatchSettings.of(source.recipe, source.bits, radius, bucket_limit, bucket_probe)
+    clock, near = Clock(progress), options_of(Near, near)
+    source = options_of(Columns, columns).open(fingerprints)
+    settings = MatchSettings.of(source.recipe, source.bits, near.radius, near.bucket_limit, near.bucket_probe)
     recipe = settings.described(source.recipe, source.bits)
     with _job(output, overwrite, source.files, engine) as (file, job):
         with clock.stage("read"):

@@ -16,6 +16,7 @@ from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 from ..arrow_versions import bytes_of
 from ..data import arrow, numpy_of
 from ..definitions import METADATA_KEY
+from ..documents import open_documents
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, summary_of
@@ -39,6 +40,7 @@ from .writer import Death, Decided, Writer, buried, checked_ids, following, ids_
 
 if TYPE_CHECKING:
     from ..documents import Documents
+    from ..documents.reading_options import Reading
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
     from .manifest import Manifest
@@ -132,17 +134,17 @@ class Adding:
         self._marks = Marks()
         self.counts = Added(0, 0, 0, 0, 0, 0)
 
-    def add(self, source: Any, reading: dict[str, Any]) -> None:
+    def add(self, source: Any, reading: Reading) -> None:
         """Add all inputs, one after another."""
         anything, clock = False, self._clock
         beside = self._opened.engine.threads != 1
-        reading = {**reading, "other_columns": list(self._writer.manifest.columns)}
+        kept = list(self._writer.manifest.columns)
         with (
             clock.turns(),
             Merges(self._writer, self._take_merged, beside) as self._merges,
             Commits(beside) as self._commits,
         ):
-            for documents, files in inputs_of(source, reading, self._look):
+            for documents, files in inputs_of(open_documents(source, reading=reading, other_columns=kept), self._look):
                 done, whole = rows_done(self._writer.manifest, files)
                 if whole:
                     self.counts = self.counts._replace(already=self.counts.already + done)

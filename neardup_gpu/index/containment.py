@@ -119,9 +119,7 @@ def answered(
     value = value[some]
     numbers = arrow(np.arange(len(elements)))
     columns = {"containment": value, "low": value, "high": value, "exact": np.ones(len(value), bool)}
-    found = matches_of(
-        snapshot, numbers, query[some], entry[some], columns, {}, manifest.id_type, asked.nearest, by="containment"
-    )
+    found = matches_of(snapshot, numbers, query[some], entry[some], columns, {}, manifest.id_type, asked.nearest)
     return _with_notes(found, query_ids, elements.sizes, lists.not_followed, manifest.keeps.containment, asked.common)
 
 

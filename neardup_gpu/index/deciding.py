@@ -32,7 +32,7 @@ from ..decisions import (
 from ..engine.processors import own_threads
 from ..partners import partners_of, selected
 from ..priority import keep_column, rows_by_priority
-from ..result import Report, Result
+from ..result import Result
 from ..stages import Verified
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
 from ..store.outputs import new_folder
@@ -199,7 +199,7 @@ def decided(
         decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
         facts = Facts(ranked, groups, decisions, live.ids)
         tables = tables_of(facts, recipe, {}, against=False)
-    report = Report(_report(facts, recipe, keeps, limits, runtime.backend, clock))
+    report = _report(facts, recipe, keeps, limits, runtime.backend, clock)
     return Result(tables.documents, tables.pairs, report, recipe, facts=facts)
 
 

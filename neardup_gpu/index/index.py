@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import replace as changed_settings
+from dataclasses import fields, replace as changed_settings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from .. import checks
-from ..documents.reading_options import MAX_DOCUMENT_BYTES, Reading
+from ..documents import open_documents
+from ..documents.reading_options import Reading, chosen_reading
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
@@ -22,7 +23,6 @@ from ..methods.containment import DIRECTIONS
 from ..priority import keep_column
 from ..recipe import Recipe, choose_recipe
 from ..report import count
-from ..settings import arguments_for
 from ..sketch_jobs import skipped_path
 from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
@@ -59,8 +59,10 @@ class Index:
     Examples
     --------
     >>> import tempfile
+    >>> from neardup_gpu import Shingles
     >>> folder = tempfile.mkdtemp() + "/news"
-    >>> with Index.create(folder, shingle_size=2, threshold=0.5) as index:
+    >>> recipe = Recipe(shingles=Shingles(2), method="minhash", threshold=0.5)
+    >>> with Index.create(folder, recipe=recipe) as index:
     ...     index.add({"id": ["a"], "text": ["to be or not to be"]}, id_column="id").kept
     ...     index.query("to be or not to go").to_pylist()[0]["id"]
     1
@@ -79,17 +81,12 @@ class Index:
         *,
         method: Any = "minhash",
         threshold: float | None = None,
-        shingle_size: int = 5,
-        shingling: str = "set",
-        stop_words: Any = None,
-        seed: int = 1,
-        max_partners: int | None = 64,
         containment: int | None = None,
         columns: str | Sequence[str] = (),
-        recipe: Recipe | None = None,
         sets: bool | None = None,
         expected: int | None = None,
         engine: str | Engine = "auto",
+        recipe: Recipe | None = None,
     ) -> Self:
         """Make an empty index.
 
@@ -102,25 +99,12 @@ class Index:
         threshold : float in (0, 1], default None
             Least resemblance of two near-duplicates; by min-hash 0.8 unless given. By simhash, where none is given,
             all documents within the radius are near-duplicates, and nothing is verified.
-        shingle_size : int from 1 to 64, default 5
-            Tokens in a shingle.
-        shingling : "set", "bag", "circular" or "spots", default "set"
-            As in `dedup`.
-        stop_words : str, path or list of str, default None
-            Of spots alone.
-        seed : int in [0, 2**64), default 1
-            All random constants are drawn from it.
-        max_partners : int, default 64
-            How many better and how many kept near-duplicates of a document are listed, as in `dedup`.
         containment : int from 1 to 2**32, default None
             A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can be
             asked what contains a text, and what is contained in it. The smaller, the shorter the texts that are found.
         columns : str or list of str, default ()
             Columns to keep of each document, such as its date: documents are removed by them, kept by them, and shown
             with them. They hold integers, floats, strings, bools, dates or timestamps. Each input has to have them.
-        recipe : Recipe, default None
-            A complete recipe, whose `keep` is "first"; excludes the settings before but containment and
-            columns.
         sets : bool, default None
             Whether the shingles of documents are stored, 8 bytes each, so that pairs are verified; they are unless
             given, where there is a threshold. Without them min-hash stores its samples, and the share of equal samples
@@ -130,6 +114,9 @@ class Index:
             slower for more; 1,000,000 unless given.
         engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
             Where to run. Changes no result.
+        recipe : Recipe, default None
+            All settings that change results: shingles, seed, listed pairs. Its `keep` is "first". Excludes `method` and
+            `threshold`, which a recipe holds as well.
 
         Returns
         -------
@@ -151,17 +138,7 @@ class Index:
         0
         """
         folder, names = Path(checks.path("path", path)), checked_names(columns)
-        chosen = choose_recipe(
-            recipe,
-            usual="minhash",
-            method=method,
-            threshold=threshold,
-            shingle_size=shingle_size,
-            shingling=shingling,
-            stop_words=stop_words,
-            seed=seed,
-            max_partners=max_partners,
-        )
+        chosen = choose_recipe(recipe, "minhash", method=method, threshold=threshold)
         check_able(chosen.method, "finder", "cannot find candidates in an index")
         keeps = chosen_keeps(chosen, sets, expected, containment)
         if chosen.keep != "first" or chosen.cluster != "greedy":
@@ -258,7 +235,7 @@ class Index:
         >>> import tempfile
         >>> folder = tempfile.mkdtemp() + "/news"
         >>> with Index.create(folder) as writer, Index.open(folder) as reader:
-        ...     _ = writer.add(texts=["to be or not to be"])
+        ...     _ = writer.add({"text": ["to be or not to be"]})
         ...     len(reader), len(reader.refresh())
         (0, 1)
         """
@@ -297,58 +274,27 @@ class Index:
 
     def add(
         self,
-        source: Any = None,
+        source: Any,
         *,
-        texts: Any = None,
-        text_columns: str | list[str] | None = None,
         id_column: str | None = None,
-        html: bool = False,
-        encoding: str | None = None,
-        glob: str | None = None,
-        on_error: str = "stop",
-        max_document_bytes: int = MAX_DOCUMENT_BYTES,
-        null_values: str | Sequence[str] | None = None,
-        input_format: str | None = None,
-        delimiter: str | None = None,
-        header: bool = True,
+        text_columns: str | Sequence[str] | None = None,
         output: str | Path | None = None,
         overwrite: bool = False,
         commit_every: int = 10_000,
         replace: bool = False,
         progress: Progress | bool | None = None,
+        reading: Reading | None = None,
     ) -> Added:
         """Add documents, and decide at once of each whether it is kept: whether it has no near-duplicate that is.
 
         Parameters
         ----------
-        source : path, URI, glob, list of them, or a table, default None
-            The documents; `open_documents` describes every form.
-        texts : list of str, array or Series of strings, default None
-            The texts themselves, instead of `source`.
-        text_columns : str or list of str, default None
-            The columns of text; found by their names unless given.
+        source : path, URI, glob, list of them, a table, or an array or Series of strings
+            The documents. `open_documents` describes every form.
         id_column : str, default None
-            The column of ids; without one, ids are sequence numbers or relative paths.
-        html : bool, default False
-            The text is HTML, of which the visible text is taken.
-        encoding : str, default None
-            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
-        glob : str, default None
-            Which files of a folder to read, such as "*.py".
-        on_error : "stop" or "skip", default "stop"
-            Whether a row that cannot be read is an error, or left out.
-        max_document_bytes : int, default 1 GiB
-            A longer document counts as one that cannot be read.
-        null_values : str or list of str, default None
-            What marks a missing value in a column of CSV or JSON lines that is compared, as an index keeps it.
-            Unless given, "", "NA", "n/a", "NULL", "nan" and the others of pandas.read_csv. If all other values are
-            numbers, they are compared as numbers.
-        input_format : str, default None
-            Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
-        delimiter : str, default None
-            What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
-        header : bool, default True
-            Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
+            The column of ids. If None, ids are sequence numbers or relative paths.
+        text_columns : str or sequence of str, default None
+            The columns of text. If None, they are found by their names.
         output : path, default None
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
@@ -363,6 +309,8 @@ class Index:
             A document whose id is there takes the place of the earlier one, instead of being an error.
         progress : bool or callable, default None
             As in `dedup`.
+        reading : Reading, default None
+            How the documents are read: format, encoding, HTML, rows that cannot be read.
 
         Returns
         -------
@@ -387,19 +335,19 @@ class Index:
         Examples
         --------
         >>> import tempfile
-        >>> with Index.create(tempfile.mkdtemp() + "/news", shingle_size=2) as index:
-        ...     index.add(texts=["to be or not to be", "to be or not to be"])
+        >>> with Index.create(tempfile.mkdtemp() + "/news") as index:
+        ...     index.add({"text": ["to be or not to be", "to be or not to be"]})
         Added(documents=2, kept=1, removed=1, replaced=0, already=0, skipped=0)
         """
         self._opened.check_open()
         commit_every = checks.integer("commit_every", commit_every, 1)
         replace, overwrite = checks.flag("replace", replace), checks.flag("overwrite", overwrite)
         output = checks.optional(checks.path, "output", output)
-        reading = {"texts": texts, **arguments_for(Reading, locals())}
+        reading = chosen_reading(reading, id_column, text_columns)
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
-                beside = [] if on_error == "stop" else [skipped_path(where)]
+                beside = [skipped_path(where)] if reading.skips else []
                 files = stack.enter_context(new_files([where, *beside], overwrite))
             runtime = stack.enter_context(self._opened.running())
             writer = self._opened.write()
@@ -445,7 +393,7 @@ class Index:
         Examples
         --------
         >>> import tempfile
-        >>> with Index.create(tempfile.mkdtemp() + "/news", shingle_size=2) as index:
+        >>> with Index.create(tempfile.mkdtemp() + "/news") as index:
         ...     _ = index.add({"id": ["a", "b"], "text": ["to be or not to be", "to be or not"]}, id_column="id")
         ...     index.remove(["a"]), len(index)
         (1, 1)
@@ -464,17 +412,10 @@ class Index:
 
     def query(
         self,
-        source: Any = None,
+        source: Any,
         *,
-        texts: Any = None,
-        text_columns: str | list[str] | None = None,
         id_column: str | None = None,
-        html: bool = False,
-        encoding: str | None = None,
-        glob: str | None = None,
-        input_format: str | None = None,
-        delimiter: str | None = None,
-        header: bool = True,
+        text_columns: str | Sequence[str] | None = None,
         threshold: float | None = None,
         radius: int | None = None,
         nearest: int | None = None,
@@ -482,31 +423,18 @@ class Index:
         direction: str | None = None,
         common: int | None = None,
         columns: str | Sequence[str] = (),
+        reading: Reading | None = None,
     ) -> pa.Table:
         """Find the live documents that resemble a text, or each of many; or that contain it, or are contained in it.
 
         Parameters
         ----------
-        source : str, or documents as in `dedup`, default None
+        source : str, or documents as in `dedup`
             A str is one text; to name a file, give a Path, or a list of paths.
-        texts : list of str, array or Series of strings, default None
-            Several texts, instead of `source`.
-        text_columns : str or list of str, default None
-            The columns of text; found by their names unless given.
         id_column : str, default None
-            The column of ids, which `query_id` repeats; row numbers unless given.
-        html : bool, default False
-            The text is HTML, of which the visible text is taken.
-        encoding : str, default None
-            The encoding of text files, CSV, JSON lines and bytes that are not UTF-8: `open_documents`.
-        glob : str, default None
-            Which files of a folder to read, such as "*.py".
-        input_format : str, default None
-            Read files as this format, whatever their names: "jsonl", "csv" and others, see `open_documents`.
-        delimiter : str, default None
-            What divides the fields of CSV: a character, "tab" or "auto"; a comma unless given, or a tab for .tsv.
-        header : bool, default True
-            Whether the first row of CSV names the columns; without a header they are f0, f1 and so on.
+            The column of ids, which `query_id` repeats. If None, it is the row number.
+        text_columns : str or sequence of str, default None
+            The columns of text. If None, they are found by their names.
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
             other less, fewer become candidates. An index by the exact method is asked at its threshold or above.
@@ -527,6 +455,9 @@ class Index:
             Shingles that more documents have (copies count once) are not followed; 10,000 unless given.
         columns : str or list of str, default ()
             Columns that the index keeps, to give with each document.
+        reading : Reading, default None
+            How the queries are read: format, encoding, HTML. For one text only `html` is allowed. Rows that cannot be
+            read are always an error.
 
         Returns
         -------
@@ -558,13 +489,17 @@ class Index:
         Examples
         --------
         >>> import tempfile
-        >>> with Index.create(tempfile.mkdtemp() + "/news", shingle_size=2, threshold=0.5) as index:
-        ...     _ = index.add(texts=["to be or not to be", "that is the question"])
+        >>> from neardup_gpu import Shingles
+        >>> recipe = Recipe(shingles=Shingles(2), method="minhash", threshold=0.5)
+        >>> with Index.create(tempfile.mkdtemp() + "/news", recipe=recipe) as index:
+        ...     _ = index.add({"text": ["to be or not to be", "that is the question"]})
         ...     index.query("to be or not to go")["resemblance"].to_pylist()
         [0.8]
         """
         self._opened.check_open()
-        reading = arguments_for(Reading, locals())
+        reading = chosen_reading(reading, id_column, text_columns)
+        if reading.skips:
+            raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
         answer: Answer = partial(
             answered, asked=asked_for(self.recipe, self._opened.finder, threshold, radius, nearest)
         )
@@ -585,13 +520,12 @@ class Index:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         kept = self._opened.manifest.column_types
         names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
-        if isinstance(source, str) and texts is None:
-            for name, value in reading.items():
-                if name != "html" and value != getattr(Reading(), name):
-                    raise ParameterError(f"{name}: one text is given, and no file to read; leave it out")
-            return ask_text(self._opened, source, checks.flag_or("html", html, "tree"), answer, names)
-        reading |= {"texts": texts, "other_columns": list(kept)}
-        return ask(self._opened, source, reading, answer, names)
+        if isinstance(source, str):
+            for each in fields(Reading):
+                if each.name != "html" and getattr(reading, each.name) != each.default:
+                    raise ParameterError(f"{each.name}: one text is given, and no file to read; leave it out")
+            return ask_text(self._opened, source, reading.html, answer, names)
+        return ask(self._opened, open_documents(source, reading=reading, other_columns=list(kept)), answer, names)
 
     # ----------------------------------------------------------------------------------------------------- deciding
 
@@ -643,8 +577,10 @@ class Index:
         Examples
         --------
         >>> import tempfile
-        >>> with Index.create(tempfile.mkdtemp() + "/news", shingle_size=2, threshold=0.5) as index:
-        ...     _ = index.add(texts=["to be or not to be", "to be or not to go", "that is the question"])
+        >>> from neardup_gpu import Shingles
+        >>> recipe = Recipe(shingles=Shingles(2), method="minhash", threshold=0.5)
+        >>> with Index.create(tempfile.mkdtemp() + "/news", recipe=recipe) as index:
+        ...     _ = index.add({"text": ["to be or not to be", "to be or not to go", "that is the question"]})
         ...     index.decide().documents["kept"].to_pylist()
         [True, False, True]
         """
@@ -682,7 +618,7 @@ class Index:
         --------
         >>> import tempfile
         >>> with Index.create(tempfile.mkdtemp() + "/news") as index:
-        ...     _ = index.add(texts=["to be", "or not to be"], commit_every=1)
+        ...     _ = index.add({"text": ["to be", "or not to be"]}, commit_every=1)
         ...     _ = index.compact()
         ...     index.info()["segments"]
         1
@@ -735,7 +671,7 @@ class Index:
         --------
         >>> import tempfile
         >>> with Index.create(tempfile.mkdtemp() + "/news") as index:
-        ...     _ = index.add(texts=["to be", "to be"])
+        ...     _ = index.add({"text": ["to be", "to be"]})
         ...     info = index.info()
         ...     info["documents"], info["entries"]
         (2, 1)

@@ -11,19 +11,18 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..documents import Documents, open_documents
+from ..documents import Documents
 from ..errors import InputError
 from .manifest import Manifest, Progress
 
 
 def inputs_of(
-    source: Any, reading: dict[str, Any], look: Callable[[Documents], None]
+    documents: Documents, look: Callable[[Documents], None]
 ) -> Iterator[tuple[Documents, list[list[Any]] | None]]:
     """(documents, their files as `Progress` has them) of each input; None where it is not known by its files.
 
     `look` is called with all of them together, before the first.
     """
-    documents = open_documents(source, **reading)
     look(documents)
     paths = documents.local_files
     if not documents.rewindable or not paths or len(paths) != documents.num_files:

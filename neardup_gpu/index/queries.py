@@ -21,6 +21,7 @@ from .sketches import Sketched, sketched
 from .snapshot import WITHOUT_END, Snapshot
 
 if TYPE_CHECKING:
+    from ..documents import Documents
     from ..engine.contract import Runtime
     from ..recipe import Recipe
     from .finding.contract import Finder
@@ -96,7 +97,7 @@ def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, column
         return with_columns(found, manifest, snapshot, columns)
 
 
-def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer, columns: list[str]) -> pa.Table:
+def ask(opened: Opened, documents: Documents, answer: Answer, columns: list[str]) -> pa.Table:
     """The answers to many documents.
 
     Raises
@@ -104,13 +105,11 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer, co
     InputError
         If they cannot be read, or there are none.
     """
-    from ..documents import open_documents
-
     with opened.running() as runtime:
         manifest, snapshot = opened.snapshot(runtime)
         tables = [
             answer(manifest, snapshot, batch.ids, batch.text, opened.recipe, runtime)
-            for batch in open_documents(source, **reading).batches(max_bytes=AT_ONCE)
+            for batch in documents.batches(max_bytes=AT_ONCE)
         ]
         if not tables:
             raise InputError("the input holds no documents; there is nothing to ask")
@@ -154,7 +153,7 @@ def answered(
         enough = like.estimate >= asked.least
         query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
         columns = {name: each[enough] for name, each in columns.items()}
-    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, asked.nearest, by=name)
+    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, asked.nearest)
 
 
 def _told(
@@ -179,10 +178,9 @@ def matches_of(
     told: dict[str, np.ndarray],
     kind: pa.DataType,
     nearest: int | None,
-    *,
-    by: str,
 ) -> pa.Table:
-    """The live documents of entries, the greatest first by one of the columns, which are of entries."""
+    """Return the live documents of entries, the greatest first by the first of the columns, which are of entries."""
+    by = next(iter(columns))
     kept = snapshot.kept(entry)
     row, number, ids = snapshot.members(entry, kind)
     first = np.diff(row, prepend=-1) != 0

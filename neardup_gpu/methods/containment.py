@@ -43,9 +43,9 @@ class Containment(Join):
 
     Examples
     --------
-    >>> from neardup_gpu import dedup
+    >>> from neardup_gpu import Recipe, Shingles, dedup
     >>> texts = ["is the question", "to be or not to be that is the question", "whether it is nobler"]
-    >>> dedup(texts=texts, method="containment", shingle_size=2).removed.to_pylist()
+    >>> dedup({"text": texts}, recipe=Recipe(shingles=Shingles(2), method="containment")).removed.to_pylist()
     [{'id': 0, 'kept': False, 'duplicate_of': 1, 'kind': 'near', 'containment': 1.0, 'group': 1}]
     """
 

@@ -5,11 +5,13 @@ A method inherits one of them, as a frozen dataclass of settings. `METHODS` list
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cast
 
+from .. import checks
 from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure
 
@@ -206,6 +208,15 @@ class FirstPass(Protocol):
         ...
 
 
+def checked_frequencies(name: str, value: Any) -> Any:
+    """Return document frequencies, their path, or their digest."""
+    if isinstance(value, (str, os.PathLike)):
+        return checks.path(name, value)
+    from .frequencies import Frequencies
+
+    return checks.instance(name, value, Frequencies, "or the path of a file that holds some")
+
+
 class Method(ABC):
     """The settings and the words that joins and sketches share.
 
@@ -278,7 +289,8 @@ class Method(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return all settings as plain values."""
-        return asdict(cast(Any, self))
+        settings = {each.name: getattr(self, each.name) for each in fields(cast(Any, self))}
+        return {name: getattr(value, "digest", value) for name, value in settings.items()}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -337,7 +349,7 @@ class Join(Method):
     ... class Strict(Join):
     ...     name = "strict"
     ...     usual_threshold = 1.0
-    >>> dedup(texts=["to be or not to be", "To be, or not to be", "the question"], method=Strict()).removed.num_rows
+    >>> dedup({"text": ["to be or not to be", "To be, or not to be", "the question"]}, method=Strict()).removed.num_rows
     1
     """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +18,7 @@ from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure, Weighted
 from ..settings import setting
 from . import _bbit
-from .contract import Buckets, Candidates, Entries, Estimate, Sketch
+from .contract import Buckets, Candidates, Entries, Estimate, Sketch, checked_frequencies
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,8 +122,9 @@ class MinHash(Sketch):
         - "tf": tf.
         - "log": 1 + log2 tf.
         - "tfidf": (1 + log2 tf) (1 + log2((N + 1) / (df + 1))), rounded down to 256ths.
-    frequencies : str, default None
-        Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
+    frequencies : Frequencies or path, default None
+        The document frequencies that "tfidf" weighs by, or a file that an earlier run wrote. If None, they are counted
+        in the documents and in the reference set. The recipe of a result holds their digest, 32 hexadecimal digits.
     bucket_limit : int, default 64
         In a bucket of a pair table, the first `bucket_limit` documents by priority are compared all with all.
     bucket_probe : int, default 16
@@ -169,8 +170,10 @@ class MinHash(Sketch):
         "By minhash, what candidates share: supershingles, or segments of one-bit samples.",
         metavar="KIND",
     )
-    weighting: str = setting("none", "How elements are weighted: tf, log or tfidf; shingles also none.", metavar="HOW")
-    frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
+    weighting: str = setting("none", "How shingles are weighted: none, tf, log or tfidf.", metavar="HOW")
+    frequencies: Any = setting(
+        None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
+    )
     bucket_limit: int = setting(64, "The first N documents of a bucket are compared all with all.", metavar="N")
     bucket_probe: int = setting(16, "Later documents of a bucket are compared with its first N.", metavar="N")
 
@@ -190,7 +193,7 @@ class MinHash(Sketch):
             "candidates": checks.one_of("candidates", self.candidates, CANDIDATES),
             "supershingle_bits": checks.one_of("supershingle_bits", length, (64, 16)),
             "weighting": checks.one_of("weighting", self.weighting, WEIGHTINGS),
-            "frequencies": checks.optional(checks.text, "frequencies", self.frequencies, "give the digest of a table"),
+            "frequencies": checks.optional(checked_frequencies, "frequencies", self.frequencies),
             "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
             "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
         }
@@ -302,7 +305,7 @@ class MinHash(Sketch):
 
     def describe(self) -> dict[str, Any]:
         """All settings, as plain values."""
-        described = asdict(self)
+        described = super().describe()
         unsaid = ("weighting", "frequencies") if self.weighting == "none" else ()  # as before there were weights
         for name in ("k", "s", "r", "recall", *unsaid):
             del described[name]

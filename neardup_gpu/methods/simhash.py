@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from .. import checks
 from ..errors import ParameterError
 from ..settings import setting
-from .contract import Buckets, Candidates, Entries, Estimate, Sketch
+from .contract import Buckets, Candidates, Entries, Estimate, Sketch, checked_frequencies
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +45,9 @@ class SimHash(Sketch):
         - "log": 1 + log2 tf, which is right most often at radius 3 (docs/concepts/simhash.md).
         - "tfidf", for tokens only: tf (1 + log2((N + 1) / (df + 1))). By min-hash "tfidf" has 1 + log2 tf in place of
           tf.
-    frequencies : str, default None
-        Digest of the document frequencies that "tfidf" weighs by; None until they are counted.
+    frequencies : Frequencies or path, default None
+        The document frequencies that "tfidf" weighs by, or a file that an earlier run wrote. If None, they are counted
+        in the documents and in the reference set. The recipe of a result holds their digest, 32 hexadecimal digits.
     bucket_limit : int, default 512
         In a bucket of a table, the first `bucket_limit` simhashes by priority are compared all with all.
     bucket_probe : int, default 32
@@ -67,7 +68,9 @@ class SimHash(Sketch):
     bits: int = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
     elements: str = setting("tokens", "What a simhash summarises: tokens or shingles.", metavar="WHAT")
     weighting: str = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
-    frequencies: str | None = setting(None, "Digest of the document frequencies.", flag="")
+    frequencies: Any = setting(
+        None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
+    )
     bucket_limit: int = setting(512, "The first N documents of a bucket are compared all with all.", metavar="N")
     bucket_probe: int = setting(32, "Later documents of a bucket are compared with its first N.", metavar="N")
 
@@ -77,13 +80,12 @@ class SimHash(Sketch):
     usual_threshold: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
-        digest = checks.optional(checks.text, "frequencies", self.frequencies, "give the digest of a table")
         plain: dict[str, Any] = {
             "radius": checks.integer("radius", self.radius, 0, 32, "3 is usual for 64 bits"),
             "bits": checks.one_of("bits", self.bits, (64, 128)),
             "elements": checks.one_of("elements", self.elements, ELEMENTS),
             "weighting": checks.one_of("weighting", self.weighting, WEIGHTINGS),
-            "frequencies": digest,
+            "frequencies": checks.optional(checked_frequencies, "frequencies", self.frequencies),
             "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
             "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,21 +21,30 @@ HEAVIEST = 2**48
 """All weights of a document together."""
 
 
+def is_digest(value: Any) -> bool:
+    """Return whether this is the digest of document frequencies."""
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
+
+
 def with_frequencies(method: M, given: Any, seed: int) -> tuple[M, Frequencies | None]:
-    """A method with a weighting that uses these document frequencies (an object or a path), and the frequencies.
+    """Return the method that weighs by document frequencies, and the frequencies.
+
+    They are those that are given, as an object or a path, else those that the method itself holds.
 
     Raises
     ------
     ParameterError, RecipeMismatchError
-        If its weighting takes none, or it names others than these, or some where none are given.
+        If the weighting takes no frequencies, or the method names other frequencies, or some that nothing holds.
     """
     if given is None:
-        if method.frequencies is not None:
+        if method.frequencies is None:
+            return method, None
+        if is_digest(method.frequencies):
             raise ParameterError(
-                f"frequencies: this recipe was made with the document frequencies {method.frequencies}; "
-                "pass frequencies=..."
+                f"frequencies: this recipe was made with the document frequencies {method.frequencies}; give them by "
+                "recipe.with_(frequencies=...)"
             )
-        return method, None
+        given, method = method.frequencies, replace(method, frequencies=None)
     name = "frequencies" if isinstance(given, Frequencies) else checks.path("frequencies", given)
     if method.weighting != "tfidf":
         raise ParameterError("frequencies: only the weighting 'tfidf' takes them; leave them out")

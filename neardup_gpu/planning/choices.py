@@ -16,7 +16,7 @@ from .counts import Counts, Workload, expected
 from .files import Exchange, Shape, exchanges, shape_of
 
 if TYPE_CHECKING:
-    from ..methods.contract import Join
+    pass
 
 COMPARED = ("exact", "minhash")
 """The methods that are told beside the one that is planned; their rates were measured."""
@@ -80,9 +80,8 @@ class Plan:
 
 def plan(
     work: Workload,
+    recipe: Recipe | None = None,
     *,
-    method: str | Join | Sketch = "exact",
-    threshold: float | None = None,
     machines: Machines | None = None,
     slice_bytes: int | None = None,
     partitions: int | None = None,
@@ -95,10 +94,8 @@ def plan(
     Parameters
     ----------
     work : Workload
-    method : Join, Sketch, or a name in `METHODS`, default "exact"
-        Weights by document frequencies are not planned, as their counting is not.
-    threshold : float, optional
-        As for `dedup`.
+    recipe : Recipe, default None
+        As for `dedup`. Weights by document frequencies are not planned, because their counting is not.
     machines : Machines, optional
     slice_bytes : int, optional
         Text of a slice. Unless given it is 1 GB, or more where blocks of files would be small.
@@ -116,7 +113,7 @@ def plan(
 
     Examples
     --------
-    >>> made = plan(Workload(documents=1e6, text_bytes=10**9), method="minhash")
+    >>> made = plan(Workload(documents=1e6, text_bytes=10**9), Recipe(method="minhash"))
     >>> [each.payload // each.rows for each in made.exchanged_by if each.what in ("entries", "hashes")]
     [24, 14]
     """
@@ -125,7 +122,7 @@ def plan(
     checks.integer("task_memory", task_memory, 16 << 20)
     checks.flag("spool", spool)
     machines = Machines() if machines is None else machines
-    recipe = Recipe(method=method, threshold=threshold)
+    recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
     if recipe.method.needs_statistics:
         raise ParameterError(
             "weighting 'tfidf': how document frequencies are counted is not planned; plan weighting 'tf', which "

@@ -86,7 +86,7 @@ class Division(NamedTuple):
     threads : int
         Of each.
     slice_bytes, partitions, task_memory : int
-        As in `ScaleOut`.
+        As in `Workers`.
     need : Need
     """
 
@@ -158,13 +158,6 @@ def _reading(load: Load, threads: int) -> int:
     threads = min(threads, MOST_THREADS)
     each = READING_ALONE if threads == 1 else READING * threads
     return int(min(each, 3 * load.work.all_bytes)) + threads * load.held
-
-
-def tables_bytes(load: Load, recipe: Recipe) -> int:
-    """What a process needs that holds the tables of a result."""
-    counts = expected(load.work, _shape(load, recipe, 1, 1, 1 << 40), _least(recipe))
-    a_document, a_pair = 44 + 3 * load.work.id_bytes, 8 + 2 * load.work.id_bytes
-    return int(PROCESS + MARGIN * (a_document * counts.documents + a_pair * counts.listed_pairs))
 
 
 def page_bytes(load: Load, recipe: Recipe | None = None) -> int:

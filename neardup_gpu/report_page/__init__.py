@@ -29,7 +29,7 @@ def of_folder(
     source: Any = None,
     against: Any = None,
 ) -> Page:
-    """Make the page of a finished run from its folder; `Result.report()` makes that of a result in memory.
+    """Make the page of a finished run from its folder; `Result.write_report` makes that of a result.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def shown(run: Run) -> str:
     if text_bytes is None:  # of an index, which keeps no texts
         return "".join(parts)
     if text_bytes > READ or len(run.documents) > GROUPED:
-        parts.append("<p>result.report() shows texts; it reads the input once more.</p>")
+        parts.append("<p>result.write_report(path) shows texts; it reads the input once more.</p>")
     else:
         groups = groups_of(run)
         largest = np.argsort(-groups.sizes, kind="stable")[:LARGEST].tolist()

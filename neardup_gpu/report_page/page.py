@@ -56,7 +56,7 @@ INSTALL = "pip install 'neardup-gpu[report]'"
 
 @dataclass(frozen=True)
 class Page:
-    """A report as a page: a notebook shows it, and `write` puts it into a file; `Result.report()` makes it.
+    """A report as a page: a notebook shows it, and `write` puts it into a file; `Result.write_report` makes it.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Page:
     Examples
     --------
     >>> from neardup_gpu import dedup
-    >>> page = dedup(texts=["to be or not to be"] * 2).report()  # doctest: +SKIP
+    >>> page = dedup({"text": ["to be or not to be"] * 2}).write_report("page.html")  # doctest: +SKIP
     """
 
     html: str

@@ -16,7 +16,6 @@ from ..documents.reading_options import Reading
 from ..errors import InputError
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
-from ..settings import arguments_for
 from ..store.artefacts import DOCUMENTS, PAIRS, parts_of
 from ..store.parquet import read_table
 
@@ -141,7 +140,7 @@ def run_of_folder(
         if known is not None:
             return known
         if report[entry]["format"] == "memory":
-            raise InputError("the documents were given in memory; report() of the result that dedup returns has them")
+            raise InputError("the documents were given in memory; only the result that dedup returned has them")
         return open_described(report[entry])
 
     return Run(
@@ -161,7 +160,7 @@ def given(description: dict[str, Any] | None, table: Any) -> Documents | None:
     """Documents in memory that are passed again, as they were read the first time; None where there are none."""
     if table is None or description is None:
         return None
-    return open_documents(table, **arguments_for(Reading, description))
+    return open_documents(table, reading=Reading.of(description))
 
 
 def _words(folder: str, id: Any) -> tuple[str, str, str]:

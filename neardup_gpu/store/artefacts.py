@@ -200,7 +200,7 @@ def write_result(
         tables.result()
     result.report["seconds"] = clock.elapsed
     if page_of is not None:
-        write_page(folder, lambda: result.report.run(page_of))
+        write_page(folder, lambda: result._run(page_of))
     write_report(folder, result.report)
 
 

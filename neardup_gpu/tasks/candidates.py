@@ -234,11 +234,9 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
             read,
             method.measure,
             threshold,
-            layout.num_known,
+            joining.Sides(layout.num_known, method.direction, shared.recipe.only_against),
             runtime,
             most,
-            direction=method.direction,
-            only_known=shared.recipe.only_against,
         )
         for found in found_of_range:
             candidates.add(found.left, found.right, None, found.crowded)

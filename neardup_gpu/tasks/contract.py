@@ -1,6 +1,6 @@
 """The contract of tasks: functions from named files to named files, and of workers, who run them.
 
-No task knows who runs it; workers know nothing of stages. A new place to run is a file with workers under `Workers`.
+No task knows who runs it; workers know nothing of stages. A new place to run is a file with a `Runner`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Task:
         return f"task {self.number} of stage {self.stage}" + (f" ({self.covers})" if self.covers else "")
 
 
-class Workers(Protocol):
+class Runner(Protocol):
     """Who runs tasks: processes of this machine, a cluster.
 
     A context manager; all processes are gone when it ends, also after Ctrl-C.
@@ -90,6 +90,6 @@ class Workers(Protocol):
         """
         ...
 
-    def __enter__(self) -> Workers: ...
+    def __enter__(self) -> Runner: ...
 
     def __exit__(self, *error: object) -> None: ...

@@ -348,16 +348,32 @@ def _all(parts: Iterable[Posted]) -> Posted:
     return Posted(*(concat_and_clear(arrays, dtype=dtype) for arrays, dtype in zip(found, dtypes, strict=True)))
 
 
+class Sides(NamedTuple):
+    """Which pairs of ranks are candidates.
+
+    Parameters
+    ----------
+    num_known : int
+        Ranks below it belong to the reference set, and are no candidates of one another.
+    direction : "in", "of" or "either", default "in"
+        Which ranks look for pairs with the reference set: those of the input, those of the reference set, or both.
+    only_known : bool, default False
+        Whether two documents of the input are no candidates of one another either.
+    """
+
+    num_known: int
+    direction: str = "in"
+    only_known: bool = False
+
+
 def collide_range(
     read: Callable[[], Iterable[Posted]],
     measure: JoinMeasure,
     threshold: float,
-    num_known: int,
+    sides: Sides,
     runtime: Runtime,
     most_bytes: int,
     long_run: int = LONG_RUN,
-    direction: str = "in",
-    only_known: bool = False,
 ) -> Iterator[Collided]:
     """Find the candidates of a range of shingles, and its crowded documents; see the head of this file.
 
@@ -369,17 +385,12 @@ def collide_range(
         range.
     measure : JoinMeasure
     threshold : float
-    num_known : int
-        Ranks below it are of the reference set, and are no candidates of one another.
+    sides : Sides
     runtime : Runtime
     most_bytes : int
         Memory to take for postings; lists of candidates take half as much beside it, up to 256 MiB.
     long_run : int
         Runs whose entries meet more than so many others each, on average, are not looked through.
-    direction : "in", "of" or "either", default "in"
-        Which ranks look for pairs with the reference set: those of the input, those of the reference set, or both.
-    only_known : bool, default False
-        Whether two documents of the input are no candidates of one another either.
 
     Yields
     ------
@@ -395,7 +406,7 @@ def collide_range(
     most = max(1, most_bytes // POSTING_BYTES)
     listed = max(MOST_ASKED, min(LISTED, most_bytes // (2 * LISTED_BYTES)))
     held = _held(read(), most)
-    how = measure, threshold, num_known, runtime, long_run, listed, direction, only_known
+    how = measure, threshold, sides, runtime, long_run, listed
     if held is not None:
         yield from _collided(held, *how)
         return
@@ -433,14 +444,13 @@ def _collided(
     parts: list[Posted],
     measure: JoinMeasure,
     threshold: float,
-    num_known: int,
+    sides: Sides,
     runtime: Runtime,
     long_run: int,
     listed: int,
-    direction: str,
-    only_known: bool,
 ) -> Iterator[Collided]:
-    """What all postings of some shingles find, about `listed` candidates at a time; the list is cleared."""
+    """Yield what all postings of some shingles find, about `listed` candidates at a time; the list is cleared."""
+    num_known, direction, only_known = sides
     ranks, index = _indexed(parts, measure, threshold, runtime)
     pinned = ranks < num_known
     index, crowded = _without_long_runs(index, pinned, long_run, only_known)

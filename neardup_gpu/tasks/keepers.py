@@ -71,8 +71,7 @@ def within_reach(rows: Rows, rank: int, removed: np.ndarray, most: int) -> list[
 
 
 def keepers_of(
-    first: int,
-    stop: int,
+    span: range,
     left: np.ndarray,
     right: np.ndarray,
     resemblance: np.ndarray,
@@ -89,8 +88,7 @@ def keepers_of(
 
     Parameters
     ----------
-    first, stop : int
-        The range is the ranks from `first` on and before `stop`.
+    span : range
     left, right : arrays of int64, shape (pairs,)
         All verified pairs of which a rank is in the range; others change nothing. In any order, also repeated.
     resemblance : array of float64, shape (pairs,)
@@ -109,6 +107,7 @@ def keepers_of(
     Keepers
         Cost: sorts of the pairs. Memory: about 200 bytes a pair, and a byte for each rank of the range.
     """
+    first, stop = span.start, span.stop
     goes = set_within(removed, first, stop)
     labelled = np.empty(0, np.int64)
     if labels is not None:

@@ -136,7 +136,7 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
             else:
                 _, *columns = together(some.rows, (np.int64, np.int64, np.int64, np.float64))
             given = *columns, removed, partners, directed, labels
-            found = keepers_of(some.first, some.stop, *given)
+            found = keepers_of(range(some.first, some.stop), *given)
             listed = {"left": found.left, "right": found.right, "resemblance": found.listed_resemblance}
             writer.add(layout.range_of(found.left), listed)
             goes.append(found.removed)

@@ -12,7 +12,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__, checks
+from .. import __version__
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents.rewritten import infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
@@ -20,10 +20,8 @@ from ..documents.stored import FILES, stored
 from ..documents.uris import is_uri
 from ..engine.memory import parse_size
 from ..errors import InputError, OutputError
-from ..job import check_writing, open_reference, opened
+from ..job import check_writing
 from ..priority import keep_column
-from ..recall import choose_check
-from ..recipe import Recipe, check_reference
 from ..store.artefacts import files_in, write_page, write_report
 from ..store.folder import Folder
 from ..store.leases import Lease
@@ -39,13 +37,13 @@ from .work import Shared, Work
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..arguments import Arguments
     from ..documents import Documents
     from ..documents.slices import Slice
     from ..documents.writing_options import Writing
     from ..engine.clock import Clock
-    from ..engine.settings import Engine
-    from .contract import Workers
-    from .scale_out import ScaleOut
+    from .contract import Runner
+    from .workers import Workers
 
 
 JOB, LOCK, LEASE = "job.json", "lock", "lease"
@@ -57,65 +55,46 @@ LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
 """Bytes of text of a slice, unless they are given."""
 
 
-def run_job(
-    workers: Workers,
-    engine: Engine,
-    clock: Clock,
-    source: Any,
-    *,
-    texts: Any,
-    against: Any,
-    reading: dict[str, Any],
-    recipe: Recipe | None,
-    frequencies: str | Path | None,
-    output: str,
-    overwrite: bool,
-    writing: Writing,
-    scale_out: ScaleOut,
-    temp_dir: str | None,
-    max_comparisons: int | None,
-    check: int | None,
-    with_page: bool,
-) -> dict[str, Any]:
-    """Run a job by workers that are there; what else it takes, and what it gives, is said of `dedup_in_tasks`."""
-    recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
-    num_checked = choose_check(check, recipe)
-    check_reference(recipe, None, against)
-    recipe, statistics = recipe.with_statistics(frequencies)
-    documents, reference = opened(source, texts, against, reading, recipe)
+def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock) -> tuple[Documents, Documents | None]:
+    """Run a job on a runner that has been started, and return the documents and the reference set."""
+    writing, output = arguments.writing, str(arguments.output)
+    frequencies = getattr(arguments.recipe.method, "frequencies", None)
+    recipe, statistics = arguments.recipe.with_statistics(None)
+    documents, reference = arguments.opened()
     column, _ = keep_column(recipe.keep)
     if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
-        reference = open_reference(against, {**reading, "text_columns": reference.text_columns})
+        named = replace(arguments.reading, text_columns=reference.text_columns)
+        reference = arguments.opened_reference(named, [])
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()
-    reads = [*documents.local_files, *([] if reference is None else reference.local_files)]
-    place = Place.of(str(scale_out.work_dir))
+    place = Place.of(str(workers.work_dir))
     _check_apart(place, output, [documents, *([] if reference is None else [reference])])
     with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
-        folder = stack.enter_context(new_folder(output, overwrite, reads))
+        folder = stack.enter_context(new_folder(output, writing.overwrite, arguments.files_read(documents, reference)))
         begun = _begun(place)
-        most = _slice_bytes(scale_out, begun, documents)
+        most = _slice_bytes(workers, begun, documents)
         known = [] if reference is None else _divided(reference, place.child(STORED[1]), most)
         slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
         text_bytes = sum(slice.num_bytes for slice in slices)
-        usual = usual_partitions(len(slices), text_bytes, scale_out.num_workers())
-        partitions = scale_out.partitions or begun.get("partitions") or usual
+        usual = usual_partitions(len(slices), text_bytes, workers.num_workers())
+        partitions = workers.partitions or begun.get("partitions") or usual
         shared = Shared(
             place.uri,
             str(_result_folder(place, output)),
             recipe,
-            engine,
-            parse_size(scale_out.task_memory, "task_memory"),
+            arguments.engine,
+            parse_size(workers.task_memory, "task_memory"),
             partitions,
-            None if temp_dir is None else str(temp_dir),
-            scale_out.spool,
-            None if frequencies is None else str(frequencies),
+            arguments.engine.temp_dir,
+            workers.spool,
+            frequencies,
         )
         identity = _identify(place, begun, shared, most, slices, len(known))
-        workers.check_folder(shared.work)
-        work = Work(shared, workers, clock, identity, still_claimed)
-        job = Job(work, slices, len(known), max_comparisons, num_checked, *_columns_of(documents, writing))
+        runner.check_folder(shared.work)
+        work = Work(shared, runner, clock, identity, still_claimed)
+        most_comparisons, num_checked = arguments.engine.max_comparisons, arguments.num_checked
+        job = Job(work, slices, len(known), most_comparisons, num_checked, *_columns_of(documents, writing))
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
@@ -129,7 +108,7 @@ def run_job(
         if described := writing.describe():
             said["written"] = described
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
-        if with_page:
+        if writing.report:
             from ..report_page.run import run_of_folder
 
             written = {**said, "files": list(files_in(folder))}
@@ -138,12 +117,12 @@ def run_job(
         write_report(folder, said)
         stack.close()
         still_claimed()
-        if not scale_out.keep_work:
+        if not workers.keep_work:
             job.work.remove()
             for name in STORED:
                 place.clear(name, FILES)
             place.remove(JOB)
-    return said
+    return documents, reference
 
 
 def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Schema | None, bool]:
@@ -155,15 +134,15 @@ def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Sch
     return writing, None if inferred else schema_of(documents, writing), inferred
 
 
-def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Documents) -> int:
+def _slice_bytes(workers: Workers, begun: dict[str, Any], documents: Documents) -> int:
     """How large slices are: unless given, as in an earlier run, else so that each worker has two, within bounds."""
-    if scale_out.slice_bytes is not None:
-        return parse_size(scale_out.slice_bytes, "slice_bytes")
+    if workers.slice_bytes is not None:
+        return parse_size(workers.slice_bytes, "slice_bytes")
     if begun:
         return begun["slice_bytes"]
     if documents.format == "memory":
         return LARGEST_SLICE // 8
-    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * scale_out.num_workers())))
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * workers.num_workers())))
 
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:

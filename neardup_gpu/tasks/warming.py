@@ -25,4 +25,4 @@ def warm_up(recipe: Recipe | None) -> None:
     if recipe.method.needs_statistics:
         return
     with Engine(backend="cpu").start() as runtime:
-        Sketcher(recipe, runtime, Clock(None)).sketch_part(open_documents(texts=strings(["to be or not to be"])))
+        Sketcher(recipe, runtime, Clock(None)).sketch_part(open_documents({"text": strings(["to be or not to be"])}))

@@ -30,7 +30,7 @@ from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
 from ..store.exchange import DamagedExchangeError, ExchangeWriter, sealed
 from ..store.places import Place
-from .contract import ATTEMPTS, Task, Workers
+from .contract import ATTEMPTS, Runner, Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,7 +119,7 @@ class Shared:
         """The same for tasks that may run where no GPU is: by the CPU, unless by definitions."""
         if self.engine.backend != "gpu":
             return self
-        return replace(self, engine=replace(self.engine, backend="cpu", device=None, memory=None))
+        return replace(self, engine=replace(self.engine, backend="cpu", device=None, gpu_memory=None))
 
 
 @dataclass
@@ -258,7 +258,7 @@ class Work:
     Parameters
     ----------
     shared : Shared
-    workers : Workers
+    workers : Runner
     clock : Clock
     identity : str
         A digest of what the job is.
@@ -269,7 +269,7 @@ class Work:
     def __init__(
         self,
         shared: Shared,
-        workers: Workers,
+        workers: Runner,
         clock: Clock,
         identity: str,
         still_claimed: Callable[[], None] = lambda: None,

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from compiling import compile_a_function
+from flat import flat
 from progress import LINE, messages
 from rich.console import Console
 
@@ -85,7 +86,7 @@ def test_the_library_logs_a_line_a_stage_and_prints_nothing(
     corpus: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with caplog.at_level(logging.INFO, "neardup_gpu"):
-        nd.dedup(corpus, check=0)
+        nd.dedup(corpus, writing=nd.Writing(check=0))
     assert capsys.readouterr() == ("", "")
     assert all(record.levelno == logging.INFO for record in caplog.records)
     assert [message.partition(":")[0] for message in caplog.messages][:2] == ["sketching", "finding candidates"]
@@ -164,7 +165,7 @@ def totals(source: object, **options: object) -> list[tuple[int, int | None]]:
         if stage == "sketch" and done:
             seen.append((done, total))
 
-    nd.dedup(source, check=0, batch_bytes=20_000, progress=record, **options)
+    flat(nd.dedup, source, check=0, batch_bytes=20_000, progress=record, **options)
     return seen
 
 
@@ -217,12 +218,12 @@ def test_a_stream_has_no_total() -> None:
 
 
 def test_bars_from_python(corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    nd.dedup(corpus, check=0, progress=True)
+    nd.dedup(corpus, progress=True, writing=nd.Writing(check=0))
     said = capsys.readouterr()
     assert said.out == ""
     assert "sketching" in said.err
     assert "30 / 30" in said.err
-    nd.dedup(corpus, check=0, progress=False)
+    nd.dedup(corpus, progress=False, writing=nd.Writing(check=0))
     assert capsys.readouterr() == ("", "")
     with pytest.raises(ArgumentTypeError, match="progress: int given; pass True"):
         nd.dedup(corpus, progress=3)  # type: ignore[arg-type]
@@ -363,9 +364,9 @@ def test_what_the_library_logs_is_shown(monkeypatch: pytest.MonkeyPatch, run: Ru
         return decide(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(job, "decide", noting)
-    errors = run("dedup", corpus, "--dry-run", "--backend", "cpu")[2]
+    errors = run("dedup", corpus, "--dry-run", "--engine", "cpu")[2]
     assert messages(errors) == "GPU memory\\nran out\\x1b[2J\n"
-    assert run("dedup", corpus, "--dry-run", "--backend", "cpu", "--quiet") == (0, "", "")
+    assert run("dedup", corpus, "--dry-run", "--engine", "cpu", "--quiet") == (0, "", "")
     assert not logging.getLogger("neardup_gpu").handlers
 
 

@@ -18,7 +18,7 @@ from neardup_gpu.cli.hamming.build import build
         ("bucket_limit must be >= 2, got 1", "--bucket-limit must be >= 2, got 1"),
         ("filter and recall: leave one out", "--filter and --recall: leave one out"),
         ("filter, recall and threshold each choose", "--filter, --recall and --threshold each choose"),
-        ("there is no GPU; use backend='cpu'", "there is no GPU; use --backend cpu"),
+        ("there is no GPU; use backend='cpu'", "there is no GPU; use --engine cpu"),
         ("read others with glob='*.py'", "read others with --glob '*.py'"),
         ("exists already; pass overwrite=True", "exists already; pass --overwrite"),
         ("ask for fewer by threads=...", "ask for fewer by --threads"),

@@ -21,6 +21,7 @@ from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import InputError
 from neardup_gpu.hamming import jobs as hamming_files, joins, members
 from neardup_gpu.hamming.files import open_fingerprints
+from neardup_gpu.hamming.settings import TableOptions
 from neardup_gpu.methods.simhash import SimHash
 from neardup_gpu.recipe import Recipe
 
@@ -409,7 +410,7 @@ def test_the_design_is_the_one_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path / "a.npy", planted(64, 1000))
 
     def design(**options: Any) -> tuple[int, int]:
-        found = hamming_files.build(path, tmp_path / "i", overwrite=True, **options)
+        found = hamming_files.build(path, tmp_path / "i", tables=TableOptions(**options), overwrite=True)
         return found["tables"], found["leading_bits"]
 
     assert [design(num_tables=n) for n in (1, 4, 9, 10, 16, 20)] == [

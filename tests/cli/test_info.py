@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from flat import flat
 
 import neardup_gpu as nd
 from neardup_gpu import cli, demo
@@ -34,11 +35,11 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an artefact of each kind."""
     folder = tmp_path_factory.mktemp("artefacts")
-    nd.dedup(LIBRARY, **READING, on_error="skip", output=folder / "out")
+    flat(nd.dedup, LIBRARY, **READING, on_error="skip", output=folder / "out")
     weighed = nd.Recipe(method=nd.SimHash(weighting="tfidf"))
-    nd.sketch(LIBRARY, folder / "weighed.parquet", **READING, recipe=weighed)
-    nd.sketch(LIBRARY, folder / "sketches.parquet", **READING, method="simhash")
-    nd.sketch(LIBRARY, folder / "bottomk.parquet", **READING, method="bottomk")
+    flat(nd.sketch, LIBRARY, folder / "weighed.parquet", **READING, recipe=weighed)
+    flat(nd.sketch, LIBRARY, folder / "sketches.parquet", **READING, method="simhash")
+    flat(nd.sketch, LIBRARY, folder / "bottomk.parquet", **READING, method="bottomk")
     nd.pairs(folder / "bottomk.parquet", folder / "pairs.parquet")
     nd.clusters(folder / "bottomk.parquet", folder / "clusters.parquet")
     jobs.build(folder / "sketches.parquet", folder / "made.index")
@@ -48,12 +49,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if stage == "write":
             raise KeyboardInterrupt
 
-    scale_out = nd.ScaleOut(work_dir=str(folder / "work"), workers=1)
+    scale_out = nd.Workers(work_dir=str(folder / "work"), number=1)
     with pytest.raises(KeyboardInterrupt):
-        nd.dedup_in_tasks(LIBRARY, **READING, output=folder / "parts", scale_out=scale_out, progress=stop)
+        flat(nd.dedup, LIBRARY, **READING, output=folder / "parts", workers=scale_out, progress=stop)
     shutil.copytree(folder / "work", folder / "begun")
-    nd.dedup_in_tasks(LIBRARY, **READING, output=folder / "parts", scale_out=scale_out)
-    nd.dedup_in_tasks(LIBRARY, **READING, output=folder / "ids", ids_only=True, scale_out=scale_out)
+    flat(nd.dedup, LIBRARY, **READING, output=folder / "parts", workers=scale_out)
+    flat(nd.dedup, LIBRARY, **READING, output=folder / "ids", ids_only=True, workers=scale_out)
     return folder
 
 

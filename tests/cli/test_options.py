@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from cyclopts import App, CycloptsError
 
-from neardup_gpu.cli.options import RUNNING, ReadingFlags, flags, given, refuse_others
+from neardup_gpu.cli.options import RUNNING, ReadingFlags, given, method_flags, refuse_others
 from neardup_gpu.documents.reading_options import Reading
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.settings import setting
@@ -31,7 +31,7 @@ class Square:
 
 
 SHAPES = {"round": (Round,), "square": (Square,)}
-ShapeFlags = flags(RUNNING, Round, Square)
+ShapeFlags = method_flags(RUNNING, SHAPES)
 
 
 def parsed(words: str):
@@ -54,18 +54,18 @@ def test_only_what_was_given_is_there() -> None:
             parsed(wrong)
 
 
-def test_merged_flags_say_what_each_makes_of_them() -> None:
+def test_the_first_class_describes_a_field_of_several() -> None:
     hint = next(field.type for field in dataclasses.fields(get_args(ShapeFlags)[0]) if field.name == "width")
     parameter = hint.__metadata__[-1]
-    assert parameter.help == "How wide. How broad."
-    assert parameter.show_default == "3 by round, 5 by square"
+    assert parameter.help == "How wide."
+    assert parameter.show_default == "3"
 
 
 def test_what_the_chosen_settings_lack_is_refused() -> None:
     values = parsed("--width 4 --share 0.5")
-    refuse_others("--shape", "round", SHAPES, values)
-    with pytest.raises(ParameterError, match=r"^--share is for --shape round; leave it out$"):
-        refuse_others("--shape", "square", SHAPES, values)
+    refuse_others("round", values)
+    with pytest.raises(ParameterError, match=r"^--share is for --method round; leave it out$"):
+        refuse_others("square", values)
 
 
 def test_the_library_takes_what_flags_give() -> None:

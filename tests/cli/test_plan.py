@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from neardup_gpu import METHODS, cli, planning
+from neardup_gpu import METHODS, Recipe, cli, planning
 from neardup_gpu.planning import Machines, Workload
 
 Run = Callable[..., tuple[int, str, str]]
@@ -30,7 +30,7 @@ def test_a_plan_has_a_line_for_each_stage(run: Run, method: str) -> None:
     status, said, err = run("plan", *CRAWL, "--method", method)
     assert (status, err) == (0, "")
     made = planning.plan(
-        Workload(documents=1e10, text_bytes=50 * 10**12), method=method, machines=Machines(nodes=100, cores=32)
+        Workload(documents=1e10, text_bytes=50 * 10**12), Recipe(method=method), machines=Machines(nodes=100, cores=32)
     )
     lines = said.splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("stage "))

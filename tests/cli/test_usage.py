@@ -127,5 +127,5 @@ def test_what_is_one_is_singular(run: Run, tmp_path) -> None:
     said = run("dedup", tmp_path / "bad.jsonl", "--dry-run", "--on-error", "skip", "--quiet")[2]
     assert f"no documents that can be read: 1 row left out, the first in {tmp_path / 'bad.jsonl'}" in said, said
     (tmp_path / "one.jsonl").write_text('{"text": "to be or not to be"}\n')
-    said = run("dedup", tmp_path / "one.jsonl", "--dry-run", "--memory", "1MB", "--backend", "cpu", "--quiet")[2]
+    said = run("dedup", tmp_path / "one.jsonl", "--dry-run", "--memory", "1MB", "--engine", "cpu", "--quiet")[2]
     assert "not enough for 1 document in 31 bytes of text" in said, said

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from compiling import compile_a_function
+from flat import flat
 from rich.console import Console
 
 import neardup_gpu as nd
@@ -108,7 +109,7 @@ def test_commands_count_what_they_do(lines: Lines, tmp_path: Path) -> None:
 
 def test_estimates_are_counted(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int | None]] = []
-    nd.sketch([LIBRARY, MIRROR], tmp_path / "s.parquet", **READING, method="bottomk")
+    flat(nd.sketch, [LIBRARY, MIRROR], tmp_path / "s.parquet", **READING, method="bottomk")
     pairs = nd.pairs(tmp_path / "s.parquet", progress=lambda *told: seen.append(told))
     last = [told for told in seen if told[0] == "estimate"][-1]
     assert last[1] == last[2] and 0 < last[1] <= pairs.num_rows
@@ -116,7 +117,7 @@ def test_estimates_are_counted(tmp_path: Path) -> None:
 
 def test_the_log_of_the_library_has_the_facts(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "neardup_gpu"):
-        nd.dedup(LIBRARY, **READING)
+        flat(nd.dedup, LIBRARY, **READING)
     facts = [record.progress for record in caplog.records if hasattr(record, "progress")]
     assert [each["stage"] for each in facts if each["finished"]].count("sketch") == 1
     assert facts[0]["done"] == 239 and facts[0]["compiling"] >= 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from packing import PACK
 
 import neardup_gpu as nd
@@ -36,7 +37,7 @@ ENTRIES = [
 
 
 def texts_of(source, **options):
-    documents = nd.open_documents(source, **options)
+    documents = flat(nd.open_documents, source, **options)
     found = [batch.text[row].tobytes().decode() for batch in documents.batches() for row in range(batch.num_rows)]
     return found, documents
 

@@ -7,8 +7,9 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 
-from neardup_gpu import Index, ScaleOut, SimHash, dedup, dedup_in_tasks, open_documents, pairs, sketch
+from neardup_gpu import Index, Reading, SimHash, Workers, dedup, open_documents, pairs, sketch
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents.charsets import page_as_utf8
 from neardup_gpu.errors import ParameterError
@@ -27,11 +28,11 @@ def texts_of(documents):
 
 def from_file(folder, page, **options):
     (folder / "page.html").write_bytes(page)
-    return texts_of(open_documents(folder / "page.html", **options))
+    return texts_of(flat(open_documents, folder / "page.html", **options))
 
 
 def from_column(folder, page, **options):
-    return texts_of(open_documents({"text": pa.array([page], pa.binary())}, **{"html": True, **options}))
+    return texts_of(flat(open_documents, {"text": pa.array([page], pa.binary())}, **{"html": True, **options}))
 
 
 def from_crawl(folder, page, **options):
@@ -43,7 +44,7 @@ def from_crawl(folder, page, **options):
     with open(folder / "crawl.warc.gz", "wb") as file:
         writer = WARCWriter(file, gzip=True)
         writer.write_record(writer.create_warc_record("http://x/", "response", io.BytesIO(page), http_headers=headers))
-    return texts_of(open_documents(folder / "crawl.warc.gz", **options))
+    return texts_of(flat(open_documents, folder / "crawl.warc.gz", **options))
 
 
 ENTRANCES = pytest.mark.parametrize("entrance", [from_file, from_column, from_crawl])
@@ -110,7 +111,7 @@ def test_pages_that_differ_stay_apart(entrance, tmp_path):
     """Two pages with equal menus whose words were all U+FFFD were one."""
     head = "<?xml version='1.0' encoding='koi8-r'?><p>menu one two three</p>"
     texts = [entrance(tmp_path, f"{head}<p>{text}".encode("koi8-r"))[0] for text in (RUSSIAN, RUSSIAN.upper()[::-1])]
-    assert len(dedup(texts=texts, threshold=0.5).removed) == 0
+    assert len(dedup({"text": texts}, threshold=0.5).removed) == 0
 
 
 @ENTRANCES
@@ -168,9 +169,9 @@ def write(path, data):
 def test_csv_and_json_in_an_encoding(make, codec, packed, tmp_path):
     label = {"utf-16-le": "utf-16le"}.get(codec, codec)
     path = make(tmp_path, codec, f"d.{'csv' if make is csv_file else 'jsonl'}{packed}")
-    documents = open_documents(path, id_column="id", encoding=label)
+    documents = open_documents(path, id_column="id", reading=Reading(encoding=label))
     assert texts_of(documents) == [text for _, text in ROWS]
-    result = dedup(path, id_column="id", encoding=label, output=tmp_path / "out")
+    result = dedup(path, id_column="id", output=tmp_path / "out", reading=Reading(encoding=label))
     assert result.documents["id"].to_pylist() == [id for id, _ in ROWS]
     assert result.documents["kept"].to_pylist() == [True, True, False]
     kept = open_documents(tmp_path / "out", id_column="id")  # UTF-8
@@ -179,27 +180,27 @@ def test_csv_and_json_in_an_encoding(make, codec, packed, tmp_path):
 
 @pytest.mark.parametrize("make", [csv_file, json_file])
 def test_a_mark_counts_more(make, tmp_path):
-    documents = open_documents(make(tmp_path, "utf-8-sig"), id_column="id", encoding="koi8-r")
+    documents = open_documents(make(tmp_path, "utf-8-sig"), id_column="id", reading=Reading(encoding="koi8-r"))
     assert texts_of(documents) == [text for _, text in ROWS]
 
 
 def test_text_files_and_columns_of_bytes_in_an_encoding(tmp_path):
     write(tmp_path / "in" / "a.txt", RUSSIAN.encode("cp1251"))
     write(tmp_path / "in" / "b.txt", RUSSIAN.encode("utf-16"))
-    assert texts_of(open_documents(tmp_path / "in", encoding="windows-1251")) == [RUSSIAN, RUSSIAN]
+    assert texts_of(open_documents(tmp_path / "in", reading=Reading(encoding="windows-1251"))) == [RUSSIAN, RUSSIAN]
     column = {"text": pa.array([RUSSIAN.encode("cp1251"), None], pa.binary())}
-    assert texts_of(open_documents(column, encoding="windows-1251")) == [RUSSIAN, ""]
+    assert texts_of(open_documents(column, reading=Reading(encoding="windows-1251"))) == [RUSSIAN, ""]
     pq.write_table(pa.table(column), tmp_path / "d.parquet")
-    assert texts_of(open_documents(tmp_path / "d.parquet", encoding="windows-1251")) == [RUSSIAN, ""]
+    assert texts_of(open_documents(tmp_path / "d.parquet", reading=Reading(encoding="windows-1251"))) == [RUSSIAN, ""]
 
 
 def test_strings_are_utf8_whatever_the_encoding(tmp_path, caplog):
     pq.write_table(pa.table({"text": [RUSSIAN]}), tmp_path / "d.parquet")
-    assert texts_of(open_documents(tmp_path / "d.parquet", encoding="windows-1251")) == [RUSSIAN]
+    assert texts_of(open_documents(tmp_path / "d.parquet", reading=Reading(encoding="windows-1251"))) == [RUSSIAN]
     assert "d.parquet: its text is strings, which are UTF-8; encoding changes nothing here" in caplog.text
     caplog.clear()
-    assert texts_of(open_documents(csv_file(tmp_path, "utf-8"), encoding="utf-8"))
-    assert texts_of(open_documents({"text": pa.array([b"a"], pa.binary())}, encoding="utf-8")) == ["a"]
+    assert texts_of(open_documents(csv_file(tmp_path, "utf-8"), reading=Reading(encoding="utf-8")))
+    assert texts_of(open_documents({"text": pa.array([b"a"], pa.binary())}, reading=Reading(encoding="utf-8"))) == ["a"]
     assert not caplog.text
 
 
@@ -223,7 +224,7 @@ def test_text_files_without_an_encoding_are_given_as_they_are(tmp_path):
 
 def test_an_unknown_label(tmp_path, capsys):
     with pytest.raises(ParameterError, match="encoding: unknown label 'latin-1'"):
-        open_documents(texts=["a"], encoding="latin-1")
+        open_documents({"text": ["a"]}, reading=Reading(encoding="latin-1"))
     assert main(["dedup", str(csv_file(tmp_path, "utf-8")), "--dry-run", "--encoding", "klingon"]) == 2
     assert "--encoding: unknown label 'klingon'" in capsys.readouterr().err
 
@@ -232,16 +233,19 @@ def test_every_entrance_takes_the_encoding(tmp_path):
     path = csv_file(tmp_path, "koi8-r")
     options = {"id_column": "id", "encoding": "koi8-r"}
     ids = [id for id, _ in ROWS]
-    work = ScaleOut(work_dir=tmp_path / "work", workers=1)
-    dedup_in_tasks(path, output=tmp_path / "tasks", scale_out=work, **options)
+    work = Workers(work_dir=tmp_path / "work", number=1)
+    flat(dedup, path, output=tmp_path / "tasks", workers=work, **options)
     found = pq.read_table(tmp_path / "tasks" / "documents")
     assert found["id"].to_pylist() == ids and found["kept"].to_pylist() == [True, True, False]
-    assert len(dedup(texts=[RUSSIAN], against=path, encoding="koi8-r", text_columns=None).removed) == 1
-    sketch(path, tmp_path / "s.parquet", method=SimHash(), **options)
+    assert (
+        len(dedup({"text": [RUSSIAN]}, against=path, text_columns=None, reading=Reading(encoding="koi8-r")).removed)
+        == 1
+    )
+    flat(sketch, path, tmp_path / "s.parquet", method=SimHash(), **options)
     assert len(pairs(tmp_path / "s.parquet")) == 1
     with Index.create(tmp_path / "index") as index:
-        assert index.add(path, **options).removed == 1
-        assert index.query([path], **options)["resemblance"].to_pylist().count(1.0) >= 3
+        assert flat(index.add, path, **options).removed == 1
+        assert flat(index.query, [path], **options)["resemblance"].to_pylist().count(1.0) >= 3
 
 
 def test_documents_with_replaced_characters_are_counted(tmp_path, capsys):
@@ -259,12 +263,12 @@ def test_documents_with_replaced_characters_are_counted(tmp_path, capsys):
     assert {name: result.report["counts"][name] for name in asked} == asked
     column = {"text": pa.array(pages, pa.binary())}
     for html in (True, "tree"):
-        counts = dedup(column, html=html).report["counts"]
+        counts = dedup(column, reading=Reading(html=html)).report["counts"]
         assert {name: counts[name] for name in asked} == asked
     counts = sketch(tmp_path / "in", tmp_path / "s.parquet")
     assert {name: counts[name] for name in asked} == asked
-    work = ScaleOut(work_dir=tmp_path / "work", workers=1)
-    counts = dedup_in_tasks(tmp_path / "in", output=tmp_path / "tasks", scale_out=work)["counts"]
+    work = Workers(work_dir=tmp_path / "work", number=1)
+    counts = dedup(tmp_path / "in", output=tmp_path / "tasks", workers=work).report["counts"]
     assert {name: counts[name] for name in asked} == asked
     assert main(["dedup", str(tmp_path / "in"), "-o", str(tmp_path / "out")]) == 0
     shown = "".join(capsys.readouterr())
@@ -276,7 +280,7 @@ def test_documents_with_replaced_characters_are_counted(tmp_path, capsys):
 @pytest.mark.parametrize(("number", "is_garbled"), [(1, False), (2, True)])
 def test_more_than_five_per_cent_is_garbled(number, is_garbled):
     texts = ["", "é" * (20 - number) + "\ufffd" * number]
-    counts = dedup(texts=texts).report["counts"]
+    counts = dedup({"text": texts}).report["counts"]
     assert (counts["replaced_text"], counts["garbled_text"]) == (1, int(is_garbled))
 
 

@@ -6,6 +6,7 @@ import io
 
 import numpy as np
 import pytest
+from flat import flat
 from packing import PACK, UNPACK
 
 import neardup_gpu as nd
@@ -28,7 +29,7 @@ def test_every_compression_is_tried():
 def texts_of(source, **options):
     return [
         batch.text[row].tobytes().decode()
-        for batch in nd.open_documents(source, **options).batches()
+        for batch in flat(nd.open_documents, source, **options).batches()
         for row in range(batch.num_rows)
     ]
 
@@ -39,7 +40,7 @@ def test_lines_are_read_and_written_again(extension, compression, tmp_path):
     path = tmp_path / f"d{extension}{compression}"
     path.write_bytes(PACK[compression](LINES[extension].encode()))
     assert texts_of(path, id_column="id") == texts_of(tmp_path, id_column="id") == TEXTS
-    result = nd.dedup(path, id_column="id", output=tmp_path / "out", shingle_size=2)
+    result = nd.dedup(path, id_column="id", output=tmp_path / "out", recipe=nd.Recipe(shingles=nd.Shingles(2)))
     assert result.removed["id"].to_pylist() == [2]
     kept = UNPACK[compression]((tmp_path / "out" / "kept" / path.name).read_bytes()).decode()
     assert kept == LINES[extension][: -len(LINES[extension].splitlines(keepends=True)[-1])]
@@ -58,11 +59,11 @@ def test_text_and_pages(compression, tmp_path):
     assert batch.ids.to_pylist() == [f"{name}{compression}" for name in sorted(pages)]
     texts = [batch.text[row].tobytes().decode().split() for row in range(3)]
     assert texts == [TEXTS[0].split(), TEXTS[1].split(), ["x", *TEXTS[0].split()]]
-    nd.dedup(tmp_path / "in", output=tmp_path / "out", shingle_size=2)
+    nd.dedup(tmp_path / "in", output=tmp_path / "out", recipe=nd.Recipe(shingles=nd.Shingles(2)))
     for path in (tmp_path / "out" / "kept").rglob(f"*{compression}"):
         assert path.read_bytes() == (tmp_path / "in" / path.relative_to(tmp_path / "out" / "kept")).read_bytes()
-    scale_out = nd.ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=1)
-    report = nd.dedup_in_tasks(tmp_path / "in", output=tmp_path / "tasks", scale_out=scale_out)
+    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1, slice_bytes=1)
+    report = nd.dedup(tmp_path / "in", output=tmp_path / "tasks", workers=scale_out).report
     assert report["counts"]["documents"] == 3
 
 
@@ -82,7 +83,7 @@ def test_a_damaged_text_is_refused_or_skipped(compression, tmp_path):
     (tmp_path / f"b.txt{compression}").write_bytes(PACK[compression](b"to be"))
     with pytest.raises(nd.errors.InputError, match=r"a\.txt"):
         texts_of(tmp_path)
-    documents = nd.open_documents(tmp_path, on_error="skip")
+    documents = nd.open_documents(tmp_path, reading=nd.Reading(on_error="skip"))
     assert [batch.ids.to_pylist() for batch in documents.batches()] == [[f"b.txt{compression}"]]
     assert documents.skipped.num_rows == 1
 

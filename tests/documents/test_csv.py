@@ -8,16 +8,17 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import InputError, open_documents
+from neardup_gpu import InputError, Reading, open_documents
 from neardup_gpu.documents.csv import Csv
 from neardup_gpu.documents.slices import slices_of
 
 
 def opened(folder, data, name="d.csv", **options):
     (folder / name).write_bytes(data)
-    return open_documents(folder / name, **options)
+    return flat(open_documents, folder / name, **options)
 
 
 def read(documents, columns=()):
@@ -300,4 +301,4 @@ def test_without_the_text_column(data, says, on_error, tmp_path):
     opened(tmp_path / "in", b"id,text\n1,a b\n", "a.csv")
     (tmp_path / "in" / "b.csv").write_bytes(data)
     with pytest.raises(InputError, match=rf"b\.csv: {says}"):
-        open_documents(tmp_path / "in", text_columns="text", on_error=on_error)
+        open_documents(tmp_path / "in", text_columns="text", reading=Reading(on_error=on_error))

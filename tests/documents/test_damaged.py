@@ -60,9 +60,9 @@ def test_the_summary_does_not_count_too_low(kind, tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     path, passed = written(tmp_path / "in", kind)
     monkeypatch.chdir(tmp_path)
-    place = nd.ScaleOut(work_dir="work", workers=1)
-    nd.dedup("in", on_error="skip", output="out")
-    nd.dedup_in_tasks("in", on_error="skip", output="tasks", scale_out=place)
+    place = nd.Workers(work_dir="work", number=1)
+    nd.dedup("in", output="out", reading=nd.Reading(on_error="skip"))
+    nd.dedup("in", output="tasks", workers=place, reading=nd.Reading(on_error="skip"))
     for output in ("out", "tasks"):
         report = read_report(Path(output))
         assert report["skipped"] == {"rows": 1, "at_least": True, "bytes": passed, "files": [f"in/{path.name}"]}

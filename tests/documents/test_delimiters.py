@@ -6,6 +6,7 @@ import csv
 import io
 
 import pytest
+from flat import flat
 
 import neardup_gpu as nd
 from neardup_gpu import cli
@@ -25,7 +26,7 @@ def written(delimiter, header=("id", "text")):
 
 
 def rows_of(source, **options):
-    documents = nd.open_documents(source, **options)
+    documents = flat(nd.open_documents, source, **options)
     return [
         [str(id), batch.text[row].tobytes().decode()]
         for batch in documents.batches()
@@ -72,7 +73,7 @@ def test_a_column_whose_name_has_a_delimiter_is_read_when_asked(tmp_path):
 @pytest.mark.parametrize("value", ["", "ab", '"', "\n", "é", "a", "1", "\0\0"])
 def test_what_divides_no_fields(value):
     with pytest.raises(nd.errors.ParameterError, match=r"^delimiter: "):
-        nd.open_documents("nowhere.csv", delimiter=value)
+        nd.open_documents("nowhere.csv", reading=nd.Reading(delimiter=value))
 
 
 def test_without_a_header_no_row_is_lost(tmp_path):
@@ -80,19 +81,21 @@ def test_without_a_header_no_row_is_lost(tmp_path):
     path.write_bytes(written(";", header=None))
     options = {"delimiter": ";", "header": False, "text_columns": "f1", "id_column": "f0"}
     assert rows_of(path, **options) == ROWS
-    result = nd.dedup(path, **options, output=tmp_path / "out")
+    result = flat(nd.dedup, path, **options, output=tmp_path / "out")
     assert result.removed["id"].to_pylist() == [3]
     kept = tmp_path / "out" / "kept" / "d.csv"
     with kept.open(newline="") as file:
         assert list(csv.reader(file, delimiter=";")) == [ROWS[0], ROWS[1], ROWS[3]]
     assert rows_of(tmp_path / "out", **options) == [ROWS[0], ROWS[1], ROWS[3]]
-    tables = nd.dedup(path, **options, output=tmp_path / "again", output_format="parquet")
+    tables = flat(nd.dedup, path, **options, output=tmp_path / "again", output_format="parquet")
     assert tables.removed["id"].to_pylist() == [3]
 
 
 def test_without_a_header_places_count_from_the_first_row(tmp_path):
     (tmp_path / "d.csv").write_text("1,a\n2,b,c\n3,d\n")
-    documents = nd.open_documents(tmp_path / "d.csv", header=False, text_columns="f1", on_error="skip")
+    documents = nd.open_documents(
+        tmp_path / "d.csv", text_columns="f1", reading=nd.Reading(header=False, on_error="skip")
+    )
     assert [batch.ids.to_pylist() for batch in documents.batches()] == [[0, 2]]
     assert documents.places()["row"].to_pylist() == [1, 3]
     assert documents.skipped["row"].to_pylist() == [2]
@@ -128,15 +131,15 @@ def test_jobs_take_them_alike(tmp_path):
     path = tmp_path / "d.csv"
     path.write_bytes(written("|", header=None))
     options = {"delimiter": "|", "header": False, "text_columns": "f1", "id_column": "f0"}
-    scale_out = nd.ScaleOut(work_dir=tmp_path / "work", workers=1)
-    report = nd.dedup_in_tasks(path, **options, output=tmp_path / "tasks", scale_out=scale_out)
+    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1)
+    report = flat(nd.dedup, path, **options, output=tmp_path / "tasks", workers=scale_out).report
     assert report["counts"]["removed"] == 1
-    left = nd.dedup(path, **options, against=path, only_against=True)
+    left = flat(nd.dedup, path, **options, against=path, only_against=True)
     assert left.removed["id"].to_pylist() == [1, 2, 3]
-    assert nd.sketch(path, tmp_path / "s.parquet", **options)["documents"] == 4
+    assert flat(nd.sketch, path, tmp_path / "s.parquet", **options)["documents"] == 4
     with nd.Index.create(tmp_path / "index") as index:
-        assert index.add(path, **options).documents == 4
-        assert 3 in index.query([path], **options)["id"].to_pylist()
-    nd.dedup(path, **options, output=tmp_path / "out")
+        assert flat(index.add, path, **options).documents == 4
+        assert 3 in flat(index.query, [path], **options)["id"].to_pylist()
+    flat(nd.dedup, path, **options, output=tmp_path / "out")
     assert cli.main(["explain", str(tmp_path / "out"), "3"]) == 0
     assert cli.main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html"), "-q"]) == 0

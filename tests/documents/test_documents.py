@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import dedup
+from neardup_gpu import Reading, Writing, dedup
 from neardup_gpu.arrow_versions import bytes_of, has_null_lists
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import open_described, open_documents
@@ -335,11 +335,11 @@ def test_joined_columns(rows, max_bytes):
 def test_html_column():
     page = "<meta charset=windows-1251><p>слово</p>два"
     data = pa.table({"s": [page, None], "b": [page.encode("cp1251"), b"<b>x</b>"]})
-    assert [t.split() for t in read(open_documents(data, text_columns="s", html=True))[1]] == [
+    assert [t.split() for t in read(open_documents(data, text_columns="s", reading=Reading(html=True)))[1]] == [
         ["слово".encode(), "два".encode()],
         [],
     ]
-    assert [t.split() for t in read(open_documents(data, text_columns="b", html=True))[1]] == [
+    assert [t.split() for t in read(open_documents(data, text_columns="b", reading=Reading(html=True)))[1]] == [
         ["слово".encode(), "два".encode()],
         [b"x"],
     ]
@@ -413,8 +413,8 @@ def test_folder_order_and_parts(tmp_path):
     assert read(open_documents(files, id_column="id"))[0] == IDS
     assert read(open_documents(str(folder / "*.parquet"), id_column="id"))[0] == IDS[:4]
     assert read(open_documents(str(folder / "**/b.parquet"), id_column="id"))[0] == IDS[4:]
-    assert read(open_documents(folder, id_column="id", glob="a.*"))[0] == IDS[:4]
-    assert read(open_documents(folder, id_column="id", glob="sub/*.parquet"))[0] == IDS[4:]
+    assert read(open_documents(folder, id_column="id", reading=Reading(glob="a.*")))[0] == IDS[:4]
+    assert read(open_documents(folder, id_column="id", reading=Reading(glob="sub/*.parquet")))[0] == IDS[4:]
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.arrow"])
@@ -453,13 +453,13 @@ def test_results_inside_the_folder_are_not_input(tmp_path, glob):
     (tmp_path / "half/report.json").write_text("{}")
     if glob is None:
         (tmp_path / "half/report.json").unlink()
-    assert open_documents(tmp_path, glob=glob).num_files == 2
+    assert open_documents(tmp_path, reading=Reading(glob=glob)).num_files == 2
     assert open_documents(str(tmp_path / f"**/{name}")).num_files == 2
     # Named, or with the result around it, it is input.
-    assert open_documents(tmp_path / "out/kept", glob=glob).num_files == 1
-    assert open_documents(tmp_path / "out", glob=f"kept/{name}").num_files == 1
+    assert open_documents(tmp_path / "out/kept", reading=Reading(glob=glob)).num_files == 1
+    assert open_documents(tmp_path / "out", reading=Reading(glob=f"kept/{name}")).num_files == 1
     with one_line(InputError, "deep", "no file"):
-        open_documents(tmp_path / "deep", glob=glob)
+        open_documents(tmp_path / "deep", reading=Reading(glob=glob))
 
 
 def test_split_into_files_changes_nothing(tmp_path):
@@ -535,8 +535,8 @@ def test_text_folder(tmp_path):
     ]
     assert nulls == 0
     assert read(documents, max_bytes=1) == read(documents)
-    assert read(open_documents(folder, glob="*.py"))[:2] == (["code.py"], [b"<b>print</b>"])
-    assert read(open_documents(folder, glob="*.py", html=True))[1] == [b"print"]
+    assert read(open_documents(folder, reading=Reading(glob="*.py")))[:2] == (["code.py"], [b"<b>print</b>"])
+    assert read(open_documents(folder, reading=Reading(glob="*.py", html=True)))[1] == [b"print"]
     assert read(open_documents(str(folder / "**/*.txt")))[0] == ["a.txt", "b/utf16.txt"]
     assert read(open_documents([folder / "b/utf16.txt", folder / "a.txt"]))[0] == ["a.txt", "b/utf16.txt"]
     documents.write_kept(tmp_path / "out", np.array([True, True, False, False, False]))
@@ -728,7 +728,7 @@ def test_missing_and_unknown_files(tmp_path):
     with one_line(InputError, "x.pdf", ".parquet", ".jsonl"):
         open_documents(tmp_path / "x.pdf")
     with one_line(InputError, "'*.txt'"):
-        open_documents(tmp_path, glob="*.txt")
+        open_documents(tmp_path, reading=Reading(glob="*.txt"))
     with one_line(InputError, "empty"):
         open_documents([])
     with one_line(InputError, "int"):
@@ -740,7 +740,7 @@ def test_mixed_folder(tmp_path):
     (tmp_path / "y.txt").write_text("a")
     with one_line(InputError, "x.parquet", "y.txt", "glob='*.parquet'"):
         open_documents(tmp_path)
-    assert read(open_documents(tmp_path, glob="*.parquet", id_column="id"))[0] == IDS
+    assert read(open_documents(tmp_path, id_column="id", reading=Reading(glob="*.parquet")))[0] == IDS
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.jsonl", "x.arrow"])
@@ -940,7 +940,7 @@ def test_skipped_batches_do_not_depend_on_the_batch_size(tmp_path, name):
     first = 20 if name == "x.parquet" else 40
     good = [i for i in range(60) if i != 7 and not first <= i < first + 20]
     for max_bytes in (1, 500, 1 << 20):
-        documents = open_documents(path, id_column="id", text_columns="text", on_error="skip")
+        documents = open_documents(path, id_column="id", text_columns="text", reading=Reading(on_error="skip"))
         found, texts, _, _ = read(documents, max_bytes=max_bytes)
         assert found == [ids[i] for i in good] and texts == [f"text {i:02}".encode() for i in good]
         assert documents.skipped.select(["row", "rows"]).to_pylist() == [
@@ -952,7 +952,7 @@ def test_skipped_batches_do_not_depend_on_the_batch_size(tmp_path, name):
         assert read(open_documents(part, id_column="id", text_columns="text"))[0] == [
             ids[i] for i in good if i % 2 == 0
         ]
-        numbered = open_documents(path, text_columns="text", on_error="skip")
+        numbered = open_documents(path, text_columns="text", reading=Reading(on_error="skip"))
         assert read(numbered, max_bytes=max_bytes)[0] == [i for i in range(60) if not first <= i < first + 20]
     with one_line(InputError, name):
         read(open_documents(path, text_columns="text"), ["extra"])
@@ -967,7 +967,7 @@ def test_each_document_names_its_file_and_row(tmp_path):
         gzip.compress(b'{"text": "a"}\n\n\n{"text": "b"}\n{"text": "c"}\n\n')
     )
     (tmp_path / "in/0001.jsonl").write_bytes(b'\n{"text": "d"}\n')
-    result = dedup(str(tmp_path / "in"), output=tmp_path / "out", check=0)
+    result = dedup(str(tmp_path / "in"), output=tmp_path / "out", writing=Writing(check=0))
     places = list(zip(*(result.documents[name].to_pylist() for name in ("file", "row")), strict=True))
     assert places == [("0001.jsonl", 2), *(("cc/0000.jsonl.gz", row) for row in (1, 4, 5))]
     kept = sorted(path.relative_to(tmp_path / "out/kept").as_posix() for path in (tmp_path / "out/kept").rglob("*.*"))
@@ -977,10 +977,10 @@ def test_each_document_names_its_file_and_row(tmp_path):
 
 def test_rows_that_are_skipped_have_numbers_too(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(b'{"text": "a"}\nbroken\n\n{"text": "b"}\n')
-    result = dedup(str(tmp_path / "x.jsonl"), on_error="skip", check=0)
+    result = dedup(str(tmp_path / "x.jsonl"), reading=Reading(on_error="skip"), writing=Writing(check=0))
     assert result.documents["row"].to_pylist() == [1, 4]
     assert result.skipped["row"].to_pylist() == [2]
 
 
 def test_documents_in_memory_have_no_file():
-    assert not {"file", "row"} & {*dedup(pa.table({"text": ["a"]}), check=0).documents.column_names}
+    assert not {"file", "row"} & {*dedup(pa.table({"text": ["a"]}), writing=Writing(check=0)).documents.column_names}

@@ -9,18 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from hypothesis import example, given, settings, strategies as st
 from pyarrow import fs
 
+from neardup_gpu import Reading
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.documents import open_described, open_documents
 from neardup_gpu.documents.columns import artefact_kind
 from neardup_gpu.documents.files import File, relative_names
 from neardup_gpu.documents.find import find_files
-from neardup_gpu.documents.memory import as_texts
 from neardup_gpu.documents.patterns import Pattern
 from neardup_gpu.documents.uris import is_masked, masked, masked_text
-from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
+from neardup_gpu.errors import ArgumentTypeError, InputError
 
 
 def reference(pattern: list[str], path: list[str]) -> bool:
@@ -289,7 +290,7 @@ def test_a_pattern_is_suggested_where_most_files_are_not_read(tmp_path):
         (tmp_path / f"{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
     (tmp_path / "4.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
     assert open_documents(tmp_path).left_out["other_kinds"]["suggested_glob"] == "*.py"
-    assert "suggested_glob" not in open_documents(tmp_path, glob="*.txt").left_out
+    assert "suggested_glob" not in open_documents(tmp_path, reading=Reading(glob="*.txt")).left_out
     for i in range(9):
         (tmp_path / f"{i}.txt").write_text("words")
     assert "suggested_glob" not in open_documents(tmp_path).left_out["other_kinds"]  # most are read
@@ -302,7 +303,7 @@ def test_a_pattern_is_suggested_where_most_files_are_not_read(tmp_path):
         open_documents(tmp_path / "in")
     (tmp_path / "in/_a.txt").rename(tmp_path / "in/.a.txt")
     with pytest.raises(InputError, match=r"no file matches '\*\.txt'; names that begin with a dot.*in/\.a\.txt"):
-        open_documents(tmp_path / "in", glob="*.txt")
+        open_documents(tmp_path / "in", reading=Reading(glob="*.txt"))
 
 
 def test_relative_names():
@@ -381,7 +382,7 @@ def test_the_text_does_not_depend_on_which_file_comes_first(tmp_path):
 def read(source, **options):
     return [
         batch.text[i].tobytes().decode()
-        for batch in open_documents(source, **options).batches()
+        for batch in flat(open_documents, source, **options).batches()
         for i in range(batch.num_rows)
     ]
 
@@ -411,11 +412,9 @@ def test_dask():
 
 
 def test_texts():
-    assert as_texts(["a", None])["text"].to_pylist() == ["a", None]
-    assert as_texts([])["text"].to_pylist() == []
-    for wrong in ("a", b"a", 3, {"text": ["a"]}, {"a"}, pa.table({"text": ["a"]}), [["a"]], np.array([1.5, 2.5])):
-        with pytest.raises(ArgumentTypeError, match="texts"):
-            as_texts(wrong)
-    with pytest.raises(ParameterError, match="source and texts"):
-        open_documents()
-    assert open_documents(texts=[]).texts([]) == {}
+    for texts in (np.array(["a", None], object), pa.array(["a", None]), pa.chunked_array([["a"], [None]])):
+        assert open_documents(texts).texts([0, 1]) == {0: "a", 1: ""}
+    for wrong in (np.array([1.5, 2.5]), pa.array([1]), pa.array([["a"]]), np.array(["a", 1], object)):
+        with pytest.raises(ArgumentTypeError, match="source"):
+            open_documents(wrong)
+    assert open_documents({"text": []}).texts([]) == {}

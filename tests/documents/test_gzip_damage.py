@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
-from neardup_gpu import InputError, open_documents
+from neardup_gpu import InputError, Reading, open_documents
 
 RANDOM = np.random.default_rng(5)
 ROWS = [f"text {i} {RANDOM.bytes(8).hex()}" for i in range(500)]
@@ -29,7 +29,7 @@ def rescued(packed):
 
 
 def read(path, on_error="skip"):
-    documents = open_documents(path, on_error=on_error)
+    documents = open_documents(path, reading=Reading(on_error=on_error))
     texts = [batch.text[i].tobytes().decode() for batch in documents.batches() for i in range(batch.num_rows)]
     return texts, documents.skipped.to_pylist() if on_error == "skip" else []
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 
 import neardup_gpu as nd
 from neardup_gpu import cli
@@ -61,7 +62,7 @@ AS = {
 
 
 def ids_of(source, **options):
-    return [id for batch in nd.open_documents(source, **options).batches() for id in batch.ids.to_pylist()]
+    return [id for batch in flat(nd.open_documents, source, **options).batches() for id in batch.ids.to_pylist()]
 
 
 @pytest.mark.quick
@@ -72,7 +73,7 @@ def test_a_file_without_an_extension_is_read_by_its_first_bytes(name, case, tmp_
     (tmp_path / "_SUCCESS").write_bytes(b"")
     for source in (tmp_path / name, tmp_path, f"{tmp_path}/*a*"):
         assert ids_of(source, **IDS) == [1, 2, 3]
-    nd.dedup(tmp_path, **IDS, output=tmp_path / "out", shingle_size=2)
+    flat(nd.dedup, tmp_path, **IDS, output=tmp_path / "out", shingle_size=2)
     assert ids_of(tmp_path / "out", **IDS) == [1, 2]
 
 
@@ -91,15 +92,15 @@ def test_parts_as_spark_writes_them(tmp_path):
         (parts / f".part-{number:05}.gz.crc").write_bytes(b"crc")
     (parts / "_SUCCESS").write_bytes(b"")
     assert ids_of(parts, **IDS) == [1, 2, 3, 11, 12, 13]
-    result = nd.dedup(parts, **IDS, output=tmp_path / "out", shingle_size=2)
+    result = flat(nd.dedup, parts, **IDS, output=tmp_path / "out", shingle_size=2)
     assert result.removed["id"].to_pylist() == [3, 11, 12, 13]
     assert sorted(os.listdir(tmp_path / "out" / "kept")) == ["part-00000.gz", "part-00001.gz", "part-00002.gz"]
     assert ids_of(tmp_path / "out", **IDS) == [1, 2]
-    nd.dedup(parts, **IDS, output=tmp_path / "again", shingle_size=2, output_format="parquet")
+    flat(nd.dedup, parts, **IDS, output=tmp_path / "again", shingle_size=2, output_format="parquet")
     assert ids_of(tmp_path / "again", **IDS) == [1, 2]
-    scale_out = nd.ScaleOut(work_dir=tmp_path / "work", workers=1)
+    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1)
     recipe = nd.Recipe(shingles=nd.Shingles(size=2))
-    nd.dedup_in_tasks(parts, **IDS, recipe=recipe, output=tmp_path / "tasks", scale_out=scale_out)
+    flat(nd.dedup, parts, **IDS, recipe=recipe, output=tmp_path / "tasks", workers=scale_out)
     assert ids_of(tmp_path / "tasks", **IDS) == [1, 2]
 
 
@@ -131,7 +132,7 @@ def test_a_given_format_holds_whatever_the_name(file, name, tmp_path):
     path.write_bytes(gzip.compress(AS[name]) if file.endswith(".gz") else AS[name])
     options = {**IDS, "input_format": name}
     assert ids_of(path, **options) == ids_of(f"{tmp_path}/d*" if file[0] == "d" else tmp_path, **options) == [1, 2, 3]
-    nd.dedup(path, **options, output=tmp_path / "out", shingle_size=2)
+    flat(nd.dedup, path, **options, output=tmp_path / "out", shingle_size=2)
     assert ids_of(tmp_path / "out", **options, glob="*") == [1, 2]
     assert cli.main(["explain", str(tmp_path / "out"), "3"]) == 0
 
@@ -139,22 +140,22 @@ def test_a_given_format_holds_whatever_the_name(file, name, tmp_path):
 def test_texts_and_pages_of_any_name(tmp_path):
     (tmp_path / "a.log").write_text("<p>to be<script>or not")
     for name, words in (("text", ["<p>to", "be<script>or", "not"]), ("html", ["to", "be"])):
-        (batch,) = nd.open_documents(tmp_path / "a.log", input_format=name).batches()
+        (batch,) = nd.open_documents(tmp_path / "a.log", reading=nd.Reading(input_format=name)).batches()
         assert batch.text[0].tobytes().decode().split() == words
 
 
 def test_a_folder_gives_what_fits_the_format(tmp_path):
     for name in ("a.csv", "part-1", "b.txt", "c.data"):
         (tmp_path / name).write_text(CSV)
-    documents = nd.open_documents(tmp_path, input_format="csv")
+    documents = nd.open_documents(tmp_path, reading=nd.Reading(input_format="csv"))
     assert documents.num_files == 2
     assert [Path(name).name for name in documents.left_out["other_kinds"]["first"]] == ["b.txt", "c.data"]
-    assert nd.open_documents(tmp_path, input_format="csv", glob="*").num_files == 4
+    assert nd.open_documents(tmp_path, reading=nd.Reading(input_format="csv", glob="*")).num_files == 4
 
 
 def test_no_such_format():
     with pytest.raises(nd.errors.ParameterError, match=r"^input_format 'xls' is not one of parquet, jsonl"):
-        nd.open_documents("x", input_format="xls")
+        nd.open_documents("x", reading=nd.Reading(input_format="xls"))
 
 
 class Stream:
@@ -180,7 +181,7 @@ def test_standard_input(case, pack, piped, tmp_path):
     piped(pack(TOLD_BY_BYTES[case]))
     assert ids_of("-", **IDS) == [1, 2, 3]
     assert ids_of("-", **IDS) == [1, 2, 3]  # in one process it can be read again
-    nd.dedup("-", **IDS, output=tmp_path / "out", shingle_size=2)
+    flat(nd.dedup, "-", **IDS, output=tmp_path / "out", shingle_size=2)
     (kept,) = os.listdir(tmp_path / "out" / "kept")
     assert kept.startswith("stdin.") and kept.endswith(".gz") == (pack is not bytes)
     assert ids_of(tmp_path / "out", **IDS) == [1, 2]
@@ -208,13 +209,13 @@ def test_standard_input_that_is_closed(monkeypatch):
 
 def test_jobs_take_standard_input_alike(piped, tmp_path):
     piped(LINES)
-    scale_out = nd.ScaleOut(work_dir=tmp_path / "work", workers=1)
-    report = nd.dedup_in_tasks("-", **IDS, output=tmp_path / "tasks", scale_out=scale_out)
+    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1)
+    report = flat(nd.dedup, "-", **IDS, output=tmp_path / "tasks", workers=scale_out).report
     assert report["counts"]["documents"] == 3 and report["input"]["paths"] == ["-"]
-    assert nd.dedup(TABLE, **IDS, against="-", only_against=True, shingle_size=2).removed.num_rows == 3
+    assert flat(nd.dedup, TABLE, **IDS, against="-", only_against=True, shingle_size=2).removed.num_rows == 3
     with nd.Index.create(tmp_path / "index") as index:
-        assert index.add("-", **IDS).documents == 3
-        assert index.query(["-"], **IDS)["id"].to_pylist()[:2] == [1, 3]
+        assert flat(index.add, "-", **IDS).documents == 3
+        assert flat(index.query, ["-"], **IDS)["id"].to_pylist()[:2] == [1, 3]
     with pytest.raises(nd.errors.InputError, match="came from standard input"):
         open_described(report["input"])
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from servers import Files, Hub, Whole, serving
 
-from neardup_gpu import InputError, NeardupError, Recipe, ScaleOut, dedup, dedup_in_tasks, open_documents
+from neardup_gpu import InputError, NeardupError, Reading, Recipe, Workers, dedup, open_documents
 from neardup_gpu.documents.ahead import in_order
 from neardup_gpu.documents.batches import size_of
 from neardup_gpu.documents.uris import file_system, impatient
@@ -114,7 +115,7 @@ FORMS = {
 
 
 def decided(source, **options):
-    result = dedup(source, id_column="id", threshold=0.6, **options)
+    result = flat(dedup, source, id_column="id", threshold=0.6, **options)
     return result.documents.select(["id", "kept", "duplicate_of", "resemblance", "group"]).to_pylist()
 
 
@@ -155,9 +156,9 @@ def test_tasks_decide_alike(form, expected, tmp_path):
     keep = "stars:desc" if form in ("csv.gz", "DatasetDict") else "metadata.stars:desc"
     options = {"text_columns": "text", "id_column": "id"}
     recipe = Recipe(method="exact", keep=keep, threshold=0.6)
-    scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=2000)
-    dedup_in_tasks(
-        FORMS[form](tmp_path), output=tmp_path / "out", scale_out=scale_out, recipe=recipe, engine="cpu", **options
+    scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=2000)
+    flat(
+        dedup, FORMS[form](tmp_path), output=tmp_path / "out", workers=scale_out, recipe=recipe, engine="cpu", **options
     )
     found = pq.read_table(tmp_path / "out/documents")
     assert found.select(list(expected[0])).to_pylist() == expected
@@ -192,7 +193,7 @@ def test_errors_name_the_members_of_a_struct(suffix, tmp_path):
     else:
         (pq.write_table if suffix == "parquet" else feather.write_feather)(table, path)
     options = {"text_columns": "m.text", "id_column": "m.id", "other_columns": ["m.deep.x"]}
-    documents = open_documents(path, **options)
+    documents = flat(open_documents, path, **options)
     (batch,) = documents.batches(["m.deep.x"])
     assert (batch.text[0].tobytes(), batch.ids.to_pylist()) == (b"b", ["a"])
     assert batch.columns["m.deep.x"].to_pylist() == ["c"]
@@ -211,7 +212,7 @@ def test_errors_name_the_members_of_a_struct(suffix, tmp_path):
 def test_a_struct_that_is_null_or_none(tmp_path):
     some = [{"text": "a", "m": {"id": "x"}}, {"text": "b", "m": None}, {"text": "c", "m": "no object"}, {"text": "d"}]
     written(tmp_path, "d.jsonl", lines(some))
-    documents = open_documents(tmp_path / "d.jsonl", id_column="m.id", on_error="skip")
+    documents = open_documents(tmp_path / "d.jsonl", id_column="m.id", reading=Reading(on_error="skip"))
     assert _ids(documents) == ["x"]
     assert documents.skipped["row"].to_pylist() == [2, 3, 4]
     table = pa.Table.from_pylist([{"text": "a", "m": {"id": "x"}}, {"text": "b", "m": None}])
@@ -336,12 +337,12 @@ def test_what_is_kept_is_what_was_read(tmp_path):
 def test_what_a_stream_cannot_do(tmp_path):
     stream = FORMS["IterableDataset"]
     result = dedup(stream(tmp_path), id_column="id")
-    scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1)
+    scale_out = Workers(work_dir=tmp_path / "work", number=1)
     for does, says in {
         lambda: result.kept_dataset(): "were a stream, which cannot be read again to give the kept rows",
         lambda: result.explain("d1"): "were a stream, which cannot be read again to explain",
         lambda: dedup(stream(tmp_path), output=tmp_path / "out"): "cannot be read again to write the kept rows",
-        lambda: dedup_in_tasks(stream(tmp_path), output=tmp_path / "out", scale_out=scale_out): "gives its rows only",
+        lambda: dedup(stream(tmp_path), output=tmp_path / "out", workers=scale_out).report: "gives its rows only",
     }.items():
         with pytest.raises(InputError, match=says):
             does()
@@ -361,7 +362,7 @@ def test_a_stream_that_breaks():
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
-    result = dedup(texts=["a b c", "a b c"])
+    result = dedup({"text": ["a b c", "a b c"]})
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(InputError, match=r"pip install 'neardup-gpu\[hf\]'"):
         result.kept_dataset()

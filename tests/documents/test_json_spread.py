@@ -8,6 +8,7 @@ import json
 import random
 
 import pytest
+from flat import flat
 
 import neardup_gpu as nd
 from neardup_gpu.documents.json_spread import Lines, as_array
@@ -23,7 +24,7 @@ FORMS = {
 
 
 def ids_of(source, **options):
-    documents = nd.open_documents(source, id_column="id", **options)
+    documents = flat(nd.open_documents, source, id_column="id", **options)
     return [id for batch in documents.batches() for id in batch.ids.to_pylist()], documents
 
 

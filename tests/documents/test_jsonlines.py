@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from neardup_gpu import Reading
 from neardup_gpu.documents import jsonlines, open_documents
 from neardup_gpu.errors import InputError
 
@@ -19,7 +20,7 @@ def outcome(path, line, place, on_error="stop"):
     """What becomes of a line among ordinary ones: (id, text, n), or that it is refused or skipped."""
     path.write_bytes(FILLER * place + line + b"\n" + FILLER * (200 - place))
     try:
-        documents = open_documents(path, id_column="id", text_columns="text", on_error=on_error)
+        documents = open_documents(path, id_column="id", text_columns="text", reading=Reading(on_error=on_error))
         rows = []
         for batch in documents.batches(["n"]):
             columns = [batch.ids.to_pylist(), list(batch.text), batch.columns["n"].to_pylist()]
@@ -155,12 +156,16 @@ def test_lines_have_a_bound(tmp_path):
         (tmp_path / "x.jsonl").write_bytes(FILLER * place + long + b"\n" + FILLER * 3)
         for bound, fits in ((most, True), (most - 1, False), (1000, False)):
             try:
-                documents = open_documents(tmp_path / "x.jsonl", id_column="id", max_document_bytes=bound)
+                documents = open_documents(
+                    tmp_path / "x.jsonl", id_column="id", reading=Reading(max_document_bytes=bound)
+                )
                 assert sum(batch.num_rows for batch in documents.batches()) == place + 4
                 assert fits
             except InputError as error:
                 assert not fits and f"line {place + 1}: longer than {bound:,} bytes" in str(error)
-        documents = open_documents(tmp_path / "x.jsonl", id_column="id", max_document_bytes=1000, on_error="skip")
+        documents = open_documents(
+            tmp_path / "x.jsonl", id_column="id", reading=Reading(max_document_bytes=1000, on_error="skip")
+        )
         assert sum(batch.num_rows for batch in documents.batches()) == place + 3
         assert documents.skipped["row"].to_pylist() == [place + 1]
 
@@ -177,7 +182,9 @@ def test_skipped_lines_leave_the_others_as_they_were(tmp_path, monkeypatch, bloc
             rows.append(b'{"id": %d, "text": "a%d"}' % (i, i))
     (tmp_path / "x.jsonl").write_bytes(b"\n\n".join(rows) + b"\n")
     for max_bytes in (1, 1000, 1 << 20):
-        documents = open_documents(tmp_path / "x.jsonl", id_column="id", on_error="skip", max_document_bytes=2000)
+        documents = open_documents(
+            tmp_path / "x.jsonl", id_column="id", reading=Reading(on_error="skip", max_document_bytes=2000)
+        )
         ids = [i for batch in documents.batches(max_bytes=max_bytes) for i in batch.ids.to_pylist()]
         assert ids == [i for i in range(400) if i % 7 != 3]
         assert documents.skipped["row"].to_pylist() == bad
@@ -186,7 +193,9 @@ def test_skipped_lines_leave_the_others_as_they_were(tmp_path, monkeypatch, bloc
         documents.write_kept(tmp_path / "kept", keep)
         kept = (tmp_path / "kept/x.jsonl").read_bytes()
         assert kept == b"".join(rows[i] + b"\n" for i in range(400) if i % 7 != 3 and i % 2 == 0)
-        numbered = open_documents(tmp_path / "x.jsonl", text_columns="text", on_error="skip", max_document_bytes=2000)
+        numbered = open_documents(
+            tmp_path / "x.jsonl", text_columns="text", reading=Reading(on_error="skip", max_document_bytes=2000)
+        )
         found = [i for batch in numbered.batches(max_bytes=max_bytes) for i in batch.ids.to_pylist()]
         # There, a null id is no mistake.
         assert found == [i for i in range(400) if i % 7 != 3 or i % 4 == 3]
@@ -211,7 +220,7 @@ def test_a_column_that_stands_twice_in_a_line_is_refused(column, line, neighbour
     said = rf"line {neighbours + 1}: several members are called '(m|text|m\.text)'"
     with pytest.raises(InputError, match=said):
         list(open_documents(path, text_columns=column).batches())
-    documents = open_documents(path, text_columns=column, on_error="skip")
+    documents = open_documents(path, text_columns=column, reading=Reading(on_error="skip"))
     assert sum(batch.num_rows for batch in documents.batches()) == neighbours + 1
     assert documents.skipped["row"].to_pylist() == [neighbours + 1]
 

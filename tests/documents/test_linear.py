@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import open_documents
+from neardup_gpu import Reading, open_documents
 from neardup_gpu.documents import warc_records
 from neardup_gpu.documents.csv import _Block
 from neardup_gpu.documents.json_blocks import Block
@@ -75,7 +75,7 @@ INPUTS = {
 
 def calls(path):
     """Calls of functions, of Python and C, that one reading makes; the rows that it reads, and those that it skips."""
-    documents = open_documents(path, text_columns="text", on_error="skip")
+    documents = open_documents(path, text_columns="text", reading=Reading(on_error="skip"))
     number = 0
 
     def count(_frame, event, _arg):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 
 import neardup_gpu as nd
 from neardup_gpu import cli
@@ -37,7 +38,7 @@ CONTENT = {"text_columns": "messages[].content", "id_column": "id"}
 def texts_of(source, **options):
     """The text of each document, None for null ones as they are counted."""
     found, nulls = [], 0
-    for batch in nd.open_documents(source, **{**CONTENT, **options}).batches():
+    for batch in flat(nd.open_documents, source, **{**CONTENT, **options}).batches():
         found += [batch.text[row].tobytes().decode() for row in range(batch.num_rows)]
         nulls += batch.num_null
     assert nulls == found.count("")
@@ -197,7 +198,7 @@ def test_lines_whose_values_are_of_other_types(tmp_path):
     ]
     path = tmp_path / "d.jsonl"
     path.write_text("".join(f"{json.dumps({'id': i, 'messages': value})}\n" for i, value in enumerate(values)))
-    documents = nd.open_documents(path, **CONTENT, on_error="skip")
+    documents = flat(nd.open_documents, path, **CONTENT, on_error="skip")
     assert [batch.ids.to_pylist() for batch in documents.batches()] == [[0, 6]]
     reasons = documents.skipped.column("reason").to_pylist()
     assert [reason.partition(";")[0] for reason in reasons] == [
@@ -228,17 +229,17 @@ def test_a_file_whose_lists_are_all_empty_is_read(tmp_path):
 def test_jobs_read_them_alike(form, tmp_path):
     """One run, tasks, a reference set, sketches and an index."""
     path = form(tmp_path)
-    whole = nd.dedup(path, **CONTENT, output=tmp_path / "one")
+    whole = flat(nd.dedup, path, **CONTENT, output=tmp_path / "one")
     assert whole.removed.column("duplicate_of").to_pylist() == [0]
-    scale_out = nd.ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=100)
-    report = nd.dedup_in_tasks(path, **CONTENT, output=tmp_path / "tasks", scale_out=scale_out)
+    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1, slice_bytes=100)
+    report = flat(nd.dedup, path, **CONTENT, output=tmp_path / "tasks", workers=scale_out).report
     assert report["counts"]["removed"] == 1
-    kept = [nd.open_documents(tmp_path / each, **CONTENT) for each in ("one", "tasks")]
+    kept = [flat(nd.open_documents, tmp_path / each, **CONTENT) for each in ("one", "tasks")]
     assert [[batch.ids.to_pylist() for batch in each.batches()] for each in kept] == [[[0, 2, 3, 4, 5]]] * 2
-    left = nd.dedup(path, **CONTENT, against=path, only_against=True)
+    left = flat(nd.dedup, path, **CONTENT, against=path, only_against=True)
     assert left.removed.column("id").to_pylist() == [0, 1, 2]
-    assert nd.sketch(path, tmp_path / "s.parquet", **CONTENT)["null_text"] == 3
+    assert flat(nd.sketch, path, tmp_path / "s.parquet", **CONTENT)["null_text"] == 3
     with nd.Index.create(tmp_path / "index") as index:
-        assert index.add(path, **CONTENT).removed == 1
-        assert index.query([path], **CONTENT)["id"].to_pylist()[:2] == [0, 1]
+        assert flat(index.add, path, **CONTENT).removed == 1
+        assert flat(index.query, [path], **CONTENT)["id"].to_pylist()[:2] == [0, 1]
     assert cli.main(["explain", str(tmp_path / "one"), "1"]) == 0

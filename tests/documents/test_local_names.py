@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from neardup_gpu import Index, ScaleOut, dedup, dedup_in_tasks, open_documents, sketch
+from neardup_gpu import Index, Reading, Recipe, Shingles, Workers, dedup, open_documents, sketch
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents.local_names import escaped, unescaped
 from neardup_gpu.documents.source import open_described
@@ -53,7 +53,7 @@ def test_usual_names_stay_as_they_are():
 
 def test_a_folder_is_read_and_written(folder, tmp_path):
     assert [id for batch in open_documents(folder).batches() for id in batch.ids.to_pylist()] == IDS
-    result = dedup(folder, output=tmp_path / "out", on_error="skip")
+    result = dedup(folder, output=tmp_path / "out", reading=Reading(on_error="skip"))
     assert result.documents["id"].to_pylist() == result.documents["file"].to_pylist() == IDS
     assert result.documents["kept"].to_pylist() == [True, True, False, True]
     kept = sorted(path.relative_to(tmp_path / "out/kept").as_posix() for path in (tmp_path / "out/kept").rglob("*.*"))
@@ -113,14 +113,14 @@ def test_every_format_is_read(suffix, tmp_path):
     else:
         (tmp_path / "a").write_bytes(data[suffix])
     os.rename(tmp_path / "a", place)
-    result = dedup(place, output=tmp_path / "out", shingle_size=2)
+    result = dedup(place, output=tmp_path / "out", recipe=Recipe(shingles=Shingles(2)))
     assert result.documents["kept"].to_pylist() == [True, False]
     assert (tmp_path / "out" / "kept" / rf"d\xe9.{suffix}").exists()
 
 
 def test_every_entrance(folder, tmp_path):
-    work = ScaleOut(work_dir=tmp_path / "work", workers=1)
-    dedup_in_tasks(folder, output=tmp_path / "tasks", scale_out=work)
+    work = Workers(work_dir=tmp_path / "work", number=1)
+    dedup(folder, output=tmp_path / "tasks", workers=work)
     assert pq.read_table(tmp_path / "tasks/documents")["id"].to_pylist() == IDS
     (tmp_path / "new.txt").write_text("one two three four five six")
     assert len(dedup(tmp_path / "new.txt", against=folder).removed) == 1

@@ -39,7 +39,7 @@ def test_values_are_written(case, way, tmp_path):
         opener = pa.ipc.new_file if way == "arrow" else pa.ipc.new_stream
         with opener(str(source), table.schema) as writer:
             writer.write_table(table, max_chunksize=3)
-    nd.dedup(source, text_columns="text", output_format="parquet", output=tmp_path / "out")
+    nd.dedup(source, text_columns="text", output=tmp_path / "out", writing=nd.Writing(output_format="parquet"))
     (file,) = (tmp_path / "out" / "kept").iterdir()
     written = pq.read_table(file)
     assert written["more"].to_pylist() == [table["more"].to_pylist()[i] for i in (0, 1, 3)]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from neardup_gpu import Reading
 from neardup_gpu.documents import ahead, csv as csv_reader, jsonlines, open_documents, parquet as parquet_reader, passes
 from neardup_gpu.engine.processors import with_threads
 from neardup_gpu.errors import InputError
@@ -161,7 +162,7 @@ def test_what_cannot_be_read_is_left_out_in_order(tmp_path, kind):
     path, seen = damaged(tmp_path, kind), []
     for threads in (1, 2, 5):
         with with_threads(threads):
-            documents = open_documents(path, id_column="id", on_error="skip")
+            documents = open_documents(path, id_column="id", reading=Reading(on_error="skip"))
             ids, _ = read(documents, max_bytes=1000)
             documents.write_kept(tmp_path / f"kept{threads}", np.ones(len(ids), bool))
             rewritten = files_below(tmp_path / f"kept{threads}")

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 
-from neardup_gpu import ScaleOut, dedup, dedup_in_tasks, info
+from neardup_gpu import Reading, Workers, Writing, dedup, info
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.rewritten import new_names
@@ -84,10 +85,10 @@ def filled(row, names):
 def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
     out, options = tmp_path / "out", {"id_column": "id", "output_format": kind}
     if by_tasks:
-        scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=8000, partitions=2)
-        dedup_in_tasks(lines, output=out, scale_out=scale_out, **options)
+        scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
+        flat(dedup, lines, output=out, workers=scale_out, **options)
     else:
-        dedup(lines, output=out, **options)
+        flat(dedup, lines, output=out, **options)
     found = read_all(out / "kept")
     parts = ["a.part-00000", "a.part-00001", "a.part-00002"] if by_tasks else ["a"]
     assert [name for name in found if name.startswith("a.")][:3] == [f"{name}.{kind}" for name in parts]
@@ -107,7 +108,7 @@ def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
         out / ("documents" if by_tasks else "documents.parquet"), columns=["id", "kept"]
     ).to_pylist()
     assert not explain(out, next(row["id"] for row in removed if not row["kept"])).kept
-    dedup(lines, id_column="id", output=out, overwrite=True)  # nothing there is foreign
+    dedup(lines, id_column="id", output=out, writing=Writing(overwrite=True))  # nothing there is foreign
     assert sorted(read_all(out / "kept")) == ["a.jsonl", "sub/b.jsonl.gz"]
 
 
@@ -117,10 +118,10 @@ def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
 def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
     out, options = tmp_path / "out", {"id_column": "id", "output_format": kind, "shard_bytes": "3kB"}
     if by_tasks:
-        scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=8000, partitions=2)
-        dedup_in_tasks(lines, output=out, scale_out=scale_out, **options)
+        scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
+        flat(dedup, lines, output=out, workers=scale_out, **options)
     else:
-        dedup(lines, output=out, **options)
+        flat(dedup, lines, output=out, **options)
     found = read_all(out / "kept")
     assert [row["id"] for each in found.values() for row in each] == [row["id"] for row in expected]
     first, second = ("part-00000-00000", "part-00000-00001") if by_tasks else ("part-00000", "part-00001")
@@ -137,11 +138,11 @@ def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
 def test_ids_only(lines, expected, tmp_path, by_tasks):
     out = tmp_path / "out"
     if by_tasks:
-        scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=8000, partitions=2)
-        dedup_in_tasks(lines, id_column="id", output=out, scale_out=scale_out, ids_only=True)
+        scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
+        dedup(lines, id_column="id", output=out, workers=scale_out, writing=Writing(ids_only=True))
         ids = pq.read_table(out / "kept_ids")
     else:
-        dedup(lines, id_column="id", output=out, ids_only=True)
+        dedup(lines, id_column="id", output=out, writing=Writing(ids_only=True))
         ids = pq.read_table(out / "kept_ids.parquet")
     assert ids.column_names == ["id"] and ids["id"].to_pylist() == [row["id"] for row in expected]
     assert not (out / "kept").exists()
@@ -149,14 +150,14 @@ def test_ids_only(lines, expected, tmp_path, by_tasks):
     with pytest.raises(InputError, match="without its folder kept/, as ids_only makes it"):
         open_documents(out)
     assert explain(out, expected[0]["id"]).kept
-    dedup(lines, id_column="id", output=out, overwrite=True)
+    dedup(lines, id_column="id", output=out, writing=Writing(overwrite=True))
 
 
 def test_a_stream_has_ids_at_least(tmp_path):
     table = pa.table({"id": [7, 8, 9], "text": ["one two three", "one two three", "four"]})
     with pytest.raises(InputError, match=r"a stream cannot be read again .* or ids_only=True"):
         dedup(table.to_reader(), output=tmp_path / "out", id_column="id")
-    dedup(table.to_reader(), output=tmp_path / "out", id_column="id", ids_only=True)
+    dedup(table.to_reader(), output=tmp_path / "out", id_column="id", writing=Writing(ids_only=True))
     assert pq.read_table(tmp_path / "out" / "kept_ids.parquet").to_pydict() == {"id": [7, 9]}
 
 
@@ -199,7 +200,7 @@ def test_types_of_arrow(tmp_path, source):
             writer.write_table(TABLE, max_chunksize=2)
         given = tmp_path / "in.arrow"
     for kind in KINDS:
-        dedup(given, id_column="id", output=tmp_path / kind, output_format=kind)
+        dedup(given, id_column="id", output=tmp_path / kind, writing=Writing(output_format=kind))
         (found,) = read_all(tmp_path / kind / "kept").values()
         if kind.startswith("jsonl"):
             assert found == AS_JSON
@@ -213,17 +214,21 @@ def test_what_a_format_cannot_hold_is_said_before_all_work(tmp_path):
     raw = pa.table({"text": ["a", "b"], "price": pa.array([decimal.Decimal("1.50")] * 2)})
     pq.write_table(raw, tmp_path / "in.parquet")
     with pytest.raises(InputError, match=r"column 'price' of type decimal128\(3, 2\) cannot be written as JSON lines"):
-        dedup(tmp_path / "in.parquet", output=tmp_path / "out", output_format="jsonl")
+        dedup(tmp_path / "in.parquet", output=tmp_path / "out", writing=Writing(output_format="jsonl"))
     gap = pa.table({"text": ["a", "b"], "gap": pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval())})
     with pytest.raises(InputError, match="column 'gap' of type month_day_nano_interval cannot be written as Parquet"):
-        dedup(gap, output=tmp_path / "out", output_format="parquet")
+        dedup(gap, output=tmp_path / "out", writing=Writing(output_format="parquet"))
     for name, kind in (("one", pa.int64()), ("two", pa.string())):
         pq.write_table(pa.table({"text": ["a"], "n": pa.array([1]).cast(kind)}), tmp_path / f"{name}.parquet")
     with pytest.raises(InputError, match="column 'n' holds int64 in some rows and string in others"):
-        dedup([tmp_path / "one.parquet", tmp_path / "two.parquet"], output=tmp_path / "out", shard_bytes="1MB")
+        dedup(
+            [tmp_path / "one.parquet", tmp_path / "two.parquet"],
+            output=tmp_path / "out",
+            writing=Writing(shard_bytes="1MB"),
+        )
     (tmp_path / "mixed.jsonl").write_text('{"text": "a", "n": 1}\n{"text": "b", "n": "x"}\n')
     with pytest.raises(InputError, match="lines 1 to 2 cannot become a table"):
-        dedup(tmp_path / "mixed.jsonl", output=tmp_path / "out", output_format="parquet")
+        dedup(tmp_path / "mixed.jsonl", output=tmp_path / "out", writing=Writing(output_format="parquet"))
     assert not (tmp_path / "out").exists()
 
 
@@ -234,8 +239,8 @@ def test_what_lines_cannot_hold_together_is_said_before_all_work(tmp_path):
         dedup(
             tmp_path / "x.jsonl",
             output=tmp_path / "out",
-            output_format="parquet",
             progress=lambda stage, done, total: stages.append(stage),
+            writing=Writing(output_format="parquet"),
         )
     assert {*stages} == {"columns"}
 
@@ -252,7 +257,7 @@ def test_times_that_python_lacks(tmp_path, monkeypatch):
         }
     )
     monkeypatch.setitem(sys.modules, "pandas", None)  # of which they would be objects
-    dedup(table, output=tmp_path / "out", output_format="jsonl")
+    dedup(table, output=tmp_path / "out", writing=Writing(output_format="jsonl"))
     first, second = (json.loads(line) for line in (tmp_path / "out/kept/part-00000.jsonl").read_text().splitlines())
     assert first == {
         "text": "one",
@@ -264,14 +269,19 @@ def test_times_that_python_lacks(tmp_path, monkeypatch):
     assert second == dict.fromkeys(table.column_names) | {"text": "two"}
     nested = pa.table({"text": ["one"], "days": pa.array([[4_000_000]], pa.list_(pa.date32()))})
     with pytest.raises(InputError, match=r"column 'days' of type list.* holds what cannot be written as JSON lines"):
-        dedup(nested, output=tmp_path / "nested", output_format="jsonl")
+        dedup(nested, output=tmp_path / "nested", writing=Writing(output_format="jsonl"))
     assert not (tmp_path / "nested").exists()
 
 
 def test_lines_that_only_the_slower_parser_reads(tmp_path):
     text = b'{"text": "one \\u0001\ttwo", "a": 1, "a": 2}\n\n{"text": "three", "b": [1, 2.5]}\nno json\n'
     (tmp_path / "odd.jsonl").write_bytes(text)
-    dedup(tmp_path / "odd.jsonl", output=tmp_path / "out", output_format="parquet", on_error="skip")
+    dedup(
+        tmp_path / "odd.jsonl",
+        output=tmp_path / "out",
+        reading=Reading(on_error="skip"),
+        writing=Writing(output_format="parquet"),
+    )
     assert pq.read_table(tmp_path / "out" / "kept").to_pylist() == [
         {"text": "one \x01\ttwo", "a": 2, "b": None},
         {"text": "three", "a": None, "b": [1.0, 2.5]},
@@ -286,7 +296,13 @@ def test_csv(tmp_path):
     (tmp_path / "a.csv").write_text('id,text,n,zip,empty\n1,"one, two",5,01234,\n2,"one, two",-6,99,\n')
     (tmp_path / "b.csv").write_text("id,text,n,long,extra\n3,other,2.5,123456789012345678901234567890,x\n")
     for kind in ("parquet", "jsonl"):
-        dedup(tmp_path, glob="*.csv", id_column="id", output=tmp_path / f"{kind}.out", output_format=kind)
+        dedup(
+            tmp_path,
+            id_column="id",
+            output=tmp_path / f"{kind}.out",
+            reading=Reading(glob="*.csv"),
+            writing=Writing(output_format=kind),
+        )
         found = read_all(tmp_path / f"{kind}.out" / "kept")
         assert found == {
             f"a.{kind}": [
@@ -304,10 +320,10 @@ def test_csv_of_several_files(tmp_path, by_tasks):
     (tmp_path / "in" / "b.csv").write_text("id,text,n\nx2,three four,7\n")
     options = {"id_column": "id", "output": tmp_path / "out", "output_format": "jsonl"}
     if by_tasks:
-        scale_out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1, slice_bytes=1)
-        dedup_in_tasks(tmp_path / "in", **options, scale_out=scale_out)
+        scale_out = Workers(work_dir=str(tmp_path / "work"), number=1, slice_bytes=1)
+        flat(dedup, tmp_path / "in", **options, workers=scale_out)
     else:
-        dedup(tmp_path / "in", **options)
+        flat(dedup, tmp_path / "in", **options)
     kept = [json.loads(path.read_text()) for path in sorted((tmp_path / "out/kept").iterdir())]
     assert kept == [{"id": "1", "text": "one two", "n": 5}, {"id": "x2", "text": "three four", "n": 7}]
 
@@ -320,17 +336,17 @@ def test_text_files(tmp_path, by_tasks):
         (tmp_path / "in" / name).write_text(text, encoding="utf-8")
     out = tmp_path / "out"
     if by_tasks:
-        scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1, slice_bytes=1)
-        dedup_in_tasks(tmp_path / "in", output=out, output_format="jsonl", scale_out=scale_out)
+        scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=1)
+        dedup(tmp_path / "in", output=out, workers=scale_out, writing=Writing(output_format="jsonl"))
     else:
-        dedup(tmp_path / "in", output=out, output_format="jsonl")
+        dedup(tmp_path / "in", output=out, writing=Writing(output_format="jsonl"))
     found = [row for each in read_all(out / "kept").values() for row in each]
     assert [row | {"text": row["text"].strip()} for row in found] == [
         {"path": "a.txt", "text": "one two é"},
         {"path": "b.html", "text": "other & text"},
     ]
     with pytest.raises(ParameterError, match="shard_bytes: text is written file by file; name a format"):
-        dedup(tmp_path / "in", output=tmp_path / "more", shard_bytes=10**6)
+        dedup(tmp_path / "in", output=tmp_path / "more", writing=Writing(shard_bytes=10**6))
 
 
 def test_pages_of_a_crawl(tmp_path):
@@ -346,7 +362,9 @@ def test_pages_of_a_crawl(tmp_path):
                 url, "response", io.BytesIO(page), http_headers=headers, warc_headers_dict=date
             )
             writer.write_record(record)
-    dedup(tmp_path / "crawl.warc.gz", id_column="url", output=tmp_path / "out", output_format="parquet")
+    dedup(
+        tmp_path / "crawl.warc.gz", id_column="url", output=tmp_path / "out", writing=Writing(output_format="parquet")
+    )
     table = pq.read_table(tmp_path / "out" / "kept" / "crawl.parquet")
     assert table.column_names == ["id", "url", "date", "content_type", "text"]
     assert [text.strip() for text in table["text"].to_pylist()] == ["one", "two"]
@@ -357,15 +375,15 @@ def test_what_only_names_of_files_tell_stays_apart(tmp_path):
     for name in ("lang=de", "lang=en"):
         (tmp_path / "in" / name).mkdir(parents=True)
         pq.write_table(pa.table({"text": [name]}), tmp_path / "in" / name / "x.parquet")
-    scale_out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1)
-    for run in (dedup, lambda *given, **options: dedup_in_tasks(*given, **options, scale_out=scale_out)):
+    scale_out = Workers(work_dir=str(tmp_path / "work"), number=1)
+    for run in (dedup, lambda *given, **options: flat(dedup, *given, **options, workers=scale_out).report):
         with pytest.raises(ParameterError, match="shard_bytes: would put the rows of different lang= together"):
             run(tmp_path / "in", output=tmp_path / "out", shard_bytes="1MB")
     datasets = pytest.importorskip("datasets")
     splits = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": [name]}) for name in ("train", "test")})
     with pytest.raises(ParameterError, match="the rows of the splits train, test together"):
-        dedup(splits, output=tmp_path / "out", shard_bytes="1MB")
-    dedup(splits, output=tmp_path / "out", output_format="jsonl")
+        dedup(splits, output=tmp_path / "out", writing=Writing(shard_bytes="1MB"))
+    dedup(splits, output=tmp_path / "out", writing=Writing(output_format="jsonl"))
     assert sorted(path.name for path in (tmp_path / "out/kept").iterdir()) == ["test.jsonl", "train.jsonl"]
 
 
@@ -390,7 +408,7 @@ def test_names():
 )
 def test_wrong_options(tmp_path, options, kind, message):
     with pytest.raises(kind, match=message):
-        dedup(texts=["a"], output=tmp_path / "out", **options)
+        flat(dedup, texts=["a"], output=tmp_path / "out", **options)
 
 
 def test_a_line_of_json_for_pipelines(lines, tmp_path, monkeypatch, capsys):

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from grids import some
 from hypothesis import given, settings, strategies as st
 
@@ -204,11 +205,11 @@ def test_slices_are_the_whole(tmp_path, make, with_id, slice_bytes):
     if make not in (make_text, make_html):
         options, columns = {"text_columns": "text", "other_columns": ["year", "n"]}, ["year", "n"]
         options["id_column"] = "id" if with_id else None
-    documents = open_documents(tmp_path, **options)
+    documents = flat(open_documents, tmp_path, **options)
     slices = slices_of(documents, slice_bytes)
     assert len(slices) == 1 if slice_bytes == SIZES[-1] else len(slices) > 1 or slice_bytes == SIZES[-2]
     assert [each.number for each in slices] == list(range(len(slices)))
-    assert joined(slices, columns) == everything(open_documents(tmp_path, **options), columns)
+    assert joined(slices, columns) == everything(flat(open_documents, tmp_path, **options), columns)
 
 
 @pytest.mark.parametrize("slice_bytes", [1, 100, 700, 3000, 1 << 30])
@@ -216,7 +217,7 @@ def test_slices_are_the_whole(tmp_path, make, with_id, slice_bytes):
 def test_tables_in_memory(tmp_path, kind, slice_bytes):
     columns = [] if kind == "texts" else ["year", "n"]
     if kind == "texts":
-        documents = open_documents(texts=[row["text"] for row in rows(0)])
+        documents = open_documents({"text": [row["text"] for row in rows(0)]})
     else:
         data = pa.Table.from_pylist(rows(0)[: 0 if kind == "empty" else None], pa.Table.from_pylist(rows(0)).schema)
         if kind == "dictionary":  # of several chunks, each with a dictionary of its own
@@ -310,7 +311,7 @@ def test_rows_that_are_skipped(tmp_path, damage, slice_bytes):
     options: dict = {"on_error": "skip", "max_document_bytes": 1500}
     if columns:
         options |= {"text_columns": "text", "id_column": "id", "other_columns": columns}
-    documents = open_documents(tmp_path / "in", **options)
+    documents = flat(open_documents, tmp_path / "in", **options)
     whole = everything(documents, columns)
     assert len(whole["skipped"]) > 1
     slices = slices_of(documents, slice_bytes)
@@ -451,8 +452,8 @@ def test_object_stores(tmp_path):
         slices = slices_of(documents, 700)
         assert len(slices) > 3
         assert joined(slices, []) == everything(documents, [])
-        places = stored(open_documents(texts=["to be", "or not"]), "memory://sliced/place", 1)
-        assert joined(places, []) == everything(open_documents(texts=["to be", "or not"]), [])
+        places = stored(open_documents({"text": ["to be", "or not"]}), "memory://sliced/place", 1)
+        assert joined(places, []) == everything(open_documents({"text": ["to be", "or not"]}), [])
         store.pipe("/sliced/a.jsonl", lines(rows(0)).replace(b"text", b"TEXT"))
         with pytest.raises(InputError, match=r"a\.jsonl: has changed"):
             slices[0].open()

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from pyarrow import feather
 
-from neardup_gpu import Index, Recipe, ScaleOut, dedup, dedup_in_tasks
+from neardup_gpu import Index, Reading, Recipe, Workers, Writing, dedup
 from neardup_gpu.errors import InputError
 from neardup_gpu.printable import readable_id
 
@@ -33,19 +34,19 @@ PNG = b"\x89PNG"
 def test_bytes_within_others_are_refused_as_json_before_all_work(tmp_path, column, kind):
     table = pa.table({"text": ["one", "two"], "image": column})
     with pytest.raises(InputError, match=r"column 'image' of type .* cannot be written as JSON lines"):
-        dedup(table, output=tmp_path / "out", output_format=kind)
+        dedup(table, output=tmp_path / "out", writing=Writing(output_format=kind))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()])
 def test_bytes_are_written_as_json_if_they_are_utf8_and_never_replaced(tmp_path, kind):
     table = pa.table({"text": ["one", "two"], "raw": pa.array(["caf\xe9".encode(), None], kind)})
-    dedup(table, output=tmp_path / "out", output_format="jsonl")
+    dedup(table, output=tmp_path / "out", writing=Writing(output_format="jsonl"))
     lines = [json.loads(line) for line in (tmp_path / "out/kept/part-00000.jsonl").read_text().splitlines()]
     assert lines == [{"text": "one", "raw": "caf\xe9"}, {"text": "two", "raw": None}]
     table = pa.table({"text": ["one", "two"], "raw": pa.array([b"caf\xe9", PNG], kind)})
     with pytest.raises(InputError, match=r"column 'raw' holds bytes that are not UTF-8 \(b'caf\\xe9'\).*write Parquet"):
-        dedup(table, output=tmp_path / "bad", output_format="jsonl")
+        dedup(table, output=tmp_path / "bad", writing=Writing(output_format="jsonl"))
     assert not (tmp_path / "bad").exists()
 
 
@@ -66,8 +67,18 @@ def test_two_ids_of_bytes_stay_two_in_a_report(tmp_path):
 def test_json_that_is_not_unicode_becomes_no_other_format(tmp_path, line, on_error):
     (tmp_path / "in.jsonl").write_bytes(b'{"text": "fine"}\n\n' + line + b"\n")
     with pytest.raises(InputError, match=r"in.jsonl line 3: holds what is not Unicode"):
-        dedup(tmp_path / "in.jsonl", output=tmp_path / "out", output_format="parquet", on_error=on_error)
-    dedup(tmp_path / "in.jsonl", output=tmp_path / "out", output_format="jsonl", on_error=on_error)
+        dedup(
+            tmp_path / "in.jsonl",
+            output=tmp_path / "out",
+            reading=Reading(on_error=on_error),
+            writing=Writing(output_format="parquet"),
+        )
+    dedup(
+        tmp_path / "in.jsonl",
+        output=tmp_path / "out",
+        reading=Reading(on_error=on_error),
+        writing=Writing(output_format="jsonl"),
+    )
     assert line in (tmp_path / "out/kept/in.jsonl").read_bytes()
 
 
@@ -76,7 +87,7 @@ def test_a_text_file_that_is_not_utf8_becomes_no_other_format(tmp_path):
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / f"in/{name}.txt").write_bytes(text)
     with pytest.raises(InputError, match=r"in/b.txt: is not UTF-8 at byte 4, .* leave output_format out"):
-        dedup(tmp_path / "in", output=tmp_path / "out", output_format="jsonl")
+        dedup(tmp_path / "in", output=tmp_path / "out", writing=Writing(output_format="jsonl"))
     dedup(tmp_path / "in", output=tmp_path / "out")
     assert (tmp_path / "out/kept/b.txt").read_bytes() == b"caf\xe9 noir"
 
@@ -86,7 +97,7 @@ def test_an_id_of_json_that_is_not_unicode_is_refused(tmp_path, id):
     (tmp_path / "in.jsonl").write_bytes(b'{"text": "fine", "id": "a"}\n{"text": "b", "id": "' + id + b'"}\n')
     with pytest.raises(InputError, match="line 2: column 'id' is not valid UTF-8; correct the id"):
         dedup(tmp_path / "in.jsonl", id_column="id")
-    skipped = dedup(tmp_path / "in.jsonl", id_column="id", on_error="skip").skipped
+    skipped = dedup(tmp_path / "in.jsonl", id_column="id", reading=Reading(on_error="skip")).skipped
     assert skipped["row"].to_pylist() == [2]
 
 
@@ -99,14 +110,14 @@ def kept_values(source, tmp_path, column="v", by_tasks=False, keep="v:desc", **h
     """The values of the column that `keep` names, of the one document that stays of copies; and the warnings."""
     if by_tasks:
         folder = tmp_path / f"job{len(list(tmp_path.iterdir()))}"
-        scale_out = ScaleOut(work_dir=folder / "work", workers=1, slice_bytes=20, partitions=2)
-        report = dedup_in_tasks(
-            source, output=folder / "out", scale_out=scale_out, recipe=Recipe(keep=keep), engine="cpu", **how
-        )
+        scale_out = Workers(work_dir=folder / "work", number=1, slice_bytes=20, partitions=2)
+        report = flat(
+            dedup, source, output=folder / "out", workers=scale_out, recipe=Recipe(keep=keep), engine="cpu", **how
+        ).report
         table = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "out/documents").iterdir()))
         kept = np.flatnonzero(table["kept"].to_pylist())
         return kept.tolist(), report["warnings"]
-    result = dedup(source, keep=keep, **how)
+    result = flat(dedup, source, keep=keep, **how)
     return np.flatnonzero(result.documents["kept"].to_pylist()).tolist(), list(result.warnings)
 
 
@@ -239,7 +250,7 @@ def test_categories_of_polars_are_written(tmp_path):
     pl = pytest.importorskip("polars")
     columns = {"a": pl.Series(["mid"], dtype=pl.Enum(CATEGORIES)), "b": pl.Series(["x"], dtype=pl.Categorical)}
     for kind in ("parquet", "arrow", "jsonl"):
-        dedup(pl.DataFrame({"text": ["one"]} | columns), output=tmp_path / kind, output_format=kind)
+        dedup(pl.DataFrame({"text": ["one"]} | columns), output=tmp_path / kind, writing=Writing(output_format=kind))
     dedup(pl.DataFrame({"text": ["one"]} | columns), output=tmp_path / "own")
     for name in ("own", "parquet"):
         table = pq.read_table(tmp_path / name / "kept")
@@ -275,12 +286,12 @@ def decided(source, tmp_path, by_tasks=False, keep="first", **how):
     """(id, kept, duplicate_of) of each document."""
     if by_tasks:
         folder = tmp_path / f"job{len(list(tmp_path.iterdir()))}"
-        scale_out = ScaleOut(work_dir=folder / "work", workers=1, slice_bytes=20, partitions=2)
+        scale_out = Workers(work_dir=folder / "work", number=1, slice_bytes=20, partitions=2)
         recipe = Recipe(keep=keep)
-        dedup_in_tasks(source, output=folder / "out", scale_out=scale_out, recipe=recipe, engine="cpu", **how)
+        flat(dedup, source, output=folder / "out", workers=scale_out, recipe=recipe, engine="cpu", **how)
         table = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "out/documents").iterdir()))
     else:
-        table = dedup(source, keep=keep, **how).documents
+        table = flat(dedup, source, keep=keep, **how).documents
     return list(zip(*(table[name].to_pylist() for name in ("id", "kept", "duplicate_of")), strict=True))
 
 
@@ -394,7 +405,7 @@ def test_an_index_takes_shards_that_differ(tmp_path):
         source = write_shards(tmp_path / "in", "parquet", ("year=2024/a", rows[0]), ("year=2025/a", rows[1]))
         assert index.add(source, id_column="id").documents == 2
         assert index.add(source, id_column="id").already == 2
-        found = index.query(texts=[TEXTS[0], TEXTS[1]], columns=["v", "year"])
+        found = index.query({"text": [TEXTS[0], TEXTS[1]]}, columns=["v", "year"])
         assert found.select(["id", "v", "year"]).to_pylist() == [
             {"id": "7", "v": 1, "year": 2024},
             {"id": "x", "v": None, "year": 2025},
@@ -414,16 +425,16 @@ def test_columns_that_nobody_asked_for_are_not_in_the_way(tmp_path, form):
     elif form == "dicts":
         source = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     assert decided(source, tmp_path, id_column="id") == [("a", True, None), ("b", True, None), ("c", False, "a")]
-    assert dedup(source, output=tmp_path / "ids", ids_only=True).report["counts"]["kept"] == 2
+    assert dedup(source, output=tmp_path / "ids", writing=Writing(ids_only=True)).report["counts"]["kept"] == 2
     for asked in ({"output": tmp_path / "out"}, {"keep": "odd"}, {"id_column": "odd"}, {"text_columns": "odd"}):
         with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
-            dedup(source, **asked)
+            flat(dedup, source, **asked)
     for name in ("text", "body"):  # no other column is taken for the text
         with pytest.raises(InputError, match=f"input: column '{name}' cannot become an Arrow column"):
             dedup({name: ["a", 1, [2]], "title": TEXTS})
-    scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1)
+    scale_out = Workers(work_dir=tmp_path / "work", number=1)
     with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
-        dedup_in_tasks(source, output=tmp_path / "out", scale_out=scale_out)
+        dedup(source, output=tmp_path / "out", workers=scale_out)
     assert not (tmp_path / "out").exists()
 
 

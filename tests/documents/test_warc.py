@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from mutated import mutated
 
-from neardup_gpu import ScaleOut, dedup, dedup_in_tasks, info
+from neardup_gpu import Workers, dedup, info
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents import ahead, open_documents, warc, warc_records
 from neardup_gpu.documents.skipped import Noted
@@ -30,9 +30,12 @@ pytest.importorskip("fastwarc")
 pytest.importorskip("warcio")
 
 from fastwarc.warc import ArchiveIterator
+from flat import flat
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
+
+from neardup_gpu import Reading, Recipe, Shingles
 
 SENTENCE = "the quick brown fox jumps over a lazy dog while seven wizards box with jolly farmers every other day"
 WORDS = SENTENCE.split()
@@ -79,7 +82,7 @@ class Archive:
 
 def documents_of(path, columns=("url", "date", "content_type"), **options):
     """id, text and columns of each document, and the opened documents."""
-    documents, rows = open_documents(path, **options), []
+    documents, rows = flat(open_documents, path, **options), []
     for batch in documents.batches(columns):
         texts = [batch.text[i].tobytes().decode() for i in range(batch.num_rows)]
         extra = [batch.columns[name].to_pylist() for name in columns]
@@ -102,15 +105,17 @@ def test_decides_as_of_the_same_pages_in_parquet(tmp_path, name):
     rows, _ = documents_of(path)
     pages = [f"<html><title>{number}</title><p>{text}</p></html>" for number, text in enumerate(TEXTS)]
     pq.write_table(pa.table({"id": [row[0] for row in rows], "text": pages}), tmp_path / "same.parquet")
-    expected = dedup(tmp_path / "same.parquet", id_column="id", html=True, shingle_size=2)
-    found = dedup(path, shingle_size=2, output=tmp_path / "out")
+    expected = dedup(
+        tmp_path / "same.parquet", id_column="id", recipe=Recipe(shingles=Shingles(2)), reading=Reading(html=True)
+    )
+    found = dedup(path, output=tmp_path / "out", recipe=Recipe(shingles=Shingles(2)))
     names = ["id", "kept", "duplicate_of", "resemblance", "group"]
     assert found.documents.select(names).equals(expected.documents.select(names))
     assert found.pairs.equals(expected.pairs) and len(found.removed) == 4
     assert found.documents["row"].to_pylist() == [1, 2, 3, 4, 5, 6]
 
-    scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1)
-    report = dedup_in_tasks(path, recipe=found.recipe, output=tmp_path / "tasks", scale_out=scale_out)
+    scale_out = Workers(work_dir=tmp_path / "work", number=1)
+    report = dedup(path, output=tmp_path / "tasks", workers=scale_out, recipe=found.recipe).report
     parts = pq.read_table(tmp_path / "tasks" / "documents")
     assert parts.select(names).to_pylist() == found.documents.select(names).to_pylist()
     assert report["counts"] == {**found.report["counts"], "comparisons": report["counts"]["comparisons"]}
@@ -137,7 +142,9 @@ def test_kept_records_are_the_bytes_they_were(tmp_path, packed):
     archive = Archive(packed).add(b"x: y", kind="warcinfo", Content_Type="application/warc-fields").pages()
     name = "crawl.warc.gz" if packed else "crawl.warc"
     (tmp_path / name).write_bytes(archive.data)
-    found = dedup(tmp_path / name, id_column="url", keep="date:desc", shingle_size=2, output=tmp_path / "out")
+    found = dedup(
+        tmp_path / name, id_column="url", output=tmp_path / "out", recipe=Recipe(shingles=Shingles(2), keep="date:desc")
+    )
     kept = found.documents["kept"].to_pylist()
     assert kept == [False, False, False, True, True, True]  # the younger ones stay
     written = tmp_path / "out" / "kept" / name
@@ -152,13 +159,13 @@ def test_kept_records_are_the_bytes_they_were(tmp_path, packed):
     with open(written, "rb") as file:
         records = [each for each in WarcioIterator(file, check_digests="raise") if each.content_stream().read()]
     assert [each.rec_headers.get_header("WARC-Target-URI") for each in records] == urls
-    assert dedup(tmp_path / "out", shingle_size=2).report["counts"]["kept"] == len(urls)
+    assert dedup(tmp_path / "out", recipe=Recipe(shingles=Shingles(2))).report["counts"]["kept"] == len(urls)
 
 
 def test_one_member_for_all_records(tmp_path):
     plain = Archive(packed=False).pages()
     (tmp_path / "whole.warc.gz").write_bytes(gzip.compress(plain.data))
-    found = dedup(tmp_path / "whole.warc.gz", shingle_size=2, output=tmp_path / "out")
+    found = dedup(tmp_path / "whole.warc.gz", output=tmp_path / "out", recipe=Recipe(shingles=Shingles(2)))
     kept = (tmp_path / "out" / "kept" / "whole.warc.gz").read_bytes()
     stays = found.documents["kept"].to_pylist()
     records, members = [part for part, keep in zip(plain.parts(), stays, strict=True) if keep], []
@@ -356,12 +363,18 @@ def test_a_damaged_record(tmp_path, packed, number):
     path = tmp_path / ("broken.warc.gz" if packed else "broken.warc")
     path.write_bytes(data)
     with pytest.raises(InputError) as found:
-        dedup(path, shingle_size=2, output=tmp_path / "out")
+        dedup(path, output=tmp_path / "out", recipe=Recipe(shingles=Shingles(2)))
     message = str(found.value)
     assert f"{path}: the record at byte {archive.ends[2]:,} " in message and words in message and "\n" not in message
     assert not (tmp_path / "out").exists()
 
-    result = dedup(path, id_column="url", shingle_size=2, on_error="skip", output=tmp_path / "out")
+    result = dedup(
+        path,
+        id_column="url",
+        output=tmp_path / "out",
+        recipe=Recipe(shingles=Shingles(2)),
+        reading=Reading(on_error="skip"),
+    )
     urls = [f"http://example.org/{i}" for i in range(6)]
     urls.pop(2)
     assert result.documents["id"].to_pylist() == urls
@@ -384,8 +397,8 @@ def test_a_file_that_breaks_off(tmp_path, packed, beyond):
         documents_of(path)
     rows, documents = documents_of(path, on_error="skip")
     assert len(rows) == (5 if beyond < 0 else 3) and documents.skipped.num_rows == 1
-    scale_out = ScaleOut(work_dir=tmp_path / "work", workers=1)
-    report = dedup_in_tasks(path, on_error="skip", output=tmp_path / "out", scale_out=scale_out)
+    scale_out = Workers(work_dir=tmp_path / "work", number=1)
+    report = dedup(path, output=tmp_path / "out", workers=scale_out, reading=Reading(on_error="skip")).report
     assert report["counts"]["skipped"] == 1
     assert pq.read_table(tmp_path / "out" / "skipped.parquet").to_pylist() == documents.skipped.to_pylist()
 
@@ -449,8 +462,8 @@ def test_a_record_that_is_too_long(tmp_path):
     path = tmp_path / "long.warc.gz"
     path.write_bytes(archive.data)
     with pytest.raises(InputError, match=f"at byte {archive.ends[2]:,} is longer than 2,000 bytes"):
-        dedup(path, max_document_bytes=2000)
-    result = dedup(path, max_document_bytes=2000, on_error="skip", output=tmp_path / "out")
+        dedup(path, reading=Reading(max_document_bytes=2000))
+    result = dedup(path, output=tmp_path / "out", reading=Reading(max_document_bytes=2000, on_error="skip"))
     assert [(e["row"], e["rows"]) for e in result.skipped.to_pylist()] == [(3, 1), (5, 1)]
     assert result.documents["row"].to_pylist() == [1, 2, 4]
     parts = archive.parts()
@@ -484,7 +497,7 @@ def test_urls_that_come_again(tmp_path):
 def test_html_of_a_reference_set_in_warc(tmp_path):
     (tmp_path / "known.warc.gz").write_bytes(Archive().pages(TEXTS[:1]).data)
     table = {"id": ["a", "b"], "text": [f"<title>0</title><p>{TEXTS[0]}", "<p>another one"]}
-    found = dedup(table, id_column="id", html=True, against=str(tmp_path / "known.warc.gz"))
+    found = dedup(table, id_column="id", against=str(tmp_path / "known.warc.gz"), reading=Reading(html=True))
     assert found.removed["id"].to_pylist() == ["a"]
 
 

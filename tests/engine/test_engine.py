@@ -298,12 +298,12 @@ class TestHere:
         where = {"dedup": [source, "--dry-run"], "sketch": [source, "-o", sketches], "pairs": [sketches]}
         arguments = [command, *where.get(command, [])]
         if way == "option":
-            arguments += ["--backend", "gpu"]
+            arguments += ["--engine", "gpu"]
         else:
             monkeypatch.setenv("NEARDUP_BACKEND", "gpu")
         capsys.readouterr()
         assert main(arguments) == 2
-        assert capsys.readouterr() == ("", f"neardup: --backend 'gpu': {reason}; or use --backend cpu\n")
+        assert capsys.readouterr() == ("", f"neardup: --engine 'gpu': {reason}; or use --engine cpu\n")
 
     def test_found_or_not_it_runs(self, tmp_path):
         reason = self.why()
@@ -370,7 +370,7 @@ class TestMemory:
 
     @pytest.mark.parametrize("text", ["", "GB", "many", "-1", "1e9", "8XB", "0", "0.1", True, "1 2 GB", "8GBs"])
     def test_not_sizes(self, text):
-        for refused in (lambda: parse_size(text), lambda: Engine(memory=text)):
+        for refused in (lambda: parse_size(text), lambda: Engine(gpu_memory=text)):
             with pytest.raises(NeardupError, match=r"memory.* write 20GB, 20GiB"):
                 refused()
 

@@ -8,6 +8,7 @@ import threading
 
 import pyarrow as pa
 import pytest
+from flat import flat
 
 import neardup_gpu as nd
 from neardup_gpu.engine import choice, threads
@@ -22,7 +23,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 def num_kept(threads=None, **options):
     engine = nd.Engine(backend="cpu", threads=threads)
-    return sum(nd.dedup(TABLE, engine=engine, **options).documents["kept"].to_pylist())
+    return sum(flat(nd.dedup, TABLE, engine=engine, **options).documents["kept"].to_pylist())
 
 
 def in_a_fork(run):

@@ -20,7 +20,7 @@ from neardup_gpu.engine.settings import Engine
 from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError, ResourceError
 from neardup_gpu.kernels import _launch
 from neardup_gpu.tasks.contract import ATTEMPTS, Task, TaskFailedError
-from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu.tasks.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -212,14 +212,14 @@ class TestLocalWorkers:
         monkeypatch.setattr(_launch, "simulated", lambda: True)
         for shown, device, expected in (("3, 5,7", None, ["3", "5"]), ("3,5", 1, ["5"]), ("", None, ["0"])):
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
-            workers, engine = ScaleOut(workers=2).start(Engine(backend="gpu", device=device))
+            workers, engine = Workers(number=2).start(Engine(backend="gpu", device=device))
             assert workers._devices == expected and engine.device is None
 
     def test_devices_of_a_cluster(self, monkeypatch):
         """This machine needs none where a cluster's are named; one of these cannot be."""
         monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
-        of_ray = ScaleOut(runner="ray")
-        assert of_ray.resolved(Engine(backend="gpu", memory="2GB")).backend == "gpu"
+        of_ray = Workers(runner="ray")
+        assert of_ray.resolved(Engine(backend="gpu", gpu_memory="2GB")).backend == "gpu"
         assert of_ray.resolved(Engine(backend="cpu")).backend == "cpu"
         with pytest.raises(ParameterError, match="device 1: a Ray cluster gives a GPU to each process; leave it out"):
             of_ray.resolved(Engine(device=1))

@@ -584,35 +584,35 @@ def a_result_of_pq_files(box):
 # --------------------------------------------------------------------------------------------------- texts and tables
 
 
-@case(says=("no such file", "texts=[...]"))
+@case(says=("no such file", "'text': texts"))
 def a_list_of_texts(box):
     return f"nd.dedup({TEXTS})"
 
 
-@case(says="texts=[...]")
+@case(says="'text': texts")
 def a_list_of_texts_that_look_like_patterns(box):
     for i in range(50):
         box.write(f"f{i}.txt", "words")
     return "nd.dedup(['Is this a text? Yes', 'Or *this*?', '[1] and so on'])"
 
 
-@case(says="texts=[...]")
+@case(says="'text': texts")
 def a_list_of_texts_about_addresses(box):
     return "nd.dedup(['see https://example.org/ for more', 'or s3://bucket for less'])"
 
 
-@case(says=("other text", "texts=[...]"))
+@case(says=("other text", "'text': texts"))
 def a_list_of_texts_of_which_one_is_a_file(box):
     box.documents("d.jsonl")
     return "nd.dedup(['d.jsonl', 'other text'], id_column='id')"
 
 
-@case(says="texts=[...]")
+@case(says="'text': texts")
 def one_text(box):
     return "nd.sketch('the quick brown\\nfox ' * 1000, 's.parquet')"
 
 
-@case(says="texts=[...]")
+@case(says="'text': texts")
 def a_list_of_empty_texts(box):
     return "nd.dedup(['', ''])"
 
@@ -621,55 +621,47 @@ def a_list_of_empty_texts(box):
 def texts_are_documents(box):
     return (
         f"texts = {TEXTS}\ntexts += [texts[0]]\nimport pandas, polars, shutil\n"
-        "for each in (texts, tuple(texts), np.array(texts), np.array(texts, object), pa.array(texts), iter(texts),"
-        " pa.chunked_array([texts[:2], texts[2:]]), pandas.Series(texts), polars.Series(texts),"
-        " [t.encode() for t in texts], pa.array(texts, pa.string_view())):\n"
-        "    found = nd.open_documents(texts=each).texts(range(6))\n"
+        "columns = [texts, tuple(texts), iter(texts), [t.encode() for t in texts]]\n"
+        "for each in (*({'text': column} for column in columns), np.array(texts), np.array(texts, object),"
+        " pa.array(texts), pa.chunked_array([texts[:2], texts[2:]]), pandas.Series(texts), polars.Series(texts),"
+        " pa.array(texts, pa.string_view())):\n"
+        "    found = nd.open_documents(each).texts(range(6))\n"
         "    assert list(found.values()) == texts, (type(each), found)\n"
-        "assert nd.dedup(texts=texts, output='o').documents['kept'].to_pylist() == [True] * 5 + [False]\n"
+        "assert nd.dedup(np.array(texts), output='o').documents['kept'].to_pylist() == [True] * 5 + [False]\n"
         "shutil.rmtree('o')\n"
-        "assert nd.sketch(texts=texts, output='s.parquet')['documents'] == 6\nPath('s.parquet').unlink()"
+        "assert nd.sketch({'text': texts}, 's.parquet')['documents'] == 6\nPath('s.parquet').unlink()"
     )
 
 
 @case(status=0)
 def texts_that_are_missing_or_no_unicode(box):
     return (
-        "(batch,) = nd.open_documents(texts=['one', None, float('nan'), 'a \\ud800 b', '']).batches()\n"
-        "assert batch.num_null == 2 and batch.num_rows == 5\n"
-        "assert batch.text[3].tobytes().decode() == 'a \\ufffd b'"
+        "texts = ['one', None, float('nan'), 'a \\ud800 b', '']\n"
+        "for each in ({'text': texts}, np.array(texts, object)):\n"
+        "    (batch,) = nd.open_documents(each).batches()\n"
+        "    assert batch.num_null == 2 and batch.num_rows == 5\n"
+        "    assert batch.text[3].tobytes().decode() == 'a \\ufffd b'"
     )
 
 
-@case(says=("texts", "str"))
+@case(says=("'text'", "one value"))
 def texts_that_are_one_text(box):
-    return "nd.dedup(texts='one text')"
+    return "nd.dedup({'text': 'one text'})"
 
 
 @case(says=("entry 1", "int"))
 def texts_that_are_numbers(box):
-    return "nd.dedup(texts=['a', 1])"
+    return "nd.dedup(np.array(['a', 1], object))"
 
 
 @case(says="int64")
 def texts_in_an_array_of_numbers(box):
-    return "nd.dedup(texts=pa.array([1, 2]))"
+    return "nd.dedup(pa.array([1, 2]))"
 
 
-@case(says=("source", "texts"))
-def texts_and_a_source(box):
-    box.documents("d.jsonl")
-    return "nd.dedup('d.jsonl', texts=['a'])"
-
-
-@case(says=("source", "texts"))
-def neither_texts_nor_a_source(box):
-    return "nd.dedup()"
-
-
-@case(says="id_column")
+@case(says="no column 'id'")
 def texts_with_an_id_column(box):
-    return "nd.dedup(texts=['a'], id_column='id')"
+    return "nd.dedup(pa.array(['a']), id_column='id')"
 
 
 @case(status=0)
@@ -687,16 +679,6 @@ def tables_of_every_kind(box):
         "(more,) = nd.open_documents([{'id': 1}, {'id': 2, 'text': 'later'}], id_column='id').batches()\n"
         "assert more.num_null == 1 and more.ids.to_pylist() == [1, 2]"
     )
-
-
-@case(says=("Series", "texts=..."))
-def a_series(box):
-    return "import pandas\nnd.dedup(pandas.Series(['a', 'b']))"
-
-
-@case(says=("ChunkedArray", "texts=..."))
-def a_chunked_array(box):
-    return "nd.dedup(pa.chunked_array([['a'], ['b']]))"
 
 
 @case(says=("LazyFrame", ".collect()"))
@@ -725,7 +707,7 @@ def a_generator_of_paths(box):
     return "nd.dedup(Path('.').glob('*.jsonl'))"
 
 
-@case(says=("bytes", "texts=[...]"))
+@case(says=("bytes", "'text': texts"))
 def a_list_of_bytes(box):
     return "nd.dedup([b'the quick', b'brown fox'])"
 

@@ -5,27 +5,27 @@ from .judge import case
 
 @case(says=("'abacus'", "reference, cpu, gpu"))
 def a_self_test_of_a_backend_that_is_not_there(box):
-    return ["selftest", "--backend", "abacus"]
+    return ["selftest", "--engine", "abacus"]
 
 
 @case(says="what others are compared with")
 def a_self_test_of_the_reference(box):
-    return ["selftest", "--backend", "reference"]
+    return ["selftest", "--engine", "reference"]
 
 
 @case(says=("--device 0", "leave one of them out"))
 def a_self_test_of_the_cpu_on_a_device(box):
-    return ["selftest", "--backend", "cpu", "--device", "0"]
+    return ["selftest", "--engine", "cpu", "--device", "0"]
 
 
 @case(says="seed -1 is negative")
 def a_self_test_with_a_negative_seed(box):
-    return ["selftest", "--backend", "cpu", "--seed", "-1"]
+    return ["selftest", "--engine", "cpu", "--seed", "-1"]
 
 
 @case(says="--seed")
 def a_self_test_with_a_seed_that_is_no_number(box):
-    return ["selftest", "--backend", "cpu", "--seed", "1e3"]
+    return ["selftest", "--engine", "cpu", "--seed", "1e3"]
 
 
 @case(says=("--device must be >= 0, got -3", "counted from 0"))
@@ -35,7 +35,7 @@ def a_self_test_on_a_negative_device(box):
 
 @case(says="backend 'gpu'", environment={"CUDA_VISIBLE_DEVICES": ""}, fresh=True)
 def a_self_test_of_a_gpu_that_is_hidden(box):
-    return ["selftest", "--backend", "gpu"]
+    return ["selftest", "--engine", "gpu"]
 
 
 @case(says="'abacus'", environment={"NEARDUP_BACKEND": "abacus"})
@@ -53,7 +53,7 @@ selftest.LARGE, selftest.SMALL = 1 << 10, (0, 30)
 
 @case(status=1, stdout="pipe", max_seconds=60)
 def a_self_test_that_nobody_reads(box):
-    return f"{SMALL}raise SystemExit(cli.main(['selftest', '--backend', 'cpu']))"
+    return f"{SMALL}raise SystemExit(cli.main(['selftest', '--engine', 'cpu']))"
 
 
 @case(says="negative")

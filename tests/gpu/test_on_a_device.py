@@ -8,17 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from agreement import on_host
+from flat import flat
 
 from neardup_gpu import (
     Engine,
     Index,
     MinHash,
     Recipe,
-    ScaleOut,
     Shingles,
     SimHash,
+    Workers,
     dedup,
-    dedup_in_tasks,
     pairs,
     sketch,
 )
@@ -90,7 +90,7 @@ def test_agreement_at_scale(table, expected):
 
 @pytest.mark.parametrize("batch_bytes", [1 << 18, 1 << 22, 1 << 26])
 def test_batches_change_nothing(table, expected, batch_bytes):
-    found = dedup(table, batch_bytes=batch_bytes, engine="gpu")
+    found = dedup(table, engine=Engine(backend="gpu", batch_bytes=batch_bytes))
     same(found, expected)
     assert found.report["device"]["batches"] > 90_000_000 // batch_bytes
 
@@ -113,7 +113,7 @@ def test_batches_change_nothing(table, expected, batch_bytes):
     ids=str,
 )
 def test_options(small, options):
-    same(dedup(small, engine="gpu", **options), dedup(small, engine="cpu", **options))
+    same(flat(dedup, small, engine="gpu", **options), flat(dedup, small, engine="cpu", **options))
 
 
 SIMHASHES = [
@@ -142,7 +142,7 @@ def test_simhash_with_little_memory(recipe, memory):
     """What waits for document frequencies goes to the file, and pairs that do not fit wait in host memory."""
     table = generated(20_000_000, seed=3)
     same(
-        dedup(table, recipe=recipe, engine=Engine(backend="gpu", memory=memory)),
+        dedup(table, recipe=recipe, engine=Engine(backend="gpu", gpu_memory=memory)),
         dedup(table, recipe=recipe, engine="cpu"),
     )
 
@@ -220,7 +220,7 @@ def test_batches_that_do_not_fit_are_halved(small, caplog):
         caplog.clear()
         try:
             with caplog.at_level(logging.INFO, "neardup_gpu"):
-                found = dedup(small, batch_bytes=1 << 30, engine=Engine(backend="gpu", memory=f"{megabytes}MB"))
+                found = dedup(small, engine=Engine(backend="gpu", gpu_memory=f"{megabytes}MB", batch_bytes=1 << 30))
         except NeardupError:
             break
         same(found, wanted)
@@ -234,7 +234,7 @@ def test_batches_that_do_not_fit_are_halved(small, caplog):
 def test_little_memory(memory):
     """Sketches go to host memory and shingles to the file."""
     table = generated(20_000_000, seed=3)
-    same(dedup(table, engine=Engine(backend="gpu", memory=memory)), dedup(table, engine="cpu"))
+    same(dedup(table, engine=Engine(backend="gpu", gpu_memory=memory)), dedup(table, engine="cpu"))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -244,10 +244,8 @@ def test_a_job_in_tasks(tmp_path, small, method, workers):
     pq.write_table(small, tmp_path / "small.parquet", row_group_size=300)
     recipe = Recipe(method=method, threshold=None if method == "simhash" else 0.8)
     expected = dedup(tmp_path / "small.parquet", recipe=recipe, engine="cpu")
-    scale_out = ScaleOut(work_dir=str(tmp_path / "work"), workers=workers, slice_bytes="1MB", partitions=3)
-    dedup_in_tasks(
-        tmp_path / "small.parquet", recipe=recipe, output=tmp_path / "out", engine="gpu", scale_out=scale_out
-    )
+    scale_out = Workers(work_dir=str(tmp_path / "work"), number=workers, slice_bytes="1MB", partitions=3)
+    dedup(tmp_path / "small.parquet", output=tmp_path / "out", workers=scale_out, engine="gpu", recipe=recipe)
     assert pq.read_table(tmp_path / "out" / "documents").to_pylist() == expected.documents.to_pylist()
     assert pq.read_table(tmp_path / "out" / "pairs").to_pylist() == expected.pairs.to_pylist()
 
@@ -268,12 +266,12 @@ def test_a_growing_index(tmp_path, small, method):
 def test_a_document_that_does_not_fit():
     table = pa.table({"text": ["a b c d e f g h " * 4_000_000, "short"]})
     with pytest.raises(NeardupError, match=r"document 0: .*backend='cpu'"):
-        dedup(table, engine=Engine(backend="gpu", memory="64MB"))
+        dedup(table, engine=Engine(backend="gpu", gpu_memory="64MB"))
 
 
 def test_more_memory_than_there_is():
     with pytest.raises(ParameterError, match=r"are free on device"):
-        dedup(pa.table({"text": ["a"]}), engine=Engine(backend="gpu", memory="100TB"))
+        dedup(pa.table({"text": ["a"]}), engine=Engine(backend="gpu", gpu_memory="100TB"))
 
 
 def test_the_bound_is_kept_and_lifted(small):
@@ -281,14 +279,14 @@ def test_the_bound_is_kept_and_lifted(small):
 
     pool = cupy.get_default_memory_pool()
     before, held = pool.get_limit(), pool.used_bytes()
-    with Engine(backend="gpu", memory="300MB").start() as runtime:
+    with Engine(backend="gpu", gpu_memory="300MB").start() as runtime:
         assert runtime.memory == 300_000_000
         with pytest.raises(MemoryError):
             cupy.empty(400_000_000, np.uint8)
     with Engine(backend="gpu").start() as runtime:
         free, total = cupy.cuda.runtime.memGetInfo()
         assert 0.5 * DEFAULT_SHARE * free < runtime.memory < total
-    dedup(small, engine=Engine(backend="gpu", memory="1GB"))
+    dedup(small, engine=Engine(backend="gpu", gpu_memory="1GB"))
     gc.collect()
     assert (pool.get_limit(), pool.used_bytes()) == (before, held)
 
@@ -301,11 +299,11 @@ def test_the_bound_is_kept_where_cupy_has_another_allocator(small):
     cupy.cuda.set_allocator(cupy.cuda.MemoryAsyncPool().malloc)
     try:
         theirs = cupy.cuda.get_allocator()
-        with Engine(backend="gpu", memory="300MB").start() as runtime:
+        with Engine(backend="gpu", gpu_memory="300MB").start() as runtime:
             assert runtime.memory == 300_000_000
             with pytest.raises(MemoryError):
                 cupy.empty(400_000_000, np.uint8)
-        same(dedup(small, engine=Engine(backend="gpu", memory="100MB")), dedup(small, engine="cpu"))
+        same(dedup(small, engine=Engine(backend="gpu", gpu_memory="100MB")), dedup(small, engine="cpu"))
         assert cupy.cuda.get_allocator() == theirs
     finally:
         cupy.cuda.set_allocator(before)
@@ -317,10 +315,10 @@ def test_constants_are_read_on_other_streams_and_after_their_job(small):
 
     _constants._HELD.clear()
     expected = dedup(small, engine="cpu")
-    same(dedup(small, engine=Engine(backend="gpu", memory="100MB")), expected)
+    same(dedup(small, engine=Engine(backend="gpu", gpu_memory="100MB")), expected)
     held = dict(_constants._HELD)
     assert held
-    same(dedup(small, engine=Engine(backend="gpu", memory="300MB")), expected)
+    same(dedup(small, engine=Engine(backend="gpu", gpu_memory="300MB")), expected)
     assert dict(_constants._HELD) == held
 
 

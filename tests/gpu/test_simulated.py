@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import troubled
+from flat import flat
 from in_parts import compare
 
-from neardup_gpu import Engine, MinHash, Recipe, ScaleOut, Shingles, SimHash, dedup, dedup_in_tasks, pairs, sketch
+from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, dedup, pairs, sketch
 from neardup_gpu.engine import local
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
@@ -88,10 +89,15 @@ def same(found, expected):
 
 def check(table, memory=None, batch_bytes=None, **options):
     """Both backends give the same bits; the result of the simulator's."""
-    found = dedup(
-        table, id_column="id", batch_bytes=batch_bytes, engine=Engine(backend="gpu", memory=memory), **options
+    found = flat(
+        dedup,
+        table,
+        id_column="id",
+        batch_bytes=batch_bytes,
+        engine=Engine(backend="gpu", gpu_memory=memory),
+        **options,
     )
-    same(found, dedup(table, id_column="id", engine="cpu", **options))
+    same(found, flat(dedup, table, id_column="id", engine="cpu", **options))
     return found
 
 
@@ -163,7 +169,7 @@ def test_sketch_and_pairs(tmp_path, method):
 
 
 def test_the_simulator_is_taken_by_name_only():
-    assert dedup(SMALL, id_column="id", check=0).report["backend"] == "cpu"
+    assert dedup(SMALL, id_column="id", writing=Writing(check=0)).report["backend"] == "cpu"
 
 
 def test_the_command(tmp_path):
@@ -178,13 +184,13 @@ def test_the_command(tmp_path):
         )
 
     shared = ["dedup", tmp_path / "in.parquet", "--id-column", "id", "--json"]
-    done = run(*shared, "-o", tmp_path / "out", "--backend", "gpu", "--device", 0, "--gpu-memory", "1GB", "--check", 0)
+    done = run(*shared, "-o", tmp_path / "out", "--engine", "gpu", "--device", 0, "--gpu-memory", "1GB", "--check", 0)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["device"]["gpu_memory"] == 10**9
     assert report["backend"] == "gpu"
     assert run("info", tmp_path / "out").returncode == 0
-    done = run(*shared, "--dry-run", "--backend", "gpu", "--device", 1)
+    done = run(*shared, "--dry-run", "--engine", "gpu", "--device", 1)
     assert done.returncode == 2
     assert json.loads(done.stdout)["status"] == "failed"
     assert "one device" in done.stderr
@@ -241,9 +247,9 @@ def test_tasks_of_which_some_run_on_a_gpu(method, spool, tmp_path, monkeypatch):
     monkeypatch.setattr(local, "FORKS", False)  # a simulator is chosen when Numba is imported
     troubled.trouble(monkeypatch.setattr, troubled.mixed, tmp_path / "marks")
     options = {"id_column": "id", "recipe": Recipe(method=method), "check": 20}
-    dedup(SMALL, output=tmp_path / "memory", engine="cpu", **options)
-    cut = ScaleOut(work_dir=str(tmp_path / "work"), workers=2, slice_bytes=900, partitions=3, spool=spool)
-    dedup_in_tasks(SMALL, output=tmp_path / "tasks", engine="gpu", scale_out=cut, **options)
+    flat(dedup, SMALL, output=tmp_path / "memory", engine="cpu", **options)
+    cut = Workers(work_dir=str(tmp_path / "work"), number=2, slice_bytes=900, partitions=3, spool=spool)
+    flat(dedup, SMALL, output=tmp_path / "tasks", engine="gpu", workers=cut, **options)
     compare(tmp_path / "memory", tmp_path / "tasks")
     done = set((tmp_path / "marks" / "log").read_text().splitlines())
     assert {f"{stage} {backend}" for stage in ("sketch", "collide", "verify") for backend in ("gpu", "cpu")} <= done

@@ -19,6 +19,7 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 import hostir
 import kernel_list
 from cupy_calls import DeviceArray, Namespace
+from flat import flat
 from versions import corpus, families
 
 from neardup_gpu import Engine, MinHash, SimHash, dedup
@@ -63,7 +64,7 @@ def batches(**options):
         mock.patch.object(launch.Kernel, "_launch", launched),
     ):
         Namespace.waits.clear(), Namespace.uploads.clear()
-        dedup(TABLE, id_column="id", batch_bytes=1500, check=0, engine=Engine(backend="gpu"), **options)
+        flat(dedup, TABLE, id_column="id", batch_bytes=1500, check=0, engine=Engine(backend="gpu"), **options)
     assert len(found) >= 4
     for before, after in zip(found, found[1:], strict=False):
         waits = {name: n - before[0].get(name, 0) for name, n in after[0].items() if n > before[0].get(name, 0)}

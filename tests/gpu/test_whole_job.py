@@ -14,6 +14,7 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 
 import hostir
 from cupy_calls import DeviceArray, on_device
+from flat import flat
 from versions import WORDS, corpus, decisions, families
 
 from neardup_gpu import (
@@ -74,9 +75,14 @@ KNOWN = corpus(families(num=7, seed=4), seed=5)
 
 def check(gpu, table=TABLE, memory=None, batch_bytes=None, divided=False, **options):
     """Both backends decide alike; the report of the one on the GPU."""
-    expected = dedup(table, id_column="id", engine="cpu", **options)
-    found = dedup(
-        table, id_column="id", batch_bytes=batch_bytes, engine=Engine(backend="gpu", memory=memory), **options
+    expected = flat(dedup, table, id_column="id", engine="cpu", **options)
+    found = flat(
+        dedup,
+        table,
+        id_column="id",
+        batch_bytes=batch_bytes,
+        engine=Engine(backend="gpu", gpu_memory=memory),
+        **options,
     )
     assert decisions(found) == decisions(expected)
     if divided:  # an index in parts fills a list of candidates in each, so more entries are looked at
@@ -273,7 +279,7 @@ def test_no_memory_for_simhashes(gpu, case, module, name):
         check(gpu, **OPTIONS[case])
     assert len(given) > 1
     with short_of_memory_at_first(100, module, name, []), pytest.raises(NeardupError, match=r"use backend='cpu'"):
-        dedup(TABLE, id_column="id", engine="gpu", **OPTIONS[case])
+        flat(dedup, TABLE, id_column="id", engine="gpu", **OPTIONS[case])
 
 
 @pytest.mark.parametrize("case", ["simhash, tfidf", "simhash, verified, tfidf"])
@@ -367,7 +373,7 @@ def test_no_memory_for_candidates(gpu):
         mock.patch.object(pairtables, "gpu", mock.Mock(side_effect=MemoryError)),
         pytest.raises(NeardupError, match=r"use backend='cpu'.*memory="),
     ):
-        dedup(TABLE, id_column="id", engine="gpu", **OPTIONS["min-hash"])
+        flat(dedup, TABLE, id_column="id", engine="gpu", **OPTIONS["min-hash"])
 
 
 def test_no_memory_to_decide(gpu):
@@ -404,7 +410,7 @@ SKETCHED = [
 def test_sketches_and_their_pairs(gpu, memory, method, tmp_path):
     found = {}
     for backend in ("cpu", "gpu"):
-        engine = Engine(backend=backend, memory=memory if backend == "gpu" else None)
+        engine = Engine(backend=backend, gpu_memory=memory if backend == "gpu" else None)
         path = tmp_path / f"{backend}.parquet"
         counts = sketch(TABLE, path, id_column="id", method=method, engine=engine)
         assert counts["backend"] == backend
@@ -422,7 +428,7 @@ def test_sketches_and_their_pairs(gpu, memory, method, tmp_path):
 def test_simhashes(gpu, memory, weighting, tmp_path):
     found = {}
     for backend in ("cpu", "gpu"):
-        engine = Engine(backend=backend, memory=memory if backend == "gpu" else None)
+        engine = Engine(backend=backend, gpu_memory=memory if backend == "gpu" else None)
         path = tmp_path / f"{backend}.parquet"
         recipe = Recipe(method=SimHash(weighting=weighting, bits=128))
         counts = sketch(TABLE, path, id_column="id", recipe=recipe, engine=engine)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from flat import flat
 
 import neardup_gpu
 from neardup_gpu.engine import memory
@@ -26,7 +27,7 @@ def texts(number: int, seed: int) -> list[str]:
 def test_blocks_change_no_answer(tmp_path, monkeypatch, asked):
     """With room for two sets or so, what is found is the same, in many blocks; no block holds more than that."""
     with neardup_gpu.Index.create(tmp_path / "index", threshold=0.6, containment=2) as index:
-        index.add(texts=texts(60, 0), commit_every=25)
+        index.add({"text": texts(60, 0)}, commit_every=25)
     queries = texts(30, 1)
     sizes: list[list[int]] = []
 
@@ -40,7 +41,9 @@ def test_blocks_change_no_answer(tmp_path, monkeypatch, asked):
     def answers():
         sizes.clear()
         with neardup_gpu.Index.open(tmp_path / "index") as index:
-            return index.query(texts=queries, **asked), [index.query(query, **asked) for query in queries[:3]]
+            return flat(index.query, texts=queries, **asked), [
+                flat(index.query, query, **asked) for query in queries[:3]
+            ]
 
     whole, each = answers()
     assert len(whole) > 50 and len(sizes) == 4

@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from flat import flat
 
 import neardup_gpu as nd
 from neardup_gpu.cli import main
@@ -29,29 +30,32 @@ def test_everything_that_reads_results(tmp_path, documents, capsys):
 
 def test_what_one_text_is_read_as(tmp_path):
     with nd.Index.create(tmp_path / "index") as index:
-        index.add(texts=["to be or not to be that is the question"])
+        index.add({"text": ["to be or not to be that is the question"]})
         assert (
-            index.query("<p>to be or not to be <b>that</b> is the question", html=True)["resemblance"][0].as_py() == 1
+            index.query("<p>to be or not to be <b>that</b> is the question", reading=nd.Reading(html=True))[
+                "resemblance"
+            ][0].as_py()
+            == 1
         )
         for name in ("text_columns", "id_column", "glob"):
             with pytest.raises(nd.errors.ParameterError, match=f"^{name}: one text is given"):
-                index.query("to be", **{name: "x"})
+                flat(index.query, "to be", **{name: "x"})
 
 
 def test_texts_that_are_asked_for(tmp_path):
     """A list of texts is as good as a table of them; what cannot be told apart is refused."""
-    with nd.Index.create(tmp_path / "index", shingle_size=2) as index:
-        index.add(texts=["to be or not to be that is the question", "whether it is nobler in the mind to suffer"])
+    with nd.Index.create(tmp_path / "index", recipe=nd.Recipe(shingles=nd.Shingles(2), method="minhash")) as index:
+        index.add({"text": ["to be or not to be that is the question", "whether it is nobler in the mind to suffer"]})
         texts = ["<b>whether</b> it is nobler in the mind to suffer", "to be or not to be that is the question"]
-        found = index.query(texts=texts, html=True)
-        assert found.equals(index.query(pa.table({"text": texts}), html=True))
+        found = index.query({"text": texts}, reading=nd.Reading(html=True))
+        assert found.equals(index.query(pa.table({"text": texts}), reading=nd.Reading(html=True)))
         assert found["query_id"].to_pylist() == [0, 1] and found["id"].to_pylist() == [1, 0]
         for arguments in ({"id_column": "id"}, {"text_columns": "text"}, {"glob": "*.txt"}):
             for call in (index.query, index.add):
                 with pytest.raises(nd.errors.ParameterError, match=r"^texts: have no columns and no files"):
                     call(texts=texts, **arguments)
         with pytest.raises(nd.errors.ArgumentTypeError, match=r"^texts: str given"):
-            index.query(texts="to be")
+            index.query({"text": "to be"})
         for arguments in ({}, {"source": texts[0], "texts": texts}):
             for call in (index.query, index.add):
                 with pytest.raises(nd.errors.ParameterError, match=r"^source and texts: give one of them"):
@@ -63,5 +67,5 @@ def test_rows_that_are_skipped_are_counted(tmp_path, caplog):
     path = tmp_path / "d.jsonl"
     path.write_text('{"id": "a", "text": "to be or not to be"}\n{"id"\n')
     with nd.Index.create(tmp_path / "index") as index:
-        assert index.add(path, id_column="id", on_error="skip").skipped == 1
+        assert index.add(path, id_column="id", reading=nd.Reading(on_error="skip")).skipped == 1
     assert "1 row left out, the first in" in caplog.text

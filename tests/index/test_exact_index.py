@@ -211,7 +211,10 @@ def test_what_is_refused(grown, tmp_path) -> None:
 def test_the_commands_of_an_exact_index(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     texts = Texts(9).some(40)
-    pq.write_table(nd.dedup(texts=texts, engine="cpu", check=0).documents.append_column("text", [texts]), "a.parquet")
+    pq.write_table(
+        nd.dedup({"text": texts}, engine="cpu", writing=nd.Writing(check=0)).documents.append_column("text", [texts]),
+        "a.parquet",
+    )
     assert run(["index", "create", "x", "--method", "exact", "--threshold", "0.7", "--json"]) == 0
     assert run(["index", "add", "x", "a.parquet", "--id-column", "id", "--commit-every", "9", "--quiet"]) == 0
     assert run(["index", "decide", "x", "-o", "found", "--quiet"]) == 0
@@ -237,14 +240,16 @@ def test_the_commands_of_an_exact_index(tmp_path, monkeypatch, capsys) -> None:
 
 def test_a_snapshot_reads_its_order_after_it_was_replaced(tmp_path) -> None:
     texts = Texts(11)
-    with nd.Index.create(tmp_path / "x", method="exact", shingle_size=2, threshold=0.5, engine="cpu") as writer:
-        writer.add(texts=texts.some(20))
+    with nd.Index.create(
+        tmp_path / "x", engine="cpu", recipe=nd.Recipe(shingles=nd.Shingles(2), method="exact", threshold=0.5)
+    ) as writer:
+        writer.add({"text": texts.some(20)})
         with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
             text, state, path = texts.some(1)[0], reader._opened.state, order_file(reader)
-            writer.add(texts=texts.some(20))
+            writer.add({"text": texts.some(20)})
             writer.compact()
             reader.refresh()  # lets go of the files of the first snapshot, which the next commit removes
-            writer.add(texts=texts.some(1))
+            writer.add({"text": texts.some(1)})
             assert not path.exists()
             assert reader._opened.state is not state
             reader._opened.state = state  # as another thread has it that began to ask before

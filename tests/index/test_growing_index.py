@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from growing import Texts, recipe_of, same_as_dedup, table
 
 import neardup_gpu as nd
@@ -166,10 +167,10 @@ def test_files_are_added_once(tmp_path) -> None:
     pq.write_table(pa.table(table([f"a{i}" for i in range(30)], texts[:30])), file)
     with nd.Index.create(tmp_path / "x", recipe=recipe_of(), engine="cpu") as index:
         how = {"id_column": "id", "commit_every": 8}
-        assert index.add(file, **how)[:1] == (30,)
-        assert index.add([file], **how) == (0, 0, 0, 0, 30, 0)
+        assert flat(index.add, file, **how)[:1] == (30,)
+        assert flat(index.add, [file], **how) == (0, 0, 0, 0, 30, 0)
         pq.write_table(pa.table(table([f"b{i}" for i in range(20)], texts[30:])), tmp_path / "b.parquet")
-        assert index.add(str(tmp_path / "*.parquet"), **how).already == 30
+        assert flat(index.add, str(tmp_path / "*.parquet"), **how).already == 30
         same_as_dedup(
             index, dict(zip([*(f"a{i}" for i in range(30)), *(f"b{i}" for i in range(20))], texts, strict=True))
         )
@@ -182,18 +183,18 @@ def test_an_input_that_failed_is_gone_on_with(tmp_path) -> None:
     with nd.Index.create(tmp_path / "x", recipe=recipe_of(), engine="cpu") as index:
         how = {"id_column": "id", "commit_every": 10}
         with pytest.raises(nd.InputError):
-            index.add(file, **how)
+            flat(index.add, file, **how)
         done = len(index)
         if done:
             with pytest.raises(nd.InputError, match="has changed since"):
                 file.write_text("\n".join(good) + "\n")
-                index.add(file, **how)
+                flat(index.add, file, **how)
 
 
 def test_without_ids_documents_are_numbered(tmp_path) -> None:
     with nd.Index.create(tmp_path / "x", recipe=recipe_of(), engine="cpu") as index:
-        index.add(texts=["to be or not to be", "that is the question"])
-        index.add(texts=["to be or not to go"])
+        index.add({"text": ["to be or not to be", "that is the question"]})
+        index.add({"text": ["to be or not to go"]})
         assert index.decide().documents["id"].to_pylist() == [0, 1, 2]
         assert index.query("that is the question")["id"].to_pylist() == [1]
         assert len(index.query("Ophelia")) == 0
@@ -272,7 +273,7 @@ def test_damage_that_hides_what_is_there_is_an_error(method, name, tmp_path) -> 
             nd.Index.open(tmp_path / "x", engine="cpu") as index,
             pytest.raises(nd.DamagedError, match=re.escape(segment.name)),
         ):
-            index.query(**question)
+            flat(index.query, **question)
 
 
 def test_the_commands(tmp_path, monkeypatch, capsys) -> None:

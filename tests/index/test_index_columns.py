@@ -83,7 +83,9 @@ def test_decides_as_dedup_by_a_column(grown, name: str) -> None:
     folder, live = grown
     with nd.Index.open(folder, engine="cpu") as index:
         for keep in (name, f"{name}:desc"):
-            expected = nd.dedup(live, id_column="id", recipe=index.recipe.with_(keep=keep), engine="cpu", check=0)
+            expected = nd.dedup(
+                live, id_column="id", engine="cpu", recipe=index.recipe.with_(keep=keep), writing=nd.Writing(check=0)
+            )
             found = index.decide(keep=keep)
             assert found.documents.to_pylist() == as_in_an_index(expected.documents)
             assert found.pairs.to_pylist() == as_in_an_index(expected.pairs)
@@ -242,7 +244,7 @@ def test_a_file_that_lacks_a_column_adds_nothing(tmp_path: Path, capsys) -> None
                 opened.add([tmp_path / f"{name}.parquet" for name in names], id_column="id")
             assert len(opened) == 0 and opened.info()["inputs"] == []
         with pytest.raises(nd.InputError, match="no column 'date'"):
-            opened.add(texts=["to be"])
+            opened.add({"text": ["to be"]})
         opened.add(tmp_path / "a.parquet", id_column="id")
         with pytest.raises(nd.InputError, match=r"column 'date' holds large_string, but date32\[day\] in the index"):
             opened.add(tmp_path / "d.parquet", id_column="id")

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from growing import table
 
 import neardup_gpu as nd
@@ -134,7 +135,7 @@ def same_as_expected(index: nd.Index, live: dict, queries: list[str], **how) -> 
     answers, tried = expected(live, queries, *asked.values(), index.recipe, modulus)
     assert tried_by(index, live, queries, *asked.values(), modulus) == tried
     ids = [f"q{i}" for i in range(len(queries))]
-    found = index.query(table(ids, queries), id_column="id", **asked)
+    found = flat(index.query, table(ids, queries), id_column="id", **asked)
     rows: dict[str, list] = {id: [] for id in ids}
     for row in found.to_pylist():
         rows[row["query_id"]].append(row)
@@ -296,7 +297,9 @@ def test_bytes_of_an_entry(tmp_path) -> None:
 
 def test_an_index_without_elements_answers(tmp_path) -> None:
     """Empty, with a document without words, with one that was removed, and compacted to nothing."""
-    with nd.Index.create(tmp_path / "x", shingle_size=2, containment=1, engine="cpu") as index:
+    with nd.Index.create(
+        tmp_path / "x", containment=1, engine="cpu", recipe=nd.Recipe(shingles=nd.Shingles(2), method="minhash")
+    ) as index:
 
         def found(direction: str) -> list:
             assert index.query("", containment=1.0, direction=direction)["note"].to_pylist() == [

@@ -46,7 +46,7 @@ def test_what_a_killed_create_left_is_no_hindrance(tmp_path) -> None:
         (tmp_path / "x" / name).mkdir(parents=True)
     (tmp_path / "x" / "manifest.00000001.0123abcd.new").write_text("half")
     with nd.Index.create(tmp_path / "x", engine="cpu") as index:
-        index.add(texts=["to be"])
+        index.add({"text": ["to be"]})
         assert not list((tmp_path / "x").glob("*.new"))
     (tmp_path / "y" / "segments").mkdir(parents=True)
     (tmp_path / "y" / "segments" / "mine").write_text("not an index's")

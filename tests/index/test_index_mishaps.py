@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from growing import recipe_of, same_as_dedup, table
 
 import neardup_gpu as nd
@@ -30,7 +31,7 @@ def make(tmp_path):
         index = nd.Index.create(tmp_path / "x", recipe=recipe_of(), engine="cpu")
         made.append(index)
         if live:
-            index.add(table(list(live), list(live.values())), id_column="id", **how)
+            flat(index.add, table(list(live), list(live.values())), id_column="id", **how)
         return index
 
     yield of

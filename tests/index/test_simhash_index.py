@@ -7,6 +7,7 @@ from random import Random
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from growing import Texts, same_as_dedup, table
 
 import neardup_gpu as nd
@@ -101,7 +102,7 @@ def test_queries_are_all_within_the_radius(tmp_path: Path) -> None:
 
 def test_what_is_asked_has_to_be_told(tmp_path: Path) -> None:
     with nd.Index.create(tmp_path / "x", method=nd.SimHash(radius=4), engine="cpu") as index:
-        index.add(texts=["to be or not to be"])
+        index.add({"text": ["to be or not to be"]})
         with pytest.raises(nd.ParameterError, match="radius 5: the index was made with radius 4 and finds no farther"):
             index.query("to be", radius=5)
         with pytest.raises(nd.ParameterError, match=r"threshold 0.5: the index verifies nothing"):
@@ -122,7 +123,7 @@ def test_what_is_asked_has_to_be_told(tmp_path: Path) -> None:
 def test_verified_queries_tell_resemblance_and_distance(tmp_path: Path) -> None:
     near = "to be or not to be that is the question"
     how = {"method": nd.SimHash(radius=32), "threshold": 0.5, "shingle_size": 2}
-    with nd.Index.create(tmp_path / "x", **how, engine="cpu") as index:
+    with flat(nd.Index.create, tmp_path / "x", **how, engine="cpu") as index:
         index.add(table(["a", "b", "c"], [near, f"{near} indeed", "to be"]), id_column="id")
         found = index.query(near).to_pylist()
         assert [(each["id"], each["resemblance"], each["exact"]) for each in found] == [

@@ -404,13 +404,14 @@ class Compiled(events.Listener):
         if function.__module__.startswith("neardup_gpu"):
             print(function.__module__, function.__name__)
 
-neardup_gpu.dedup(texts=["a rose is a rose is a rose"], engine="cpu", method="minhash")  # imports all
+neardup_gpu.dedup({"text": ["a rose is a rose is a rose"]}, engine="cpu", method="minhash")  # imports all
 events.register("numba:compile", Compiled())
 texts = [" ".join(f"w{page // 3 * 7 + i}" for i in range(30)) + f" {page}" for page in range(300)]
 for method in ("exact", "minhash", "bottomk", "simhash"):
     for cluster in ("greedy", "components"):
         options = {} if method == "simhash" else {"threshold": 0.5, "max_partners": 1}
-        neardup_gpu.dedup(texts=texts, method=method, cluster=cluster, engine="cpu", **options)
+        recipe = neardup_gpu.Recipe(method=method, cluster=cluster, **options)
+        neardup_gpu.dedup({"text": texts}, recipe=recipe, engine="cpu")
 """
 
 

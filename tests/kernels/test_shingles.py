@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from witnesses import fingerprint, token_strings
 
-from neardup_gpu import Ragged, Recipe, Shingles, resemblance, shingle, tokenize
+from neardup_gpu import Ragged, Recipe, Shingles, compare, shingle, tokenize
 from neardup_gpu.kernels import shingles
 
 Q, BAG_Q = (np.uint64(q | 1 << 63) for q in (0x1234_5678_9ABC_DEF1, 0x0FED_CBA9_8765_4321))
@@ -110,7 +110,7 @@ class TestPrinted:
         first = "Jack London travelled to Oakland"
         second = "Jack London travelled to the city of Oakland"
         third = "Jack travelled from Oakland to London"
-        near, far = (resemblance(first, other, shingle_size=2) for other in (second, third))
+        near, far = (compare(first, other, shingles=Shingles(2)) for other in (second, third))
         assert (near.num_a, near.num_b, far.num_b) == (4, 7, 5)
         assert (near.shared, near.resemblance) == (3, 3 / 8)
         assert (far.shared, far.resemblance) == (0, 0)
@@ -118,7 +118,7 @@ class TestPrinted:
     @pytest.mark.parametrize(("kind", "alike"), [("set", True), ("bag", True), ("circular", False)])
     def test_texts_that_are_not_the_same_may_have_the_same_shingles(self, kind, alike):
         """Broder 1997, section 2: (a,c,a,b,a) and (a,b,a,c,a), w = 2; circular ones add aa alone, here to both."""
-        found = resemblance("a c a b a", "a b a c a", shingle_size=2, shingling=kind)
+        found = compare("a c a b a", "a b a c a", shingles=Shingles(2, kind))
         assert found.resemblance == 1
         assert found.num_a == (4 if alike else 5)
 
@@ -137,6 +137,6 @@ def test_resemblance_of_bags_is_that_of_counts(one, other, w):
     a, b = counts
     least = sum(min(a.get(key, 0), b.get(key, 0)) for key in a | b)
     most = sum(max(a.get(key, 0), b.get(key, 0)) for key in a | b)
-    found = resemblance(" ".join(one), " ".join(other), shingle_size=w, shingling="bag")
+    found = compare(" ".join(one), " ".join(other), shingles=Shingles(w, "bag"))
     assert (found.shared, found.num_a + found.num_b - found.shared) == (least, most)
     assert found.resemblance == least / most

@@ -110,8 +110,8 @@ class TestJob:
     def test_decides_as_min_hash_does(self, backend):
         """With as many leading elements as these documents need, all pairs at the threshold are found."""
         texts = corpus(4)
-        found = dedup(texts=texts, method=BottomK(leading=40), engine=backend)
-        other = dedup(texts=texts, method="minhash", engine="cpu")
+        found = dedup({"text": texts}, method=BottomK(leading=40), engine=backend)
+        other = dedup({"text": texts}, method="minhash", engine="cpu")
         assert found.documents.equals(other.documents)
         assert found.report["counts"]["removed_near"] > 20
         assert found.report["recall"]["sampled"]["recall"] == 1
@@ -119,12 +119,14 @@ class TestJob:
     def test_sketches_and_pairs(self, tmp_path):
         texts = corpus(6, 30)
         texts += texts[:1]
-        counts = sketch(texts=texts, output=tmp_path / "s.parquet", method=BottomK(s=64), threshold=0.7)
+        counts = sketch(
+            {"text": texts}, output=tmp_path / "s.parquet", recipe=Recipe(method=BottomK(s=64), threshold=0.7)
+        )
         assert counts["recipe"]["leading"] == 4
         table = pairs(tmp_path / "s.parquet", threshold=0.6)
         found = {(row["id_a"], row["id_b"]): row for row in table.to_pylist()}
         assert found[0, len(texts) - 1]["estimate"] == 1
-        exact = dedup(texts=texts, threshold=0.6).pairs.to_pylist()
+        exact = dedup({"text": texts}, threshold=0.6).pairs.to_pylist()
         known = {(row["id_a"], row["id_b"]): row["resemblance"] for row in exact}
         missed = [not row["low"] <= known[pair] <= row["high"] for pair, row in found.items() if pair in known]
         assert len(missed) > 10
@@ -133,7 +135,7 @@ class TestJob:
 
     def test_sketches_of_another_size(self, tmp_path):
         for s in (32, 64):
-            sketch(texts=["a b c d e f"], output=tmp_path / f"{s}.parquet", method=BottomK(s=s))
+            sketch({"text": ["a b c d e f"]}, method=BottomK(s=s), output=tmp_path / f"{s}.parquet")
         with pytest.raises(RecipeMismatchError, match=r"64\.parquet: made with s = 64, .*32\.parquet with 32"):
             pairs([tmp_path / "32.parquet", tmp_path / "64.parquet"])
 

@@ -7,12 +7,13 @@ from collections import Counter, defaultdict
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
 from gold import words
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from rule import check, expected, shingles_of, told
 from versions import corpus
 
-from neardup_gpu import Recipe, Shingles, dedup, joining, partners
+from neardup_gpu import Containment, Recipe, Shingles, dedup, joining, partners
 from neardup_gpu.errors import NeardupError, ParameterError, ResourceError
 
 OPTIONS = {"id_column": "id", "text_columns": "text", "engine": "cpu"}
@@ -33,7 +34,7 @@ def table(texts, name="d", **columns):
 def compare(texts, recipe, known=None, order=None, columns=None, **options):
     """Run the job and hold it against brute force; `order` is rows by priority. Returns the result."""
     against = None if known is None else table(known, "k")
-    result = dedup(table(texts, **(columns or {})), recipe=recipe, against=against, **OPTIONS | options)
+    result = flat(dedup, table(texts, **(columns or {})), recipe=recipe, against=against, **OPTIONS | options)
     rows = range(len(texts)) if order is None else order
     check(
         result, expected([(f"d{i}", texts[i]) for i in rows], recipe, [(f"k{i}", t) for i, t in enumerate(known or [])])
@@ -189,7 +190,7 @@ class TestRule:
         texts += [text[: len(text) // 2] for text in texts]
         result = compare(texts, of(size=2, threshold=0.3, max_partners=None))
         higher = result.at(0.9)
-        again = dedup(table(texts), recipe=of(size=2, threshold=0.9, max_partners=None), **OPTIONS)
+        again = flat(dedup, table(texts), recipe=of(size=2, threshold=0.9, max_partners=None), **OPTIONS)
         assert higher.documents.equals(again.documents) and higher.pairs.equals(again.pairs)
         assert result.removed.num_rows > higher.removed.num_rows > 0
 
@@ -199,7 +200,9 @@ class TestRule:
         texts += [text[: len(text) // 2] for text in texts]
         for most, cluster in ((2, "greedy"), (1, "components")):
             recipe = of(size=2, threshold=0.6, max_partners=most, cluster=cluster)
-            found = [dedup(table(texts), recipe=recipe, **OPTIONS | {"engine": name}) for name in ("reference", "cpu")]
+            found = [
+                flat(dedup, table(texts), recipe=recipe, **OPTIONS | {"engine": name}) for name in ("reference", "cpu")
+            ]
             assert found[0].documents.equals(found[1].documents) and found[0].pairs.equals(found[1].pairs)
             assert found[0].report["limits"] == found[1].report["limits"]
 
@@ -251,7 +254,7 @@ class TestWorst:
         generator = random.Random(1)
         texts = [" ".join(generator.sample([f"w{i}" for i in range(60)], 30)) for _ in range(400)]
         with pytest.raises(ResourceError, match='more than 1,000 comparisons; most are for the shingles "w') as caught:
-            dedup(table(texts), recipe=of(), max_comparisons=1000, **OPTIONS)
+            flat(dedup, table(texts), recipe=of(), max_comparisons=1000, **OPTIONS)
         assert "\n" not in str(caught.value)
         compare(texts, of(threshold=0.7))
 
@@ -259,7 +262,7 @@ class TestWorst:
 def test_the_check_of_recall_finds_nothing_missing():
     texts = corpus()["text"].to_pylist()
     texts += [text[: len(text) // 2] for text in texts]
-    result = dedup(table(texts), recipe=of(size=2, threshold=0.8), check=200, **OPTIONS)
+    result = flat(dedup, table(texts), recipe=of(size=2, threshold=0.8), check=200, **OPTIONS)
     sampled = result.report["recall"]["sampled"]
     assert sampled["with_duplicates"] > 50
     assert sampled["recall"] == sampled["one_removed"]["share"] == 1
@@ -303,17 +306,17 @@ class TestRefusals:
     @pytest.mark.parametrize("threshold", [0, -0.1, 1.5, float("nan"), "0.9"])
     def test_thresholds(self, threshold):
         with pytest.raises(NeardupError, match=r"^threshold"):
-            dedup(texts=["a"], method="containment", threshold=threshold)
+            dedup({"text": ["a"]}, method="containment", threshold=threshold)
 
     def test_it_keeps_no_sketches(self):
         from neardup_gpu import sketch
 
         with pytest.raises(ParameterError, match="method containment keeps no sketches; choose "):
-            sketch(texts=["a"], method="containment", output="x.parquet")
+            sketch({"text": ["a"]}, method="containment", output="x.parquet")
         with pytest.raises(
             ParameterError, match="bucket_limit is not a setting of a recipe whose method is containment"
         ):
-            dedup(texts=["a"], method="containment", bucket_limit=5)
+            dedup({"text": ["a"]}, method=Containment(bucket_limit=5))
 
 
 def by_postings(sets, threshold):
@@ -343,7 +346,7 @@ def test_excerpts_among_bills(corpora):
     documents = pq.read_table(corpora / "bills_116_small.parquet", columns=["id", "text"])
     tokens = {row["id"]: tuple(words(row["text"])) for row in documents.to_pylist()}
     copies = Counter(tokens.values())
-    listed = told(dedup(documents, method="containment", max_partners=None, **OPTIONS))[1]
+    listed = told(flat(dedup, documents, method="containment", max_partners=None, **OPTIONS))[1]
     sets, below = {}, Counter()
     for pair, containment in listed.items():
         a, b = (sets.setdefault(id_, shingles_of(list(tokens[id_]))) for id_ in pair)
@@ -373,7 +376,7 @@ def test_all_pairs_of_a_corpus(corpora, name):
     first.pop((), None)
     ids, sets = list(first.values()), [shingles_of(list(tokens)) for tokens in first]
     pairs = by_postings(sets, 0.8)
-    result = dedup(documents, recipe=of(size=5, threshold=0.8, max_partners=None), **OPTIONS)
+    result = flat(dedup, documents, recipe=of(size=5, threshold=0.8, max_partners=None), **OPTIONS)
     representatives = set(ids)
     listed = told(result)[1]
     mine = {pair: value for pair, value in listed.items() if pair[1] in representatives}

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from rule import contained
 from versions import decisions
 from witnesses import jaccard, shingle_set
@@ -31,6 +32,7 @@ from neardup_gpu import (
     Ragged,
     Recipe,
     Sketch,
+    Writing,
     clusters,
     dedup,
     merge,
@@ -79,7 +81,7 @@ def test_a_recipe_is_stored_whole(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_backends_decide_the_same(name):
-    found = [dedup(texts=texts(), method=name, threshold=0.7, engine=backend) for backend in ("cpu", "reference")]
+    found = [dedup({"text": texts()}, method=name, threshold=0.7, engine=backend) for backend in ("cpu", "reference")]
     assert decisions(found[0]) == decisions(found[1])
     assert found[0].report["counts"] == found[1].report["counts"]
     assert found[0].report["limits"] == found[1].report["limits"]
@@ -90,7 +92,7 @@ def test_verified_pairs_are_true(name):
     """By brute force; none is missed where recall is expected to be 1."""
     rows = texts()[:-2]  # without the empty one and the copy
     sets = [shingle_set(text) for text in rows]
-    found = dedup(texts=rows, method=name, threshold=0.7)
+    found = dedup({"text": rows}, method=name, threshold=0.7)
     measure = found.recipe.method.measure
     worth = {"resemblance": jaccard, "containment": contained}[measure.name]
     order = sorted(range(len(sets)), key=lambda row: -len(sets[row])) if measure.directed else range(len(sets))
@@ -105,7 +107,7 @@ def test_verified_pairs_are_true(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_reports(name):
-    found = dedup(texts=texts(), method=name, threshold=0.7)
+    found = dedup({"text": texts()}, method=name, threshold=0.7)
     label, sentence = found.report["candidates"]
     assert label and sentence
     assert found.report["recipe"]["method"] == name
@@ -117,7 +119,7 @@ def test_reports(name):
 def test_no_files_of_sketches_by_a_method_that_does_not_sketch(name, tmp_path):
     for given in ({"method": name}, {"recipe": Recipe(method=name)}):
         with pytest.raises(NeardupError, match=name) as error:
-            sketch(texts=texts(), output=tmp_path / "s.parquet", **given)
+            flat(sketch, texts=texts(), output=tmp_path / "s.parquet", **given)
         assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -177,7 +179,7 @@ def test_tasks_together_are_the_whole(method):
 def test_sketch_files(name, tmp_path):
     file = tmp_path / "s.parquet"
     for _ in range(2):  # the second one replaces what the first one wrote
-        counts = sketch(texts=texts(), output=file, method=name, overwrite=True)
+        counts = sketch({"text": texts()}, method=name, output=file, overwrite=True)
     assert (counts["documents"], counts["empty"]) == (len(texts()), 1)
     schema = pq.read_schema(file)
     method = Recipe(method=name).method
@@ -191,7 +193,7 @@ def test_sketch_files(name, tmp_path):
     assert (low <= estimate).all() and (estimate <= high).all()
     pq.write_table(pq.read_table(file), file)  # by another program, which may have added something
     with pytest.raises(OutputError, match="was not written by neardup"):
-        sketch(texts=texts(), output=file, method=name, overwrite=True)
+        sketch({"text": texts()}, method=name, output=file, overwrite=True)
 
 
 # ---------------------------------------------------------------------------------------------------- methods of users
@@ -251,16 +253,16 @@ class Smallest(Sketch):
 def test_a_sketch_of_a_user(tmp_path, monkeypatch):
     """It does what the others do, in memory and in tasks, and what it cannot do is refused in one line."""
     monkeypatch.setitem(METHODS, "smallest", Smallest)  # by which recipes in files are read back
-    true = dedup(texts=texts(), threshold=0.7)
-    found = dedup(texts=texts(), method=Smallest(), threshold=0.7, check=10)
+    true = dedup({"text": texts()}, threshold=0.7)
+    found = dedup({"text": texts()}, method=Smallest(), threshold=0.7, writing=Writing(check=10))
     assert 0 < len(found.pairs) <= len(true.pairs)
     assert set(map(str, found.pairs.to_pylist())) <= set(map(str, true.pairs.to_pylist()))
     assert found.report["recipe"]["method"] == "smallest" and found.report["recall"]["expected"] == 0.7
     assert Recipe.of(found.documents.schema, "found") == found.recipe
-    in_blocks = dedup(texts=texts(), method=Smallest(), threshold=0.7, memory="2GB")
+    in_blocks = dedup({"text": texts()}, method=Smallest(), threshold=0.7, memory="2GB")
     assert decisions(in_blocks) == decisions(found)
     file = tmp_path / "s.parquet"
-    sketch(texts=texts(), output=file, method=Smallest())
+    sketch({"text": texts()}, method=Smallest(), output=file)
     assert (pairs(file)["estimate"].to_numpy() == 1).all()
     for refused in (
         lambda: pairs(file, containment=0.9),
@@ -282,7 +284,7 @@ def test_a_method_that_lacks_a_member_is_refused_when_it_is_made():
     class Whole(Sketch):
         name = "whole"
 
-    assert dedup(texts=["to be or not to be"] * 2, method=Part()).report["recipe"]["method"] == "part"
+    assert dedup({"text": ["to be or not to be"] * 2}, method=Part()).report["recipe"]["method"] == "part"
     with pytest.raises(TypeError, match="abstract"):
         Whole()
     with pytest.raises(ArgumentTypeError, match=r"method: .*; give a Join or a Sketch"):

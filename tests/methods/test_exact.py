@@ -7,6 +7,7 @@ import sys
 
 import pyarrow as pa
 import pytest
+from flat import flat
 from gold import DIFFERING, Corpus, words
 from hypothesis import given, settings, strategies as st
 from rule import check, expected, shingles_of, told
@@ -26,7 +27,7 @@ def table(texts):
 def compare(texts, recipe=None, **options):
     """Run the job and hold it against brute force; returns the result."""
     recipe = recipe or Recipe()
-    result = dedup(table(texts), recipe=recipe, **OPTIONS, **options)
+    result = flat(dedup, table(texts), recipe=recipe, **OPTIONS, **options)
     check(result, expected([(f"d{i}", text) for i, text in enumerate(texts)], recipe))
     return result
 
@@ -57,7 +58,7 @@ class TestGold:
     @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
     def test_all_pairs(self, known, threshold):
         recipe = Recipe(threshold=threshold, max_partners=None)
-        result = dedup(known.path, recipe=recipe, **OPTIONS)
+        result = flat(dedup, known.path, recipe=recipe, **OPTIONS)
         stated = known.expected(recipe)
         check(result, stated)
         # Gold's own pairs, exact copies among them, by way of their representatives.
@@ -71,7 +72,7 @@ class TestGold:
     @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
     def test_what_is_listed_by_default(self, known, threshold, cluster):
         recipe = Recipe(threshold=threshold, cluster=cluster)
-        check(dedup(known.path, recipe=recipe, **OPTIONS), known.expected(recipe))
+        check(flat(dedup, known.path, recipe=recipe, **OPTIONS), known.expected(recipe))
 
 
 @pytest.mark.corpus
@@ -81,7 +82,7 @@ def test_brute_force_over_a_corpus(corpora, name):
     known = Corpus(corpora, name, by_gold=False)
     for threshold, most, cluster in ((0.5, 64, "greedy"), (0.8, None, "greedy"), (0.5, 3, "components")):
         recipe = Recipe(threshold=threshold, max_partners=most, cluster=cluster)
-        check(dedup(known.path, recipe=recipe, **OPTIONS), known.expected(recipe))
+        check(flat(dedup, known.path, recipe=recipe, **OPTIONS), known.expected(recipe))
 
 
 @pytest.mark.corpus
@@ -90,7 +91,7 @@ def test_min_hash_finds_a_part_of_it(corpora, threshold):
     """What it finds resembles alike, and is listed by `exact` too."""
     path = corpora / "django_docs.parquet"
     exact, hashed = (
-        told(dedup(path, threshold=threshold, method=method, max_partners=None, check=0, **OPTIONS))[1]
+        told(flat(dedup, path, threshold=threshold, method=method, max_partners=None, check=0, **OPTIONS))[1]
         for method in ("exact", "minhash")
     )
     assert hashed.items() <= exact.items()
@@ -101,7 +102,7 @@ def test_min_hash_finds_a_part_of_families_of_texts():
     for seed in range(5):
         for method in (MinHash(k=1, s=1, r=1), MinHash(k=20, s=7, r=1)):
             options = {"threshold": 0.5, "max_partners": None, "check": 0, **OPTIONS}
-            hashed, exact = (dedup(corpus(seed=seed), method=each, **options) for each in (method, "exact"))
+            hashed, exact = (flat(dedup, corpus(seed=seed), method=each, **options) for each in (method, "exact"))
             assert told(hashed)[1].items() <= told(exact)[1].items()
 
 
@@ -135,7 +136,7 @@ class TestSetSimilaritySearch:
         first.pop((), None)
         ids = list(first.values())
         pairs = theirs([map(hash, shingles_of(list(tokens))) for tokens in first], threshold)
-        result = dedup(documents, threshold=threshold, max_partners=None, **OPTIONS)
+        result = flat(dedup, documents, threshold=threshold, max_partners=None, **OPTIONS)
         representatives = set(ids)
         mine = {pair: value for pair, value in told(result)[1].items() if pair[1] in representatives}
         assert mine == {(ids[a], ids[b]): resemblance for (a, b), resemblance in pairs.items()}
@@ -149,7 +150,7 @@ class TestSetSimilaritySearch:
     def test_ties(self, sets, threshold):
         texts = [" ".join(f"w{i}" for i in sorted(each)) for each in sets]
         recipe = Recipe(shingles=Shingles(1), threshold=threshold, max_partners=None)
-        mine = told(dedup(table(texts), recipe=recipe, **OPTIONS))[1]
+        mine = told(flat(dedup, table(texts), recipe=recipe, **OPTIONS))[1]
         found = theirs(sets, threshold)
         assert mine == {(f"d{a}", f"d{b}"): resemblance for (a, b), resemblance in found.items()}
 
@@ -174,7 +175,7 @@ class TestBadInput:
     @pytest.mark.parametrize("threshold", [0, 0.0, -0.5, 1.1, float("nan")])
     def test_thresholds_that_cannot_be(self, threshold):
         with pytest.raises(ParameterError, match="threshold") as caught:
-            dedup(texts=["a", "b"], threshold=threshold)
+            dedup({"text": ["a", "b"]}, threshold=threshold)
         assert "\n" not in str(caught.value)
 
     def test_no_threshold_of_the_method_itself(self):
@@ -240,17 +241,23 @@ class TestBadInput:
         """The numbers of comparisons are kept, and a limit to them ends the job."""
         texts = of_frequent_words(2000)
         recipe = Recipe(shingles=Shingles(1), threshold=0.8)
-        result = dedup(table(texts), recipe=recipe, **OPTIONS)
+        result = flat(dedup, table(texts), recipe=recipe, **OPTIONS)
         sets = [set(text.split()) for text in texts[:500]]
         assert max(len(a & b) / len(a | b) for i, a in enumerate(sets) for b in sets[:i]) < 0.8
         assert result.report["counts"]["candidate_pairs"] > 10**6
         assert result.report["counts"]["kept"] == 2000 - result.report["counts"]["removed"]
         with pytest.raises(ResourceError, match="comparisons"):
-            dedup(table(texts), recipe=recipe, max_comparisons=10**6, **OPTIONS)
+            flat(dedup, table(texts), recipe=recipe, max_comparisons=10**6, **OPTIONS)
 
     def test_the_error_of_too_many_comparisons(self):
         with pytest.raises(NeardupError, match="more than 1,000 comparisons") as caught:
-            dedup(table(of_frequent_words(400)), recipe=Recipe(shingles=Shingles(1)), max_comparisons=1000, **OPTIONS)
+            flat(
+                dedup,
+                table(of_frequent_words(400)),
+                recipe=Recipe(shingles=Shingles(1)),
+                max_comparisons=1000,
+                **OPTIONS,
+            )
         assert "\n" not in str(caught.value)
 
     def test_one_giant_beside_small_ones(self):
@@ -266,7 +273,7 @@ near = list(giant)
 for i in range(10):
     near[i * len(near) // 10] = "other"
 texts = [*pages, " ".join(giant), *(" ".join(giant[i : i + 80]) for i in range(0, 4000, 40)), " ".join(near)]
-found = dedup(texts=texts, engine="cpu")
+found = dedup({"text": texts}, engine="cpu")
 print(found.report["counts"]["removed"], found.documents["duplicate_of"].to_pylist()[-1])
 assert not any(found.documents["duplicate_of"].to_pylist()[1000:-1])
 """
@@ -291,7 +298,8 @@ def test_engines_agree():
     for seed, most, cluster in ((1, 2, "greedy"), (2, 1, "components")):
         recipe = Recipe(shingles=Shingles(2), threshold=0.5, max_partners=most, cluster=cluster)
         found = [
-            dedup(corpus(seed=seed), recipe=recipe, **OPTIONS | {"engine": engine}) for engine in ("reference", "cpu")
+            flat(dedup, corpus(seed=seed), recipe=recipe, **OPTIONS | {"engine": engine})
+            for engine in ("reference", "cpu")
         ]
         assert found[0].documents.equals(found[1].documents) and found[0].pairs.equals(found[1].pairs)
         assert found[0].report["limits"] == found[1].report["limits"]

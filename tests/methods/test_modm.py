@@ -356,7 +356,7 @@ class TestGroups:
         words = [f"w{i}" for i in range(2000)]
         pages = [draw.choices(words, k=150) for _ in range(30)]
         texts = [" ".join(page) for page in pages] + [" ".join([*page[:-1], "other"]) for page in pages]
-        found = dedup(texts=texts, method=BottomK(candidates="groups"))
+        found = dedup({"text": texts}, method=BottomK(candidates="groups"))
         assert found.report["recall"]["expected"] is None
         assert found.report["recall"]["sampled"]["recall"] > 0.9
         assert found.documents.column("kept").to_pylist() == [True] * 30 + [False] * 30

@@ -59,7 +59,9 @@ def test_stored_whole(method):
 
 @EACH
 def test_backends_decide_the_same(method):
-    found = [dedup(texts=texts(pages=20), method=method, threshold=0.7, engine=name) for name in ("cpu", "reference")]
+    found = [
+        dedup({"text": texts(pages=20)}, method=method, threshold=0.7, engine=name) for name in ("cpu", "reference")
+    ]
     assert decisions(found[0]) == decisions(found[1])
     assert found[0].report["limits"] == found[1].report["limits"]
     label, sentence = found[0].report["candidates"]
@@ -72,7 +74,7 @@ def test_backends_decide_the_same(method):
 def test_near_duplicates_are_found(method):
     """As the method `exact` decides, but for pairs that the filter misses: at most a tenth of these documents."""
     rows = texts()
-    exact, found = (dedup(texts=rows, method=each, threshold=0.7) for each in ("exact", method))
+    exact, found = (dedup({"text": rows}, method=each, threshold=0.7) for each in ("exact", method))
     assert exact.report["counts"]["removed_near"] > 20
     assert found.report["counts"]["removed_near"] >= 0.9 * exact.report["counts"]["removed_near"]
 
@@ -81,7 +83,7 @@ def test_near_duplicates_are_found(method):
 def test_sketch_files(method, tmp_path):
     """Pairs of a file; intervals hold, each with 99%: that nine of at most 90 miss has a probability below 1e-6."""
     rows, path = texts(), tmp_path / "s.parquet"
-    sketch(texts=rows, output=path, method=method, threshold=0.7)
+    sketch({"text": rows}, output=path, recipe=Recipe(method=method, threshold=0.7))
     table = pq.read_table(path)
     assert set(table.column_names) == {
         "id",
@@ -167,7 +169,7 @@ def test_negative_estimates_stay_negative():
 )
 def test_files_of_other_samples_do_not_meet(first, second, message, tmp_path):
     for name, settings in (("a", first), ("b", second)):
-        sketch(texts=["a b c d e f"], output=tmp_path / name, method=MinHash(k=17, s=10, r=2, **settings))
+        sketch({"text": ["a b c d e f"]}, method=MinHash(k=17, s=10, r=2, **settings), output=tmp_path / name)
     with pytest.raises(RecipeMismatchError, match=message) as error:
         pairs([tmp_path / "a", tmp_path / "b"])
     assert "\n" not in str(error.value)
@@ -175,7 +177,7 @@ def test_files_of_other_samples_do_not_meet(first, second, message, tmp_path):
 
 def test_a_file_whose_words_are_of_another_number(tmp_path):
     path = tmp_path / "s.parquet"
-    sketch(texts=["a b c d e f"], output=path, method=MinHash(k=20, s=7, sample_bits=1))
+    sketch({"text": ["a b c d e f"]}, method=MinHash(k=20, s=7, sample_bits=1), output=path)
     table = pq.read_table(path)
     words = pa.array([[1, 2]], pa.list_(pa.uint64(), 2))
     wrong = table.set_column(table.column_names.index("packed"), "packed", words)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from versions import corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set
 
@@ -23,12 +24,11 @@ from neardup_gpu import (
     Index,
     Ragged,
     Recipe,
-    ScaleOut,
     Shingles,
     SimHash,
+    Workers,
     cli,
     dedup,
-    dedup_in_tasks,
     pairs,
     shingle,
     sketch,
@@ -164,7 +164,7 @@ def table():
 
 
 def run(table, recipe, **options):
-    return dedup(table, id_column="id", recipe=recipe, **options)
+    return flat(dedup, table, id_column="id", recipe=recipe, **options)
 
 
 class TestDecisions:
@@ -274,8 +274,8 @@ class TestDecisions:
         resemblances = {(pair["id_a"], pair["id_b"]): pair["resemblance"] for pair in found.pairs.to_pylist()}
         assert {pair for pair, value in resemblances.items() if value == 1} == {("b", "c")}
         pq.write_table(table, tmp_path / "in.parquet")
-        tasks = ScaleOut(work_dir=str(tmp_path / "work"), workers=1)
-        dedup_in_tasks(tmp_path / "in.parquet", output=tmp_path / "out", scale_out=tasks, id_column="id", recipe=recipe)
+        tasks = Workers(work_dir=str(tmp_path / "work"), number=1)
+        dedup(tmp_path / "in.parquet", output=tmp_path / "out", workers=tasks, id_column="id", recipe=recipe)
         in_tasks = pq.read_table(tmp_path / "out" / "pairs")
         assert in_tasks.to_pylist() == found.pairs.to_pylist()
         with Index.create(tmp_path / "index", recipe=recipe, engine="cpu") as index:
@@ -432,7 +432,7 @@ class TestFiles:
         recipe = RECIPES["tfidf"]
         sketch(table, tmp_path / "all.parquet", id_column="id", recipe=recipe)
         options = {"recipe": recipe, "frequencies": tmp_path / "all.frequencies.parquet"}
-        sketch(table.slice(half), tmp_path / "half.parquet", id_column="id", **options)
+        flat(sketch, table.slice(half), tmp_path / "half.parquet", id_column="id", **options)
         assert not (tmp_path / "half.frequencies.parquet").exists()
         whole, part = pq.read_table(tmp_path / "all.parquet"), pq.read_table(tmp_path / "half.parquet")
         assert part["simhash"].to_pylist() == whole["simhash"].to_pylist()[half:]
@@ -542,19 +542,17 @@ class TestRecipes:
 
     def test_choice(self):
         made = Recipe(method=SimHash(radius=5), threshold=0.9)
-        assert choose_recipe(usual="exact", method=SimHash(radius=5), threshold=0.9) == made
-        simhash = choose_recipe(usual="exact", method="simhash")
+        assert choose_recipe(None, "exact", method=SimHash(radius=5), threshold=0.9) == made
+        simhash = choose_recipe(None, "exact", method="simhash")
         assert simhash == Recipe(method=SimHash()) == Recipe(method="simhash")
-        assert choose_recipe(usual="exact", method="exact") == Recipe()
-        assert choose_recipe(usual="minhash", method="minhash") == Recipe(method="minhash")
+        assert choose_recipe(None, "exact", method="exact") == Recipe()
+        assert choose_recipe(None, "minhash", method="minhash") == Recipe(method="minhash")
         for usual in ("exact", "minhash"):  # as a caller's own default, it is not given beside the recipe
-            assert choose_recipe(made, usual=usual, method=usual) is made
-        limited = choose_recipe(usual="exact", method="simhash", bucket_limit=9)
-        assert limited.method == SimHash(bucket_limit=9)
+            assert choose_recipe(made, usual, method=usual) is made
         with pytest.raises(
             ParameterError, match="method 'md5' is not one of exact, containment, minhash, bottomk, modm, simhash"
         ):
-            choose_recipe(usual="exact", method="md5")
+            choose_recipe(None, "exact", method="md5")
         for other in ({"radius": 3}, {"recall": 0.9}):
             method = "minhash" if "radius" in other else "simhash"
             with pytest.raises(

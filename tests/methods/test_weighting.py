@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 
 import neardup_gpu as nd
 from neardup_gpu import (
@@ -23,6 +24,7 @@ from neardup_gpu import (
     RecipeMismatchError,
     Shingles,
     SimHash,
+    Writing,
     dedup,
     pairs,
     sketch,
@@ -113,7 +115,7 @@ class TestJobs:
         texts, threshold = corpus(), 0.7
         true = true_pairs(weighed(texts, weighting), threshold)
         method = MinHash(weighting=weighting, filter="6,5,1")  # so that some are missed
-        found = dedup(texts=texts, method=method, threshold=threshold)
+        found = dedup({"text": texts}, method=method, threshold=threshold)
         seen = listed(found)
         assert seen.items() <= true.items()
         first = {pair[0] // 3: pair for pair in reversed(true)}.values()
@@ -123,14 +125,19 @@ class TestJobs:
         assert allowed < 20
         assert sum(pair not in seen for pair in first) <= allowed
         assert found.report["counts"]["removed"] > 40
-        plain = listed(dedup(texts=texts, method=MinHash(filter="6,5,1"), threshold=threshold))
+        plain = listed(dedup({"text": texts}, method=MinHash(filter="6,5,1"), threshold=threshold))
         assert plain != seen  # repeats count here
 
     @WEIGHTED
     def test_all_are_found_by_a_generous_filter(self, weighting):
         """Of pairs at 0.7, 40,2,1 misses one in 5e11."""
         texts = corpus(2, 20)
-        found = dedup(texts=texts, method=MinHash(weighting=weighting, filter="40,2,1"), threshold=0.7, check=60)
+        found = dedup(
+            {"text": texts},
+            method=MinHash(weighting=weighting, filter="40,2,1"),
+            threshold=0.7,
+            writing=Writing(check=60),
+        )
         assert listed(found) == true_pairs(weighed(texts, weighting), 0.7)
         sampled = found.report["recall"]["sampled"]
         assert sampled["recall"] == 1
@@ -140,7 +147,7 @@ class TestJobs:
     def test_backends_decide_the_same(self, weighting):
         texts = corpus(3, 4)
         method = MinHash(weighting=weighting, k=5, s=2)
-        found = [dedup(texts=texts, method=method, threshold=0.6, engine=name) for name in ("cpu", "reference")]
+        found = [dedup({"text": texts}, method=method, threshold=0.6, engine=name) for name in ("cpu", "reference")]
         assert found[0].pairs.equals(found[1].pairs)
         assert found[0].documents.equals(found[1].documents)
         assert found[0].report["recall"] == found[1].report["recall"]
@@ -149,14 +156,14 @@ class TestJobs:
         """As sets the two are the same; by weights one is mostly the part that it repeats."""
         one, two = " ".join(f"a{i}" for i in range(30)), " ".join(f"b{i}" for i in range(30))
         texts = [f"{one} {two}", " ".join([one] * 20 + [two])]
-        plain = dedup(texts=texts, method="minhash", threshold=0.8)
-        by_tf = dedup(texts=texts, method=MinHash(weighting="tf"), threshold=0.8)
+        plain = dedup({"text": texts}, method="minhash", threshold=0.8)
+        by_tf = dedup({"text": texts}, method=MinHash(weighting="tf"), threshold=0.8)
         assert plain.report["counts"]["removed"] == 1
         assert by_tf.report["counts"]["removed"] == 0
 
     def test_a_reference_set(self):
         texts = corpus(4, 6)
-        found = dedup(texts=texts[1::3], against=pa.table({"text": texts[::3]}), method=MinHash(weighting="log"))
+        found = dedup({"text": texts[1::3]}, method=MinHash(weighting="log"), against=pa.table({"text": texts[::3]}))
         assert found.documents["in_reference"].to_pylist().count(True) == found.report["counts"]["removed"] > 0
 
     @WEIGHTED
@@ -166,7 +173,9 @@ class TestJobs:
         page = " ".join(f"t{i}" for i in range(100))
         texts = [f"{page} {page} page{i}" for i in range(40)]
         method = MinHash(weighting=weighting, k=1, s=1, bucket_limit=4, bucket_probe=2)
-        found = dedup(texts=texts, method=method, cluster=cluster, max_partners=None, check=40)
+        found = dedup(
+            {"text": texts}, recipe=Recipe(method=method, cluster=cluster, max_partners=None), writing=Writing(check=40)
+        )
         limits, counts = found.report["limits"], found.report["counts"]
         assert counts["comparisons"] == 0
         assert limits["large_buckets"] == 1 and limits["bucket_limit"] == 4 and limits["bucket_probe"] == 2
@@ -214,7 +223,7 @@ class TestFrequencies:
     def test_of_a_job(self, tmp_path):
         """Counted in the job, named in its recipe, written beside its results, and taken by another job."""
         texts = corpus(6, 8)
-        found = dedup(texts=texts, method=MinHash(weighting="tfidf"), output=tmp_path / "out")
+        found = dedup({"text": texts}, method=MinHash(weighting="tfidf"), output=tmp_path / "out")
         rows = weighed(texts, "log")
         held = Counter(shingle for row in rows for shingle in row)
         assert sorted(found.frequencies.counts.tolist()) == sorted(held.values())
@@ -223,22 +232,26 @@ class TestFrequencies:
         stored = tmp_path / "out" / "frequencies.parquet"
         assert Frequencies.load(stored).digest == found.frequencies.digest
         for given in (stored, str(stored), found.frequencies):
-            again = dedup(texts=texts, recipe=found.recipe, frequencies=given)
+            again = dedup({"text": texts}, recipe=found.recipe.with_(frequencies=given))
             assert again.pairs.equals(found.pairs)
             assert again.recipe == found.recipe
-        few = dedup(texts=texts[:6], method=MinHash(weighting="tfidf"), frequencies=stored)
+        few = dedup({"text": texts[:6]}, method=MinHash(weighting="tfidf", frequencies=stored))
         assert few.recipe == found.recipe
         some = {pair: worth for pair, worth in listed(found).items() if max(pair) < 6}
         assert listed(few) == some  # by the weights of all documents
 
     def test_others_are_refused(self, tmp_path):
         texts = corpus(7, 4)
-        found = dedup(texts=texts, method=MinHash(weighting="tfidf"))
-        other = dedup(texts=texts[3:], method=MinHash(weighting="tfidf"))
-        tokens = dedup(texts=texts, method=SimHash(weighting="tfidf")).frequencies
-        threes = dedup(texts=texts, method=MinHash(weighting="tfidf"), shingle_size=3).frequencies
-        circular = dedup(texts=texts, method=MinHash(weighting="tfidf"), shingling="circular").frequencies
-        seeded = dedup(texts=texts, method=MinHash(weighting="tfidf"), seed=2).frequencies
+        found = dedup({"text": texts}, method=MinHash(weighting="tfidf"))
+        other = dedup({"text": texts[3:]}, method=MinHash(weighting="tfidf"))
+        tokens = dedup({"text": texts}, method=SimHash(weighting="tfidf")).frequencies
+        threes = dedup(
+            {"text": texts}, recipe=Recipe(shingles=Shingles(3), method=MinHash(weighting="tfidf"))
+        ).frequencies
+        circular = dedup(
+            {"text": texts}, recipe=Recipe(shingles=Shingles(kind="circular"), method=MinHash(weighting="tfidf"))
+        ).frequencies
+        seeded = dedup({"text": texts}, recipe=Recipe(method=MinHash(weighting="tfidf"), seed=2)).frequencies
         tfidf = MinHash(weighting="tfidf")
         cases = [
             ({"recipe": found.recipe, "frequencies": other.frequencies}, "have digest"),
@@ -254,7 +267,7 @@ class TestFrequencies:
         ]
         for given, words in cases:
             with pytest.raises(NeardupError) as error:
-                dedup(texts=texts, **given)
+                flat(dedup, texts=texts, **given)
             assert words in str(error.value) and "\n" not in str(error.value)
 
     def test_what_was_counted_is_in_the_digest(self):
@@ -270,7 +283,7 @@ class TestSketchFiles:
         texts = corpus(8)
         rows = weighed(texts, weighting)
         method = MinHash(weighting=weighting, bits=bits, filter="20,5,1")
-        told = sketch(texts=texts, output=tmp_path / "s.parquet", method=method)
+        told = sketch({"text": texts}, method=method, output=tmp_path / "s.parquet")
         assert told["recipe"]["weighting"] == weighting
         assert ("frequencies" in told) == (weighting == "tfidf")
         found = pairs(tmp_path / "s.parquet").to_pylist()
@@ -288,11 +301,11 @@ class TestSketchFiles:
         texts = corpus(9, 3)
         methods = {name: MinHash(weighting=name, filter="5,4,1") for name in ("none", *WEIGHTINGS)}
         for name, method in methods.items():
-            sketch(texts=texts, output=tmp_path / f"{name}.parquet", method=method)
+            sketch({"text": texts}, method=method, output=tmp_path / f"{name}.parquet")
         again = tmp_path / "again.parquet"
         counted = tmp_path / "tfidf.frequencies.parquet"
         more = pa.table({"text": texts[:2], "id": [100, 101]})
-        sketch(more, again, id_column="id", method=methods["tfidf"], frequencies=counted)
+        sketch(more, again, method=methods["tfidf"], id_column="id", frequencies=counted)
         assert len(pairs([tmp_path / "tfidf.parquet", again])) > 0
         for one, other in itertools.permutations(methods, 2):
             with pytest.raises(RecipeMismatchError, match="weighting"):
@@ -343,7 +356,12 @@ class TestGivenWeights:
         (lambda: MinHash(weighting="tf", frequencies="ab"), "takes no document frequencies"),
         (lambda: SimHash(weighting="none"), "not one of tf, log, tfidf"),
         (lambda: Recipe(method=MinHash(weighting="tf"), shingles=Shingles(5, "bag")), "numbers repeats already"),
-        (lambda: dedup(texts=["a"], method=MinHash(weighting="log"), shingling="bag"), "numbers repeats already"),
+        (
+            lambda: dedup(
+                {"text": ["a"]}, recipe=Recipe(shingles=Shingles(kind="bag"), method=MinHash(weighting="log"))
+            ),
+            "numbers repeats already",
+        ),
         (lambda: Recipe(method=MinHash(weighting="tf")).with_(shingling="bag"), "numbers repeats already"),
         (lambda: MinHash(k=1, s=1, weighting="tfidf").sketch(Ragged.from_rows([[1]], np.uint64)), "needs them"),
         (lambda: theory.l1(1.5, 1, 1), "resemblance"),

@@ -12,6 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup_gpu import Writing
+
 TOWNS = [
     "Aldbury",
     "Brixham",
@@ -89,7 +91,7 @@ def main(target: Path) -> None:
     from neardup_gpu import dedup
 
     with tempfile.TemporaryDirectory() as folder, launched() as browser, contextlib.chdir(folder):
-        dedup(shards(Path("news")), id_column="id", output="deduplicated", report=True)
+        dedup(shards(Path("news")), id_column="id", output="deduplicated", writing=Writing(report=True))
         draw(browser, Path("deduplicated", "report.html"), target)
 
 

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from browser import launched, opened
+from page_of import page_of
 
-from neardup_gpu import dedup
+from neardup_gpu import Writing, dedup
 from neardup_gpu.data import arrow
 from neardup_gpu.report_page import of_folder
 from neardup_gpu.store.artefacts import write_report
@@ -29,7 +30,9 @@ def browser():
 def news(tmp_path_factory):
     """The page of some made news, and its result."""
     folder = tmp_path_factory.mktemp("news")
-    result = dedup(picture.shards(folder / "news"), id_column="id", output=folder / "out", report=True, check=0)
+    result = dedup(
+        picture.shards(folder / "news"), id_column="id", output=folder / "out", writing=Writing(report=True, check=0)
+    )
     return folder / "out" / "report.html", result
 
 
@@ -99,7 +102,7 @@ def test_a_warning_leads_to_its_groups(page):
 
 def test_distances(browser, news, tmp_path):
     result = dedup(news[1].sources[0].describe()["paths"], id_column="id", method="simhash")
-    result.report(tmp_path / "page.html")
+    result.write_report(tmp_path / "page.html")
     with opened(browser, tmp_path / "page.html") as page:
         page.locator("#sort").select_option("distance")
         bits = [int(words.split()[-2]) for words in page.locator("#groups .range").all_inner_texts()]
@@ -207,8 +210,8 @@ def test_what_comes_from_documents_does_not_run(browser, tmp_path):
     texts = [f"{words} {HOSTILE} {words}", f"{words} a {HOSTILE} b {words}"]
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"id": [HOSTILE, f"{HOSTILE}2"], "text": texts}), tmp_path / "in" / "<b>.parquet")
-    result = dedup(tmp_path / "in", id_column="id", threshold=0.5, check=0)
-    result.report(tmp_path / "page.html")
+    result = dedup(tmp_path / "in", threshold=0.5, id_column="id", writing=Writing(check=0))
+    result.write_report(tmp_path / "page.html")
     with opened(browser, tmp_path / "page.html") as page:
         assert page.title() == "Near-duplicates: this result"
         page.locator("#groups button").click()
@@ -216,7 +219,7 @@ def test_what_comes_from_documents_does_not_run(browser, tmp_path):
         assert page.locator("#groups img, #groups script, b").count() == 0
         assert page.locator("#groups .id").inner_text() == HOSTILE
         assert page.title() == "Near-duplicates: this result"
-    (tmp_path / "notebook.html").write_text(f"<title>cell</title>{result._repr_html_()}{result.report()._repr_html_()}")
+    (tmp_path / "notebook.html").write_text(f"<title>cell</title>{result._repr_html_()}{page_of(result)._repr_html_()}")
     with opened(browser, tmp_path / "notebook.html") as page:
         frame = page.frame_locator("iframe")
         frame.locator("#groups button").click()
@@ -225,7 +228,7 @@ def test_what_comes_from_documents_does_not_run(browser, tmp_path):
 
 def made(folder, num):
     """The result of a run over so many documents that never was; its input is gone."""
-    small = dedup(texts=["to be or not to be"] * 2, check=0)
+    small = dedup({"text": ["to be or not to be"] * 2}, writing=Writing(check=0))
     draw, rows = np.random.default_rng(5), np.arange(num)
     starts = np.cumsum(np.minimum(draw.zipf(1.7, num), 5000))
     starts = np.concatenate([[0], starts[starts < num]])
@@ -284,7 +287,7 @@ def test_as_much_text_as_fits(browser, tmp_path):
         for place in range(5, 900, 30):
             words[place] = "<&other>"
         texts.append(" ".join(words))
-    page = dedup(texts=texts, threshold=0.3, check=0).report(tmp_path / "page.html")
+    page = dedup({"text": texts}, threshold=0.3, writing=Writing(check=0)).write_report(tmp_path / "page.html")
     assert 1_500_000 < len(page.html.encode()) < 5_000_000
     with opened(browser, tmp_path / "page.html") as tab:
         assert tab.get_by_text("Others did not fit this page").is_visible()

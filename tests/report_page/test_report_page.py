@@ -8,9 +8,11 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
+from page_of import page_of
 
 import neardup_gpu as nd
-from neardup_gpu import InputError, OutputError, ParameterError, Recipe, SimHash, cli, dedup
+from neardup_gpu import InputError, OutputError, ParameterError, Recipe, SimHash, Writing, cli, dedup
 from neardup_gpu.report_page import of_folder
 from neardup_gpu.report_page.groups import chosen, groups_of
 from neardup_gpu.report_page.losses import losses
@@ -48,7 +50,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def out(folder):
-    nd.dedup(folder / "in", id_column="id", output=folder / "out", check=0)
+    nd.dedup(folder / "in", id_column="id", output=folder / "out", writing=nd.Writing(check=0))
     return folder / "out"
 
 
@@ -56,7 +58,7 @@ def out(folder):
 def moved(folder, out, tmp_path):
     """A copy of the input and of its result, to be spoilt."""
     shutil.copytree(folder / "in", tmp_path / "in")
-    nd.dedup(tmp_path / "in", id_column="id", output=tmp_path / "out", check=0)
+    nd.dedup(tmp_path / "in", id_column="id", output=tmp_path / "out", writing=nd.Writing(check=0))
     return tmp_path
 
 
@@ -77,8 +79,8 @@ def test_of_a_folder_and_of_a_result(folder, out):
     ops = [op for op, _ in found["texts"][first["text"]][0]]
     assert {0, 1, 2} <= set(ops)
     assert found["sources"] == ["b.parquet"]
-    result = nd.dedup(folder / "in", id_column="id", check=0)
-    again = data(result.report())
+    result = nd.dedup(folder / "in", id_column="id", writing=nd.Writing(check=0))
+    again = data(page_of(result))
     assert again["groups"][0]["members"][0]["command"] == "result.explain('one-again')"
     assert (again["texts"], again["steps"]) == (found["texts"], found["steps"])
 
@@ -86,22 +88,27 @@ def test_of_a_folder_and_of_a_result(folder, out):
 def test_written_with_the_result(folder, tmp_path):
     out = tmp_path / "out"
     options = {"id_column": "id", "check": 0, "report": True}
-    result = dedup(folder / "in", output=out, **options)
+    result = flat(dedup, folder / "in", output=out, **options)
     names = set(read_report(out)["files"])
     assert "report.html" in names and (out / "report.html").stat().st_size == read_report(out)["files"]["report.html"]
     assert f"neardup explain {out} one-copy" in (out / "report.html").read_text()
     assert nd.report_page.page.is_page(out / "report.html")
     assert cli.main(["info", "--check", str(out)]) == 0
-    dedup(folder / "in", output=out, overwrite=True, **options)  # its own page is no file of somebody else
+    flat(dedup, folder / "in", output=out, overwrite=True, **options)  # its own page is no file of somebody else
     assert result.report["counts"]["removed"] == 3
     with pytest.raises(ParameterError, match="report: is written into the output"):
-        dedup(folder, **options)
+        flat(dedup, folder, **options)
 
 
 def test_written_by_tasks(folder, tmp_path):
-    scale_out = nd.ScaleOut(work_dir=str(tmp_path / "work"), workers=1, partitions=2)
-    nd.dedup_in_tasks(
-        folder / "in", id_column="id", output=tmp_path / "out", scale_out=scale_out, check=0, report=True, engine="cpu"
+    scale_out = nd.Workers(work_dir=str(tmp_path / "work"), number=1, partitions=2)
+    nd.dedup(
+        folder / "in",
+        id_column="id",
+        output=tmp_path / "out",
+        workers=scale_out,
+        engine="cpu",
+        writing=nd.Writing(check=0, report=True),
     )
     names = set(read_report(tmp_path / "out")["files"])
     assert {"report.html", "documents/part-00000.parquet"} <= names
@@ -117,9 +124,9 @@ def test_a_page_that_fails_costs_no_result(folder, tmp_path, monkeypatch, caplog
     monkeypatch.setattr("neardup_gpu.report_page.page.make", fails)
     options = {"id_column": "id", "output": tmp_path / "out", "report": True}
     if in_tasks:
-        nd.dedup_in_tasks(folder / "in", scale_out=nd.ScaleOut(work_dir=str(tmp_path / "work"), workers=1), **options)
+        flat(nd.dedup, folder / "in", workers=nd.Workers(work_dir=str(tmp_path / "work"), number=1), **options)
     else:
-        dedup(folder / "in", **options)
+        flat(dedup, folder / "in", **options)
     assert "report.html could not be made (MemoryError: no room); the result is complete without it" in caplog.text
     assert not (tmp_path / "out" / "report.html").exists()
     assert read_report(tmp_path / "out")["counts"]["documents"]
@@ -162,9 +169,11 @@ def test_without_the_extra(folder, out, tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err.splitlines()
     assert said == ["neardup: report: needs vl_convert, which is not installed; pip install 'neardup-gpu[report]'"]
     with pytest.raises(ParameterError, match=r"neardup-gpu\[report\]"):
-        dedup(folder / "in", id_column="id", output=tmp_path / "out", report=True)
+        dedup(folder / "in", id_column="id", output=tmp_path / "out", writing=Writing(report=True))
     assert not (tmp_path / "out").exists()
-    assert "Histogram" in dedup(folder / "in", id_column="id", check=0)._repr_html_()  # which needs none
+    assert (
+        "Histogram" in dedup(folder / "in", id_column="id", writing=Writing(check=0))._repr_html_()
+    )  # which needs none
 
 
 def test_an_input_that_is_gone_or_has_changed(moved, caplog):
@@ -190,11 +199,11 @@ def test_an_input_that_is_gone_or_has_changed(moved, caplog):
 
 def test_documents_in_memory(tmp_path):
     table = pa.table({"id": ["one", "again"], "text": [text("one"), text("one", "amended")]})
-    nd.dedup(table, id_column="id", output=tmp_path / "out", check=0)
+    nd.dedup(table, id_column="id", output=tmp_path / "out", writing=nd.Writing(check=0))
     assert "Texts are not shown: the documents were given in memory" in told(of_folder(tmp_path / "out"))
     assert data(of_folder(tmp_path / "out", source=table))["texts"]
-    stream = nd.dedup(table.to_reader(), id_column="id", check=0)
-    assert "were a stream, which cannot be read again" in told(stream.report())
+    stream = nd.dedup(table.to_reader(), id_column="id", writing=nd.Writing(check=0))
+    assert "were a stream, which cannot be read again" in told(page_of(stream))
 
 
 def test_a_file_that_is_no_table(moved):
@@ -208,12 +217,12 @@ def test_against_a_reference_set(tmp_path, table):
     reference = pa.table({"id": ["one"], "text": [text("one")]})  # an id of the input, too
     mine = pa.table({"id": ["again", "one"], "text": [text("one", "amended"), text("other", *WORDS[40:60])]})
     if table:
-        page = dedup(mine, against=reference, id_column="id", check=0).report()
+        page = page_of(dedup(mine, against=reference, id_column="id", writing=Writing(check=0)))
     else:
         for name, each in (("mine", mine), ("reference", reference)):
             pq.write_table(each, tmp_path / f"{name}.parquet")
         paths = tmp_path / "mine.parquet", tmp_path / "reference.parquet"
-        dedup(paths[0], against=paths[1], id_column="id", check=0, output=tmp_path / "out")
+        dedup(paths[0], against=paths[1], id_column="id", output=tmp_path / "out", writing=Writing(check=0))
         page = of_folder(tmp_path / "out")
     (group,) = data(page)["groups"]
     assert (group["id"], group["reference"], group["size"]) == ("one", True, 2)
@@ -224,46 +233,46 @@ def test_against_a_reference_set(tmp_path, table):
 def test_simhash_containment_and_weights():
     rows = [*ROWS["a"], *ROWS["b"]]
     table = pa.table({"id": [id for id, _ in rows], "text": [words for _, words in rows]})
-    page = dedup(table, recipe=Recipe(method=SimHash(radius=20)), id_column="id").report()
+    page = page_of(dedup(table, recipe=Recipe(method=SimHash(radius=20)), id_column="id"))
     assert "Nothing was verified: the distance of sketches alone decided" in told(page)
     members = [member for group in data(page)["groups"] for member in group["members"]]
     assert members and all("distance" in member for member in members) and data(page)["steps"] is None
     assert data(page)["texts"] and "<svg" in page.html
-    page = dedup(table, method="containment", id_column="id").report()
+    page = page_of(dedup(table, method="containment", id_column="id"))
     assert "contains at least 0.9 of its shingles" in told(page) and "Containment of pairs" in told(page)
     weights = Recipe(method=nd.MinHash(weighting="tfidf"), threshold=0.5)
-    assert data(dedup(table, recipe=weights, id_column="id", check=0).report())["texts"]
+    assert data(page_of(dedup(table, id_column="id", recipe=weights, writing=Writing(check=0))))["texts"]
 
 
 def test_nothing_to_tell(tmp_path):
-    page = dedup(texts=["one two three", "four five six"], check=0).report()
+    page = page_of(dedup({"text": ["one two three", "four five six"]}, writing=Writing(check=0)))
     assert "No document was removed." in told(page) and "There are no pairs." in told(page)
-    page = dedup(texts=["one two three"] * 2, check=0, threshold=1.0).report()
+    page = page_of(dedup({"text": ["one two three"] * 2}, threshold=1.0, writing=Writing(check=0)))
     assert "All 1 listed pair have resemblance 1" in told(page)
 
 
 def test_lists_that_were_cut():
     crowd = [" ".join([*WORDS[:30], f"end{number}"]) for number in range(12)]
-    page = dedup(texts=crowd, max_partners=2, check=0, threshold=0.5).report()
+    page = page_of(dedup({"text": crowd}, recipe=Recipe(threshold=0.5, max_partners=2), writing=Writing(check=0)))
     assert "did not list all pairs" in told(page) and "are exact" not in told(page)
     assert any(step[1] < step[2] for step in data(page)["steps"])
 
 
 def test_sources(folder):
-    result = dedup(folder / "in", id_column="id", check=0)
+    result = dedup(folder / "in", id_column="id", writing=Writing(check=0))
     rows = losses(result.documents).rows()
     assert rows == [
         {"name": "b.parquet", "documents": 3, "removed": 3},
         {"name": "a.parquet", "documents": 3, "removed": 0},
     ]
-    page = result.report(source_column="site")
+    page = page_of(result, source_column="site")
     assert "What each site lost" in told(page) and "(none) 2 1 50.0%" in told(page)
     with pytest.raises(InputError, match=r"no column 'place'.*Name one with source_column="):
-        result.report(source_column="place")
-    nested = dedup(pa.table({"text": ["one two three"], "from": [{"site": "a"}]}), check=0)
+        page_of(result, source_column="place")
+    nested = dedup(pa.table({"text": ["one two three"], "from": [{"site": "a"}]}), writing=Writing(check=0))
     with pytest.raises(InputError, match=r"column 'from' of its input holds struct<.*Name one with source_column="):
-        nested.report(source_column="from")
-    assert "What each from.site lost" in told(nested.report(source_column="from.site"))
+        page_of(nested, source_column="from")
+    assert "What each from.site lost" in told(page_of(nested, source_column="from.site"))
 
 
 def test_a_source_that_loses_most_is_a_warning(tmp_path):
@@ -273,7 +282,7 @@ def test_a_source_that_loses_most_is_a_warning(tmp_path):
         for number in range(21):
             words = " ".join([f"n{number}", *WORDS[number : number + 30]])
             (tmp_path / name / f"{number}.txt").write_text(words)
-    page = dedup(tmp_path, check=0, threshold=0.95).report()
+    page = page_of(dedup(tmp_path, threshold=0.95, writing=Writing(check=0)))
     assert "1 folder lost more than 50% of its documents second : 21 of 21 (100.0%)" in told(page)
 
 
@@ -284,21 +293,21 @@ def test_what_comes_from_documents_is_escaped(tmp_path):
     )
     (tmp_path / "in").mkdir()
     pq.write_table(table, tmp_path / "in" / "a&b<i>.parquet")
-    result = dedup(tmp_path / "in", id_column="id", check=0, output=tmp_path / "<u>out")
-    for page in (result.report(), of_folder(tmp_path / "<u>out")):
+    result = dedup(tmp_path / "in", id_column="id", output=tmp_path / "<u>out", writing=Writing(check=0))
+    for page in (page_of(result), of_folder(tmp_path / "<u>out")):
         assert page.html.count("<script") == 2 and "<img" not in page.html and "<i>." not in page.html
         assert "<u>" not in page.html
         assert data(page)["groups"][0]["id"].startswith(hostile)
     shown = result._repr_html_()
     assert "<script" not in shown and "<img" not in shown
-    frame = result.report()._repr_html_()
+    frame = page_of(result)._repr_html_()
     assert frame.count("<") == 2 and 'sandbox="allow-scripts"' in frame
 
 
 def test_ids_of_any_kind():
     words = [text("one"), text("one", "x")]
     for ids in ([7, 2**62], [b"a\xff", b"b"], ["-dash", "tab\tand\nline \u202e"], ["", "é" * 1000]):
-        page = dedup(pa.table({"id": ids, "text": words}), id_column="id", check=0).report()
+        page = page_of(dedup(pa.table({"id": ids, "text": words}), id_column="id", writing=Writing(check=0)))
         (group,) = data(page)["groups"]
         assert len(group["id"]) <= 310 and len(group["members"][0]["id"]) <= 310
         assert "\u202e" not in page.html and "\n" not in group["members"][0]["command"]
@@ -309,7 +318,9 @@ def test_long_texts(tmp_path):
     wide = [f"v{number}" * 40 for number in range(900)]
     other = [f"x{word}" if number % 30 == 7 else word for number, word in enumerate(wide)]
     texts = [long, f"{long} more", " ".join(wide), " ".join(other)]
-    page = dedup(pa.table({"id": list("abcd"), "text": texts}), id_column="id", threshold=0.5, check=0).report()
+    page = page_of(
+        dedup(pa.table({"id": list("abcd"), "text": texts}), threshold=0.5, id_column="id", writing=Writing(check=0))
+    )
     members = {group["id"]: group["members"][0] for group in data(page)["groups"]}
     assert "text" not in members["a"] and "text" in members["c"]
     shown, notes = data(page)["texts"][0]
@@ -319,7 +330,7 @@ def test_long_texts(tmp_path):
 def test_groups_are_chosen_at_every_end():
     words = [f"w{number} " * 12 for number in range(300)]
     texts = [each for number, each in enumerate(words) for _ in range(2 + number % 5)]
-    groups = groups_of(dedup(texts=texts, check=0).report.run())
+    groups = groups_of(dedup({"text": texts}, writing=Writing(check=0)).report.run())
     picked, how = chosen(groups, 100)
     assert len(set(picked.tolist())) == 100 and how is not None
     assert sorted(groups.sizes[picked])[-40:] == [6] * 40 and min(groups.sizes[picked]) < 6
@@ -327,15 +338,15 @@ def test_groups_are_chosen_at_every_end():
 
 
 def test_a_result_shows_itself(folder):
-    shown = dedup(folder / "in", id_column="id", check=0)._repr_html_()
+    shown = dedup(folder / "in", id_column="id", writing=Writing(check=0))._repr_html_()
     assert "Histogram: resemblance of 3 listed pairs" in shown
     assert re.search(r"<ins[^>]*>amended", shown) and "one stands for 2 documents" in shown
-    report = dedup(texts=["to be or not to be"] * 2).report
+    report = dedup({"text": ["to be or not to be"] * 2}).report
     assert json.loads(json.dumps(report)) == report and report["counts"]["removed"] == 1
 
 
 def test_a_page_is_written_by_hand(tmp_path):
-    page = dedup(texts=["to be or not to be"] * 2).report(tmp_path / "page.html")
+    page = dedup({"text": ["to be or not to be"] * 2}).write_report(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == page.html and repr(page).endswith("of HTML)")
     with pytest.raises(OutputError, match="exists already"):
         page.write(tmp_path / "page.html")

@@ -5,9 +5,10 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
+from flat import flat
 from in_parts import in_tasks
 
-from neardup_gpu import Recipe, Shingles, SimHash, dedup
+from neardup_gpu import Recipe, Shingles, SimHash, Writing, dedup
 from neardup_gpu.report_page.run import run_of_folder, run_of_tables
 from neardup_gpu.report_page.thresholds import curve, grid
 from neardup_gpu.store.artefacts import read_report
@@ -48,7 +49,7 @@ def crowd(seed, num=60):
 def test_numbers_are_those_of_runs(settings, against, cluster):
     whole = pages()
     known, mine = (whole.slice(0, 30), whole.slice(30)) if against else (None, whole)
-    result = dedup(mine, against=known, threshold=0.4, cluster=cluster, **settings, **OPTIONS)
+    result = flat(dedup, mine, against=known, threshold=0.4, cluster=cluster, **settings, **OPTIONS)
     steps = curve(result.report.run())
     assert steps[0][:3] == (0.4, result.removed.num_rows, result.removed.num_rows)
     assert len({step.least for step in steps}) > 5
@@ -60,7 +61,7 @@ def test_numbers_are_those_of_runs(settings, against, cluster):
 
 def test_of_a_job_in_tasks(tmp_path):
     whole = pages()
-    result = dedup(whole, threshold=0.4, **OPTIONS)
+    result = flat(dedup, whole, threshold=0.4, **OPTIONS)
     in_tasks(tmp_path / "out", whole, slice_bytes=20_000, partitions=3, recipe=result.recipe, id_column="id", check=0)
     report = read_report(tmp_path / "out")
     assert "documents/part-00001.parquet" in report["files"]
@@ -73,8 +74,8 @@ def test_bounds_hold_where_lists_were_cut(max_partners, cluster):
     narrow = 0
     for seed in range(3):
         recipe = Recipe(shingles=Shingles(1), threshold=0.3, cluster=cluster, max_partners=None)
-        every = dedup(crowd(seed), recipe=recipe, **OPTIONS)
-        cut = dedup(crowd(seed), recipe=recipe.with_(max_partners=max_partners), **OPTIONS)
+        every = flat(dedup, crowd(seed), recipe=recipe, **OPTIONS)
+        cut = flat(dedup, crowd(seed), recipe=recipe.with_(max_partners=max_partners), **OPTIONS)
         assert cut.report["limits"]["unlisted_pairs"]
         for step in curve(cut.report.run()):
             assert step.least <= every.at(step.threshold).removed.num_rows <= step.most
@@ -99,14 +100,14 @@ def test_a_near_duplicate_that_looks_like_a_copy():
 
 
 def test_nothing_verified_and_nothing_above():
-    unverified = dedup(pages(), recipe=Recipe(method=SimHash()), **OPTIONS)
+    unverified = flat(dedup, pages(), recipe=Recipe(method=SimHash()), **OPTIONS)
     assert curve(unverified.report.run()) is None
-    (step,) = curve(dedup(pages(), threshold=1.0, **OPTIONS).report.run())
+    (step,) = curve(flat(dedup, pages(), threshold=1.0, **OPTIONS).report.run())
     assert step.threshold == 1
 
 
 def test_no_pairs():
-    steps = curve(dedup(texts=["one two three", "four five six"], check=0).report.run())
+    steps = curve(dedup({"text": ["one two three", "four five six"]}, writing=Writing(check=0)).report.run())
     assert {step[1:] for step in steps} == {(0, 0, 0)}
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import dedup, pairs, sketch
+from neardup_gpu import Writing, dedup, pairs, sketch
 from neardup_gpu.errors import OutputError
 from neardup_gpu.store import artefacts
 from neardup_gpu.store.outputs import new_file, new_folder
@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_the_input_itself_is_never_replaced(file: Path) -> None:
     with pytest.raises(OutputError, match="is a file; name a folder"):
-        dedup(file, id_column="id", output=file, overwrite=True)
+        dedup(file, id_column="id", output=file, writing=Writing(overwrite=True))
     with pytest.raises(OutputError, match="is read as input, which would be lost"):
         sketch(file, file, overwrite=True)
     assert pq.read_table(file).equals(TABLE)
@@ -57,7 +57,7 @@ def test_a_result_that_is_being_read_is_not_replaced(file: Path, name: str, monk
         if name == "out":
             source, against = "out/kept", None
         with pytest.raises(OutputError, match=r"out: holds the input .*out/kept.*, which would be lost"):
-            dedup(source, id_column="id", against=against, output="out", overwrite=True)
+            dedup(source, id_column="id", against=against, output="out", writing=Writing(overwrite=True))
     assert pq.read_table("out/kept/in.parquet").equals(before)
 
 
@@ -99,7 +99,7 @@ def test_only_what_a_run_wrote_is_replaced(file: Path, foreign: Callable[[Path],
     foreign(out)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     with pytest.raises(OutputError, match=says):
-        dedup(file, id_column="id", output=out, overwrite=True)
+        dedup(file, id_column="id", output=out, writing=Writing(overwrite=True))
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert sorted(os.listdir(file.parent)) == ["in.parquet", "out"]
 
@@ -108,7 +108,7 @@ def test_what_a_file_manager_leaves_in_a_result_goes_with_it(file: Path) -> None
     out = file.with_name("out")
     dedup(file, id_column="id", output=out)
     (out / ".DS_Store").touch()
-    dedup(file, id_column="id", output=out, overwrite=True)
+    dedup(file, id_column="id", output=out, writing=Writing(overwrite=True))
     assert not (out / ".DS_Store").exists()
 
 

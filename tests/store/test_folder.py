@@ -16,14 +16,14 @@ from growing import recipe_of, table
 from hypothesis import given, strategies as st
 
 import neardup_gpu as nd
+from neardup_gpu import dedup
 from neardup_gpu.explanation import explain
 from neardup_gpu.index.manifest import Manifest, Place, commit
 from neardup_gpu.info import check, describe
 from neardup_gpu.store.arrays import Limits
 from neardup_gpu.store.artefacts import read_report
 from neardup_gpu.store.folder import Folder, open_named, read_all
-from neardup_gpu.tasks.job import dedup_in_tasks
-from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu.tasks.workers import Workers
 
 posix = pytest.mark.skipif(os.name == "nt", reason="links and pipes of POSIX")
 pytestmark = posix
@@ -294,8 +294,8 @@ def test_a_manifest_is_bounded(tmp_path: Path, monkeypatch) -> None:
 
 
 def _in_tasks(folder: Path, output: str, keep: bool = False) -> dict:
-    how = ScaleOut(work_dir=str(folder / "work"), workers=1, keep_work=keep)
-    return dedup_in_tasks(texts=tampering.texts(9), output=folder / output, scale_out=how, engine="cpu")
+    how = Workers(work_dir=str(folder / "work"), number=1, keep_work=keep)
+    return dedup({"text": tampering.texts(9)}, output=folder / output, workers=how, engine="cpu").report
 
 
 def test_a_work_folder_is_emptied_of_what_tasks_wrote(tmp_path: Path) -> None:

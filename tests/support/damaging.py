@@ -24,6 +24,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from flat import flat
 
 from neardup_gpu.documents import open_documents
 from neardup_gpu.errors import NeardupError
@@ -225,7 +226,7 @@ def outcome(folder: Path, name: str, data: bytes, on_error: str) -> tuple[list[b
     source = path.parent if name.startswith("texts/") else path
     options = {} if name.startswith("texts/") or ".warc" in name else {"text_columns": "text"}
     try:
-        documents = open_documents(source, on_error=on_error, **options)
+        documents = flat(open_documents, source, on_error=on_error, **options)
         # Where rows are skipped, all columns are read, as kept rows have all of them.
         batches = documents.batches(["id"] if name in ("x.parquet", "x.arrow", "x.arrows") else [])
         texts = [batch.text[i].tobytes() for batch in batches for i in range(batch.num_rows)]

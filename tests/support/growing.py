@@ -73,7 +73,11 @@ def same_as_dedup(index: nd.Index, live: dict, documents: Callable[..., dict] = 
         return
     recipe = index.recipe.with_(**how)
     expected = nd.dedup(
-        documents(list(live), list(live.values())), id_column="id", recipe=recipe, engine="cpu", check=0
+        documents(list(live), list(live.values())),
+        id_column="id",
+        engine="cpu",
+        recipe=recipe,
+        writing=nd.Writing(check=0),
     )
     for name in ("documents", "pairs"):
         mine, theirs = getattr(found, name).to_pylist(), as_in_an_index(getattr(expected, name))

@@ -5,27 +5,27 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from flat import flat
 
 from neardup_gpu import dedup
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
-from neardup_gpu.tasks.job import dedup_in_tasks
-from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu.tasks.workers import Workers
 
 TOLD = ("group_sizes", "largest_groups", "input", "against")
 
 
 def in_tasks(folder, source=None, *, slice_bytes=2500, partitions=2, **options):
     """Do a job in tasks; the result is in `folder`, and nothing is left of the work."""
-    scale_out = ScaleOut(work_dir=f"{folder}.work", workers=1, slice_bytes=slice_bytes, partitions=partitions)
+    scale_out = Workers(work_dir=f"{folder}.work", number=1, slice_bytes=slice_bytes, partitions=partitions)
     try:
-        return dedup_in_tasks(source, output=folder, engine="cpu", scale_out=scale_out, **options)
+        return flat(dedup, source, output=folder, engine="cpu", workers=scale_out, **options).report
     finally:
         shutil.rmtree(f"{folder}.work", ignore_errors=True)
 
 
 def both(folder, source=None, *, slice_bytes=2500, **options):
     """Do a job in memory and in tasks, compare what they wrote, and give the result in memory."""
-    result = dedup(source, output=folder / "memory", engine="cpu", check=0, **options)
+    result = flat(dedup, source, output=folder / "memory", engine="cpu", check=0, **options)
     report = in_tasks(folder / "tasks", source, slice_bytes=slice_bytes, **options)
     compare(folder / "memory", folder / "tasks")
     assert report["tasks"]["slices"] > 1

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from flat import flat
 from growing import same_as_dedup, value_of, valued
 from postings import assert_tables_are_those_of_the_entries
 
@@ -92,7 +93,9 @@ class Run:
         self.added, self.seen = 0, [""]
         self.words = [f"w{i}" for i in range(self.random.choice([6, 30, 400]))]
         self._known: dict[str, np.ndarray] = {}
-        self.index = nd.Index.create(self.folder, recipe=self.recipe, columns="value", engine=self._engine(), **keeps)
+        self.index = flat(
+            nd.Index.create, self.folder, recipe=self.recipe, columns="value", engine=self._engine(), **keeps
+        )
         self.reader = nd.Index.open(self.folder, engine=self._engine())
 
     def _engine(self) -> nd.Engine:
@@ -257,7 +260,7 @@ class Run:
             answers = {0: index.query(texts[0]).to_pylist()}
         elif texts:
             answers = {i: list[dict[str, Any]]() for i in range(len(texts))}
-            for match in index.query(texts=texts).to_pylist():
+            for match in index.query({"text": texts}).to_pylist():
                 answers[match["query_id"]].append(match)
         else:
             return

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neardup_gpu import Reading
 from neardup_gpu.documents import open_documents
 from neardup_gpu.errors import NeardupError
 
@@ -67,7 +68,7 @@ def mutated(good, draw):
 
 def outcome(path, on_error, columns):
     """All that can be read of a file, as bytes, the kept rows with it."""
-    documents = open_documents(path, id_column="id", text_columns="text", on_error=on_error)
+    documents = open_documents(path, id_column="id", text_columns="text", reading=Reading(on_error=on_error))
     found, num_rows = [], 0
     for batch in documents.batches(columns):
         num_rows += batch.num_rows

@@ -40,8 +40,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from flat import flat
 
 import neardup_gpu as nd
+from neardup_gpu import dedup
 from neardup_gpu.arrow_versions import is_about_null_lists
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.store import arrays as stored_arrays
@@ -136,7 +138,7 @@ def make_index(kind: str) -> Callable[[Path], None]:
             "simhash": {"method": nd.SimHash(radius=8), "threshold": 0.5, "expected": 100},
             "estimates": {"method": nd.MinHash(filter=(6, 2, 1)), "threshold": 0.5, "sets": False},
         }[kind]
-        with nd.Index.create(folder / "x", shingle_size=2, engine="cpu", **how) as index:
+        with flat(nd.Index.create, folder / "x", shingle_size=2, engine="cpu", **how) as index:
             number = [f"d{i}" for i in range(60)] if kind != "exact" else list(range(60))
             rows = {"id": number, "text": texts(60)}
             if kind == "minhash":
@@ -155,7 +157,7 @@ def use_index(folder: Path, draw: random.Random) -> list[Any]:
     def query() -> Any:
         with nd.Index.open(path, engine=engine) as index:
             found = [index.query(text).to_pylist() for text in asked[:3]]
-            return [*found, index.query(texts=asked).to_pylist()]
+            return [*found, index.query({"text": asked}).to_pylist()]
 
     def containment() -> Any:
         with nd.Index.open(path, engine=engine) as index:
@@ -226,7 +228,11 @@ def make_sketches(kind: str) -> Callable[[Path], None]:
         }
         written(folder)
         nd.sketch(
-            folder / "in.jsonl", folder / "x.parquet", method=method[kind], shingle_size=2, id_column="id", engine="cpu"
+            folder / "in.jsonl",
+            folder / "x.parquet",
+            id_column="id",
+            engine="cpu",
+            recipe=nd.Recipe(shingles=nd.Shingles(2), method=method[kind]),
         )
 
     return make
@@ -247,7 +253,13 @@ def use_sketches(folder: Path, draw: random.Random) -> list[Any]:
 
 def make_result(folder: Path) -> None:
     written(folder)
-    nd.dedup(folder / "in.jsonl", shingle_size=2, threshold=0.5, id_column="id", engine="cpu", output=folder / "x")
+    nd.dedup(
+        folder / "in.jsonl",
+        id_column="id",
+        output=folder / "x",
+        engine="cpu",
+        recipe=nd.Recipe(shingles=nd.Shingles(2), threshold=0.5),
+    )
 
 
 def use_result(folder: Path, draw: random.Random) -> list[Any]:
@@ -273,7 +285,12 @@ def partial_dedup(folder: Path, path: Path) -> Callable[[], Any]:
     def again() -> Any:
         source = folder / "in.jsonl"
         found = nd.dedup(
-            source, shingle_size=2, threshold=0.5, id_column="id", engine="cpu", output=path, overwrite=True
+            source,
+            id_column="id",
+            output=path,
+            engine="cpu",
+            recipe=nd.Recipe(shingles=nd.Shingles(2), threshold=0.5),
+            writing=nd.Writing(overwrite=True),
         )
         return found.report["counts"]["kept"]
 
@@ -287,18 +304,17 @@ def make_work(folder: Path) -> None:
 
 
 def _work(folder: Path, output: str) -> Any:
-    from neardup_gpu.tasks.job import dedup_in_tasks
-    from neardup_gpu.tasks.scale_out import ScaleOut
+    from neardup_gpu.tasks.workers import Workers
 
     recipe = nd.Recipe(method=nd.MinHash(filter=(6, 2, 1)), shingles=nd.Shingles(2), threshold=0.5)
-    return dedup_in_tasks(
+    return dedup(
         folder / "in.jsonl",
         output=folder / output,
-        scale_out=ScaleOut(work_dir=str(folder / "x"), keep_work=True, workers=1, slice_bytes=2000),
-        recipe=recipe,
+        workers=Workers(work_dir=str(folder / "x"), keep_work=True, number=1, slice_bytes=2000),
         id_column="id",
         engine=nd.Engine(backend="cpu", threads=1),
-    )["counts"]["kept"]
+        recipe=recipe,
+    ).report["counts"]["kept"]
 
 
 def use_work(folder: Path, draw: random.Random) -> list[Any]:

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from chores import no_mark, wait_for
 
-from neardup_gpu import Recipe
+from neardup_gpu import Recipe, dedup
 from neardup_gpu.store.places import Place
-from neardup_gpu.tasks.job import dedup_in_tasks
-from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu.tasks.workers import Workers
 
 FILES = 3
 STAGES = [
@@ -65,14 +64,14 @@ def documents(folder):
 def run(folder, *, output="out", recipe=None, source="in", **settings):
     """Run the job in a folder; returns its report."""
     settings = {"work_dir": str(folder / "work"), "workers": 1, "partitions": 2, "slice_bytes": 4000, **settings}
-    return dedup_in_tasks(
+    return dedup(
         source if not isinstance(source, str) else folder / source,
         output=folder / output,
-        scale_out=ScaleOut(**settings),
-        recipe=Recipe(method="exact", keep="longest", threshold=0.7) if recipe is None else recipe,
+        workers=Workers(**settings),
         text_columns="text",
         id_column="id",
-    )
+        recipe=Recipe(method="exact", keep="longest", threshold=0.7) if recipe is None else recipe,
+    ).report
 
 
 def bits(folder):
@@ -114,14 +113,14 @@ class Troubled:
 
 def trouble(patch, trouble, folder):
     """Trouble all jobs that begin from now on, by a function of `patch`, such as `MonkeyPatch.setattr`."""
-    start = ScaleOut.start
+    start = Workers.start
     folder.mkdir(exist_ok=True)
 
     def troubled(self, engine, recipe=None):
         workers, engine = start(self, engine, recipe)
         return Troubled(workers, trouble, folder), engine
 
-    patch(ScaleOut, "start", troubled)
+    patch(Workers, "start", troubled)
 
 
 def die(*_):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from versions import corpus, families
 
 from neardup_gpu import (
@@ -20,11 +21,11 @@ from neardup_gpu import (
     Recipe,
     Shingles,
     SimHash,
+    Writing,
     dedup,
     recall,
 )
-from neardup_gpu.tasks.job import dedup_in_tasks
-from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu.tasks.workers import Workers
 
 CUTS = {"whole": ("1GB", 1), "slices": (30_000, 3), "many": (8_000, 7)}
 """Bytes of a slice, and partitions."""
@@ -71,15 +72,15 @@ def compare(tmp_path):
     def compare(source, recipe, check, cut="slices", *, scale_out=None, **more):
         slice_bytes, partitions = CUTS[cut]
         given = {"recipe": recipe, "check": check, "engine": "cpu", "id_column": "id", **more}
-        expected = dedup(source, **given).report["recall"]
+        expected = flat(dedup, source, **given).report["recall"]
         number = next(numbers)
-        out = ScaleOut(
+        out = Workers(
             work_dir=str(tmp_path / f"work{number}"),
             slice_bytes=slice_bytes,
             partitions=partitions,
             **{"workers": 1, **(scale_out or {})},
         )
-        found = dedup_in_tasks(source, output=tmp_path / f"out{number}", scale_out=out, **given)
+        found = flat(dedup, source, output=tmp_path / f"out{number}", workers=out, **given).report
         assert found["recall"] == expected
         return SimpleNamespace(**found["recall"]["sampled"] or {}), found
 
@@ -121,7 +122,9 @@ def test_the_same_as_in_memory(compare, folder, method, cut):
 def test_any_number_of_documents(compare, folder, check, documents):
     sampled, report = compare(folder / "in", METHODS["weak"], check, "whole", against=folder / "known")
     # Of all representatives that are of the input, one is too long.
-    known = dedup(folder / "known", id_column="id", engine="cpu", method="minhash", check=0).report["counts"]
+    known = dedup(folder / "known", method="minhash", id_column="id", engine="cpu", writing=Writing(check=0)).report[
+        "counts"
+    ]
     representatives = report["counts"]["representatives"] - known["representatives"] - 1
     assert sampled.documents == (representatives if documents is None else documents)
 
@@ -132,7 +135,9 @@ def test_processes(compare, folder):
 
 def test_weights_by_frequencies(compare, folder, tmp_path):
     recipe = Recipe(method=MinHash(weighting="tfidf"))
-    dedup(folder / "in", recipe=recipe, engine="cpu", check=0).frequencies.save(tmp_path / "frequencies")
+    dedup(folder / "in", engine="cpu", recipe=recipe, writing=Writing(check=0)).frequencies.save(
+        tmp_path / "frequencies"
+    )
     sampled, _ = compare(folder / "in", recipe, 100, frequencies=tmp_path / "frequencies")
     assert sampled.pairs > 0
 
@@ -159,24 +164,27 @@ def test_documents_of_which_no_two_are_alike(compare, tmp_path):
 @pytest.mark.parametrize("more", [{"check": 0}, {"check": 50, "unverified": True}, {"check": None, "exact": True}])
 def test_no_check(folder, tmp_path, more):
     method = SimHash() if "unverified" in more else Exact() if "exact" in more else MinHash()
-    out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1, keep_work=True)
-    report = dedup_in_tasks(
+    out = Workers(work_dir=str(tmp_path / "work"), number=1, keep_work=True)
+    report = dedup(
         folder / "in",
         output=tmp_path / "out",
-        scale_out=out,
-        recipe=Recipe(method=method),
+        workers=out,
         id_column="id",
         engine="cpu",
-        check=more["check"],
-    )
+        recipe=Recipe(method=method),
+        writing=Writing(check=more["check"]),
+    ).report
     assert report["recall"]["sampled"] is None
     assert not list((tmp_path / "work").glob("*/*-order")) and not (tmp_path / "work" / "check").exists()
 
 
 def test_a_wrong_number_is_refused_at_once(folder, tmp_path):
     with pytest.raises(ParameterError, match="check"):
-        dedup_in_tasks(
-            folder / "in", output=tmp_path / "out", scale_out=ScaleOut(work_dir=str(tmp_path / "work")), check=-1
+        dedup(
+            folder / "in",
+            output=tmp_path / "out",
+            workers=Workers(work_dir=str(tmp_path / "work")),
+            writing=Writing(check=-1),
         )
     assert not (tmp_path / "work").exists()
 
@@ -199,18 +207,20 @@ def test_equal_words_are_drawn_by_rank_and_taken_as_they_come():
 
 @pytest.mark.parametrize("method", ["weak", "containment"])
 def test_documents_that_are_looked_at_a_few_at_a_time(compare, folder, monkeypatch, method):
-    expected = dedup(folder / "in", recipe=METHODS[method], check=50, engine="cpu", id_column="id").report["recall"]
+    expected = dedup(
+        folder / "in", id_column="id", engine="cpu", recipe=METHODS[method], writing=Writing(check=50)
+    ).report["recall"]
     monkeypatch.setattr("neardup_gpu.engine.memory.HOST_BYTES", 20_000)
     _, report = compare(folder / "in", METHODS[method], 50, "whole")
     assert report["recall"] == expected
 
 
 def test_another_check_of_the_same_job_goes_on_from_what_is_there(folder, tmp_path):
-    out = ScaleOut(work_dir=str(tmp_path / "work"), workers=1, slice_bytes=30_000, keep_work=True)
+    out = Workers(work_dir=str(tmp_path / "work"), number=1, slice_bytes=30_000, keep_work=True)
     given = {"recipe": METHODS["weak"], "engine": "cpu", "id_column": "id"}
     resumed = []
     for number, check in enumerate((10, 20, 20)):
-        found = dedup_in_tasks(folder / "in", output=tmp_path / f"{number}", scale_out=out, check=check, **given)
-        assert found["recall"] == dedup(folder / "in", check=check, **given).report["recall"]
+        found = flat(dedup, folder / "in", output=tmp_path / f"{number}", workers=out, check=check, **given).report
+        assert found["recall"] == flat(dedup, folder / "in", check=check, **given).report["recall"]
         resumed.append(found["tasks"]["resumed"])
     assert 0 == resumed[0] < resumed[1] < resumed[2]

@@ -67,7 +67,7 @@ def test_ranges_together_are_the_whole(tmp_path, width, cluster, case, most, dir
         else:
             mine = rng.permutation(np.concatenate([mine, others]))  # in any order, some repeated, some of other ranges
             columns = left[mine], right[mine], worth[mine]
-        of = keepers_of(first, stop, *columns, removed, most, directed, labels)
+        of = keepers_of(range(first, stop), *columns, removed, most, directed, labels)
         listed = as_dict(of.left, of.right, of.listed_resemblance)
         assert list(listed) == sorted(set(listed)) and len(listed) == len(of.left)
         assert all(found.get(pair, value) == value for pair, value in listed.items())
@@ -83,7 +83,7 @@ def test_ranges_together_are_the_whole(tmp_path, width, cluster, case, most, dir
 def test_a_label_that_was_not_verified_has_no_resemblance(tmp_path):
     left, right, worth = np.array([0, 1]), np.array([1, 2]), np.array([0.8, 0.9])
     removed, labels = decide_by_components([(left, right)], 3, 0, 1 << 20, tmp_path)
-    found = keepers_of(0, 3, left, right, worth, removed, 64, False, labels)
+    found = keepers_of(range(3), left, right, worth, removed, 64, False, labels)
     assert found.removed.tolist() == [1, 2] and found.keeper.tolist() == [0, 0]
     np.testing.assert_array_equal(found.resemblance, [0.8, np.nan])
 
@@ -91,4 +91,4 @@ def test_a_label_that_was_not_verified_has_no_resemblance(tmp_path):
 def test_a_range_without_pairs(tmp_path):
     removed = decide_greedily([], 100, 0, 1 << 20, tmp_path)
     none = np.empty(0, np.int64)
-    assert all(len(column) == 0 for column in keepers_of(10, 90, none, none, none * 0.5, removed, None, False))
+    assert all(len(column) == 0 for column in keepers_of(range(10, 90), none, none, none * 0.5, removed, None, False))

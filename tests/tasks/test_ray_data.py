@@ -10,11 +10,12 @@ from functools import partial
 import pyarrow as pa
 import pytest
 import troubled
+from flat import flat
 from grids import some
 from in_parts import both, compare, in_tasks
 from test_inputs import REFERENCE, TABLE
 
-from neardup_gpu import InputError, OutputError, Recipe, ResourceError, ScaleOut, dedup, dedup_in_tasks
+from neardup_gpu import InputError, OutputError, Recipe, ResourceError, Workers, dedup
 from neardup_gpu.documents.ray_data import RayDataset
 from neardup_gpu.tasks.contract import TaskFailedError
 
@@ -68,14 +69,14 @@ def test_the_same_as_a_table(kind, tmp_path):
         case "pandas":
             source = ray.data.from_pandas([TABLE[:40].to_pandas(), TABLE[40:].to_pandas()])
             table = pa.concat_tables(ray.get(source.to_arrow_refs()))  # whose strings are large
-    dedup(table, output=tmp_path / "table", engine="cpu", check=0, **OPTIONS)
+    flat(dedup, table, output=tmp_path / "table", engine="cpu", check=0, **OPTIONS)
     both(tmp_path, source, **OPTIONS)
     compare(tmp_path / "table", tmp_path / "tasks")
     assert not source.context.execution_options.preserve_order
 
 
 def test_in_order_where_it_is_computed_while_it_is_written(tmp_path):
-    dedup(TABLE, output=tmp_path / "table", engine="cpu", check=0, **OPTIONS)
+    flat(dedup, TABLE, output=tmp_path / "table", engine="cpu", check=0, **OPTIONS)
     in_tasks(tmp_path / "tasks", out_of_order(), **OPTIONS)
     compare(tmp_path / "table", tmp_path / "tasks")
 
@@ -119,7 +120,7 @@ class TestResumed:
     def test_with_the_same_rows_in_the_same_blocks(self, begun):
         report = self.run(begun, dataset())
         assert report["tasks"]["resumed"] > 10
-        dedup(TABLE, output=begun / "table", engine="cpu", check=0, **OPTIONS)
+        flat(dedup, TABLE, output=begun / "table", engine="cpu", check=0, **OPTIONS)
         compare(begun / "table", begun / "out")
         assert not (begun / "work").exists()
 
@@ -139,9 +140,9 @@ def broken(batch):
 class TestErrors:
     def refused(self, kind, says, folder, source):
         """See that both jobs refuse a source in one line, and leave nothing."""
-        for job in (dedup, partial(dedup_in_tasks, scale_out=ScaleOut(work_dir=str(folder / "work"), workers=1))):
+        for job in (dedup, partial(dedup, workers=Workers(work_dir=str(folder / "work"), number=1))):
             with pytest.raises(kind, match=says) as caught:
-                job(source=source, output=folder / "out", **OPTIONS)
+                flat(job, source, output=folder / "out", **OPTIONS)
             assert "\n" not in str(caught.value)
             assert not (folder / "out").exists()
 
@@ -187,9 +188,9 @@ def _written(folder):
 
 def test_ray_is_not_imported_for_other_inputs(tmp_path):
     code = (
-        "import sys; sys.modules['ray'] = None; from neardup_gpu import ScaleOut, dedup, dedup_in_tasks\n"
+        "import sys; sys.modules['ray'] = None; from neardup_gpu import Workers, dedup\n"
         "dedup({'text': ['to be', 'or not']}, output='memory')\n"
-        "dedup_in_tasks({'text': ['to be', 'or not']}, output='out', scale_out=ScaleOut(work_dir='work', workers=1))\n"
+        "dedup({'text': ['to be', 'or not']}, output='out', workers=Workers(work_dir='work', number=1))\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)

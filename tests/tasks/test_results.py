@@ -5,9 +5,10 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from in_parts import in_tasks
 
-from neardup_gpu import InputError, MinHash, OutputError, Recipe, dedup, info, open_documents
+from neardup_gpu import InputError, MinHash, OutputError, Recipe, Writing, dedup, info, open_documents
 from neardup_gpu.cli import main
 from neardup_gpu.documents.find import find_files
 from neardup_gpu.errors import DamagedError
@@ -36,7 +37,7 @@ def made(tmp_path_factory):
     (home / "in").mkdir()
     for name, rows in (("a", TABLE[:30]), ("b", TABLE[30:])):
         pq.write_table(rows, home / "in" / f"{name}.parquet", row_group_size=12)
-    dedup(home / "in", output=home / "memory", **OPTIONS)
+    flat(dedup, home / "in", output=home / "memory", **OPTIONS)
     in_tasks(home / "parts", home / "in", **OPTIONS)
     return home
 
@@ -142,7 +143,7 @@ def rows(documents):
 
 
 def test_overwriting(tmp_path):
-    for do in (in_tasks, lambda out, table, **more: dedup(table, output=out, **more), in_tasks):
+    for do in (in_tasks, lambda out, table, **more: flat(dedup, table, output=out, **more), in_tasks):
         do(tmp_path / "out", TABLE, id_column="id", overwrite=True)
     with pytest.raises(OutputError, match="exists already"):
         in_tasks(tmp_path / "out", TABLE, id_column="id")
@@ -157,7 +158,7 @@ def test_overwriting(tmp_path):
 
 def test_frequencies_are_part_of_a_result(tmp_path):
     recipe = Recipe(method=MinHash(weighting="tfidf"), threshold=0.7)
-    result = dedup(TABLE, id_column="id", recipe=recipe, check=0, output=tmp_path / "memory")
+    result = dedup(TABLE, id_column="id", output=tmp_path / "memory", recipe=recipe, writing=Writing(check=0))
     file = tmp_path / "memory/frequencies.parquet"
     report = in_tasks(tmp_path / "parts", TABLE, id_column="id", recipe=recipe, frequencies=file)
     assert report["counts"]["removed"] == len(result.removed) > 0

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import troubled
+from flat import flat
 from grids import ALL, some
 
 from neardup_gpu import BottomK, Join, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.slices import slices_of
 from neardup_gpu.tasks import colliding, crowds, frequencies, naming, pairs
-from neardup_gpu.tasks.job import dedup_in_tasks
-from neardup_gpu.tasks.scale_out import ScaleOut
+from neardup_gpu.tasks.workers import Workers
 
 METHODS = {
     "exact": "exact",
@@ -160,7 +160,10 @@ class Corpora:
         key = str(source), recipe.to_json(), str(sorted(options.items()))
         if key not in self._results:
             output = self.folder / f"memory-{len(self._results)}"
-            self._results[key] = dedup(source, recipe=recipe, output=output, engine="cpu", check=20, **options), output
+            self._results[key] = (
+                flat(dedup, source, recipe=recipe, output=output, engine="cpu", check=20, **options),
+                output,
+            )
         return self._results[key]
 
 
@@ -187,10 +190,18 @@ def compare(corpora, folder, source, recipe, *, engine="cpu", scale_out=None, **
     expected, there = corpora.in_memory(source, recipe, **options)
     cut = {"workers": 1, "slice_bytes": "20kB", "partitions": 3, **(scale_out or {})}
     output = folder / "out"
-    scale_out = ScaleOut(work_dir=str(folder / "work"), **cut)
-    report = dedup_in_tasks(
-        source, recipe=recipe, output=output, overwrite=True, engine=engine, scale_out=scale_out, check=20, **options
-    )
+    scale_out = Workers(work_dir=str(folder / "work"), **cut)
+    report = flat(
+        dedup,
+        source,
+        recipe=recipe,
+        output=output,
+        overwrite=True,
+        engine=engine,
+        workers=scale_out,
+        check=20,
+        **options,
+    ).report
     for name, table in (("documents", expected.documents), ("pairs", expected.pairs)):
         parts = sorted((output / name).glob("*.parquet"))
         assert [str(row) for row in table.to_pylist()] == rows_of(output / name), name

@@ -67,7 +67,7 @@ def found_by(parts, measure, threshold, num_known, runtime, most_bytes=MUCH, lon
     """(pairs as a list, crowded ranks, looks) of one range."""
     pairs, crowded, looks = [], [], 0
     for found in joining.collide_range(
-        lambda: iter(parts), measure, threshold, num_known, runtime, most_bytes, long_run
+        lambda: iter(parts), measure, threshold, joining.Sides(num_known), runtime, most_bytes, long_run
     ):
         pairs += zip(found.left.tolist(), found.right.tolist(), strict=True)
         crowded += found.crowded.tolist()

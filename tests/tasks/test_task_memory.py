@@ -16,17 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import MinHash, Recipe, ResourceError
+from neardup_gpu import MinHash, Recipe, ResourceError, dedup
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.settings import as_engine
 from neardup_gpu.store.exchange import read_partition
 from neardup_gpu.tasks import candidates, colliding, copies, crowds, frequencies, naming, pairs, sketching
 from neardup_gpu.tasks.columns import lists_of
 from neardup_gpu.tasks.copies import BY_RANGE
-from neardup_gpu.tasks.job import dedup_in_tasks
 from neardup_gpu.tasks.layout import Layout
-from neardup_gpu.tasks.scale_out import ScaleOut
 from neardup_gpu.tasks.work import WAITING_BESIDE, Shared, file_name
+from neardup_gpu.tasks.workers import Workers
 
 TASK_MEMORY = 64 * 10**6
 ROWS = 10**6
@@ -289,8 +288,8 @@ def test_a_task_holds_no_more_than_it_may(tmp_path, name):
 
 def drive(source, work):
     """Run a job by two processes; print the most that was resident in this one, which drives it."""
-    scale_out = ScaleOut(work_dir=work, workers=2, slice_bytes=os.path.getsize(f"{source}/0.parquet"), partitions=4)
-    report = dedup_in_tasks(source, output=f"{work}-out", scale_out=scale_out, engine="cpu")
+    scale_out = Workers(work_dir=work, number=2, slice_bytes=os.path.getsize(f"{source}/0.parquet"), partitions=4)
+    report = dedup(source, output=f"{work}-out", workers=scale_out, engine="cpu").report
     assert report["tasks"]["slices"] == 4 and report["counts"]["removed_near"] > 0
     print(resident("VmHWM"))
 

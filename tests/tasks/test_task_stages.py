@@ -120,7 +120,7 @@ def seen(files):
 @pytest.mark.parametrize("backend", ["reference", "cpu", "gpu"])
 def test_what_needs_no_device_asks_for_none(tmp_path, backend):
     """A worker beside those with a GPU sees none, and an engine that names one would be refused there."""
-    engine = Engine(backend=backend, memory="1GB" if backend == "gpu" else None)
+    engine = Engine(backend=backend, gpu_memory="1GB" if backend == "gpu" else None)
     shared = Shared(str(tmp_path), str(tmp_path / "result"), Recipe(), engine, 1 << 24, 1)
     (tmp_path / "result").mkdir()
     work = Work(shared, InlineWorkers(), Clock(None), "identity")

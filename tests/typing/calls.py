@@ -24,37 +24,37 @@ nd.dedup(
     output=Path("out"),
     method=nd.MinHash(filter=(6, 14, 2)),
 )
-nd.dedup(texts=["one", "two"], progress=True)
+nd.dedup({"text": ["one", "two"]}, progress=True)
 nd.dedup(
     "a",
     recipe=nd.Recipe(method=nd.SimHash(radius=3)),
     progress=lambda stage, done, total: None,
-    engine=nd.Engine(memory="20GB"),
+    engine=nd.Engine(gpu_memory="20GB"),
 )
 assert_type(repr(result), str)
 report: dict[str, Any] = result.report
 assert_type(result.report["counts"], Any)
-assert_type(result.report("report.html", text=False), Page)
+assert_type(result.write_report("report.html", text=False), Page)
 assert_type(nd.sketch("a.parquet", "s.parquet", method=nd.MinHash(recall=0.95)), dict[str, Any])
 assert_type(nd.sketch_text("one", nd.Recipe(method="minhash"), html=True), dict[str, Any])
 nd.sketch_text(["one"], nd.Recipe())  # wrong
 nd.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
 assert_type(nd.open_documents("a.parquet"), nd.Documents)
-assert_type(nd.open_documents("a.parquet", html="tree"), nd.Documents)
+assert_type(nd.open_documents("a.parquet", reading=nd.Reading(html="tree")), nd.Documents)
 nd.clusters(["a.parquet", Path("b.parquet")], threshold=0.9, representative="commonest")
 
 nd.dedup("a", threshold="0.8")  # wrong
 nd.dedup("a", threshhold=0.8)  # wrong
-nd.dedup("a", check="all")  # wrong
-nd.dedup("a", max_partners="all")  # wrong
+nd.dedup("a", writing=nd.Writing(check="all"))  # wrong
+nd.dedup("a", recipe=nd.Recipe(max_partners="all"))  # wrong
 nd.dedup("a", method=nd.MinHash)  # wrong
 nd.dedup("a", recipe={"threshold": 0.8})  # wrong
 nd.dedup("a", progress=lambda: None)  # wrong
-nd.dedup("a", overwrite="yes")  # wrong
+nd.dedup("a", writing=nd.Writing(overwrite="yes"))  # wrong
 nd.sketch("a.parquet", output=3)  # wrong
 nd.pairs(3)  # wrong
 nd.pairs("s.parquet", r=0.5)  # wrong
-nd.open_documents("a", html="yes")  # wrong
+nd.open_documents("a", reading=nd.Reading(html="yes"))  # wrong
 nd.clusters("s.parquet", representative=3)  # wrong
 result.keeps  # wrong
 nd.dedupe("a")  # wrong
@@ -113,7 +113,7 @@ tokens["first"]  # wrong
 
 words = np.array([7, 8, 2**63], np.uint64)
 index = nd.HammingIndex(words, 1, ids=["a", "b", "c"])
-nd.HammingIndex([7, 8], 1, memory=1e9, compress=True, recipe=recipe)
+nd.HammingIndex([7, 8], 1, compress=True, recipe=recipe)
 ids, distances = index.query(5)
 assert_type(ids.dtype, np.dtype[Any])
 rows, _ = index.query(words, radius=1)

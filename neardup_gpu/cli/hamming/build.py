@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ...engine.settings import Engine
+from ...hamming.settings import Columns, TableOptions
 from ...printable import shell_path
 from ...report import size
 from ...settings import setting
@@ -15,34 +16,13 @@ from .options import FINGERPRINT_FILES, ColumnsFlags, RadiusFlags, left_out, tab
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
-    """How many tables the index has, and of how many leading bits."""
-
-    num_tables: int | None = setting(
-        None,
-        "The most leading bits that N tables can have.",
-        metavar="N",
-        flag="--tables",
-        shown="the cheapest design",
-    )
-    leading_bits: int | None = setting(None, "The fewest tables that have P leading bits each.", metavar="P")
-    table_memory: str | int | None = setting(
-        None, "The cheapest tables of at most this size, such as 2GB.", metavar="SIZE", flag="--memory"
-    )
-    num_queries: int | None = setting(
-        None, "Queries expected in the index's life.", metavar="N", flag="--queries", shown="one for each fingerprint"
-    )
-    compress: bool = setting(False, "Huffman-code the tables, which makes them smaller and queries slower.")
-
-
-@dataclass(frozen=True, kw_only=True)
 class Index(Output):
     """The index file to write."""
 
     output: str = setting("index.hamming", "File to write the index to.", metavar="FILE", flag="--output -o")
 
 
-DesignFlags: Any = flags(TABLES, Design)
+DesignFlags: Any = flags(TABLES, TableOptions)
 IndexFlags: Any = flags(OUTPUT, Index)
 
 
@@ -62,7 +42,9 @@ def build(
         found = jobs.build(
             list(fingerprints),
             shown.output,
-            **given(columns, radius, design),
+            **given(radius),
+            tables=TableOptions(**given(design)),
+            columns=Columns(**given(columns)),
             engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,

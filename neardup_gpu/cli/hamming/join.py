@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...engine.settings import Engine
+from ...hamming.settings import Columns, NearQueries
 from ...printable import shell_path
 from ..console import say_written, shown_progress
 from ..options import EngineFlags, argument, given
@@ -30,7 +31,8 @@ def join(
             existing,
             queries,
             shown.output,
-            **given(columns, near),
+            near=NearQueries(**given(near)),
+            columns=Columns(**given(columns)),
             engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,

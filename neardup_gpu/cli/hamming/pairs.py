@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...engine.settings import Engine
+from ...hamming.settings import Columns, Near
 from ...printable import shell_path
 from ..console import say_written, shown_progress
 from ..options import EngineFlags, given
@@ -26,7 +27,8 @@ def pairs(
         found = jobs.pairs(
             list(fingerprints),
             shown.output,
-            **given(columns, near),
+            near=Near(**given(near)),
+            columns=Columns(**given(columns)),
             engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,

@@ -6,37 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...engine.settings import Engine
+from ...hamming.settings import Query, QueryColumns, Reach
 from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import say, say_json, say_written, shown_progress
 from ..options import FINGERPRINTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
-from .options import FILES, Columns, bits, left_out
+from .options import FILES, bits, left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked(Columns):
-    """The queries."""
-
-    values: tuple[str, ...] | None = setting(
-        None,
-        "A query instead of files: 0x and hexadecimal digits, or all 16 (32) digits.",
-        metavar="HEX",
-        flag="--fingerprint",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Near:
-    """Which matches to find."""
-
-    radius: int | None = setting(None, "Bits in which two fingerprints may differ.", metavar="K", shown="the index's")
-    nearest: int | None = setting(
-        None, "At most N nearest matches for each query.", metavar="N", shown="all within the radius"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +27,8 @@ class Matches(Output):
     )
 
 
-AskedFlags: Any = flags(FINGERPRINTS, Asked)
-NearFlags: Any = flags(MATCHING, Near)
+AskedFlags: Any = flags(FINGERPRINTS, QueryColumns)
+NearFlags: Any = flags(MATCHING, Reach)
 MatchesFlags: Any = flags(OUTPUT, Matches)
 
 
@@ -72,7 +51,7 @@ def query(
             index,
             list(fingerprints),
             shown.output,
-            **given(asked, near),
+            query=Query(**given(asked, near)),
             engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,

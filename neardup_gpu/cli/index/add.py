@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...documents.reading_options import Reading
 from ...engine.settings import Engine
 from ...printable import shell_path
 from ...settings import setting
@@ -55,7 +56,8 @@ def add(
         try:
             found = opened.add(
                 one_or_all(inputs),
-                **given(reading, adding),
+                **given(adding),
+                reading=Reading(**given(reading)),
                 output=shown.output,
                 overwrite=shown.overwrite,
                 progress=progress,

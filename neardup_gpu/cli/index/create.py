@@ -9,13 +9,12 @@ from ...methods import names_with
 from ...printable import shell_path
 from ...settings import setting
 from ..console import say_written
-from ..methods import DECIDING as BY_METHOD, ShinglesFlags, Weighed, chosen, method_flags
-from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given
+from ..methods import DECIDING as DECIDING_BY, Shingles, chosen_recipe
+from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given, method_flags
 from .options import NewIndex, Said, SaidFlags, names_in
 
-METHODS = {
-    name: tuple(kind for kind in BY_METHOD[name] if kind is not Weighed)
-    for name in sorted(names_with("finder"), key="minhash".__ne__)
+METHODS: dict[str, tuple[type, ...]] = {
+    name: DECIDING_BY[name] for name in sorted(names_with("finder"), key="minhash".__ne__)
 }
 """The settings that the command takes, by method. The first method is the default."""
 
@@ -75,10 +74,10 @@ class Kept:
 
 
 StoredFlags: Any = flags(DOCUMENTS, Stored)
-ChoiceFlags: Any = flags(MATCHING, Choice)
+ChoiceFlags: Any = flags(MATCHING, Choice, Shingles)
+MethodFlags: Any = method_flags(MATCHING, METHODS, without=("frequencies",))
 KeptFlags: Any = flags(MATCHING, Kept)
 ListingFlags: Any = flags(DECIDING, Listing)
-MethodFlags: Any = method_flags(METHODS)
 
 
 def create(
@@ -87,8 +86,7 @@ def create(
     *,
     stored: StoredFlags = None,
     choice: ChoiceFlags = None,
-    shingles: ShinglesFlags = None,
-    settings: MethodFlags = None,
+    method: MethodFlags = None,
     kept: KeptFlags = None,
     listing: ListingFlags = None,
     written: SaidFlags = None,
@@ -97,13 +95,9 @@ def create(
     from ...index import Index
     from ..dedup import number_or_all
 
-    how = chosen(METHODS, choice, shingles, settings)
-    how.pop("frequencies", None)
-    how |= given(kept)
-    most = given(listing).get("max_partners")
-    if most is not None:
-        how["max_partners"] = number_or_all(most)
-    how["columns"] = names_in(given(stored).get("columns", []))
-    with Index.create(index, **how) as made:
+    listed = {name: number_or_all(word) for name, word in given(listing).items()}
+    recipe = chosen_recipe(METHODS, method, **given(choice), **listed)
+    columns = names_in(given(stored).get("columns", []))
+    with Index.create(index, recipe=recipe, columns=columns, **given(kept)) as made:
         found = {"documents": len(made)}
     say_written(found, None, Said(output=index, **given(written)), f"neardup index add {shell_path(index)} FILES")

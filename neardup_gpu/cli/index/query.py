@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ...documents.reading_options import Reading
 from ...engine.settings import Engine
 from ...errors import ParameterError
 from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import note, say, say_json, say_written, shown_progress
-from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, ReadingFlags, argument, flags, given, one_or_all
+from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given, one_or_all
 from .options import IndexFolder, names_in
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Shown:
     )
 
 
+QueryFlags: Any = flags(DOCUMENTS, Reading, without=("on_error", "max_document_bytes", "null_values"))
 AskedFlags: Any = flags(DOCUMENTS, Asked)
 NearFlags: Any = flags(MATCHING, Near)
 MatchesFlags: Any = flags(OUTPUT, Matches, Shown)
@@ -78,7 +80,7 @@ def query(
         str, argument("INPUT", "Documents to ask for, as `neardup index add` reads them.", required=False)
     ],
     asked: AskedFlags = None,
-    reading: ReadingFlags = None,
+    reading: QueryFlags = None,
     near: NearFlags = None,
     written: MatchesFlags = None,
     engine: EngineFlags = None,
@@ -93,14 +95,11 @@ def query(
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)
-    refused = next((name for name in ("on_error", "max_document_bytes", "null_values") if name in how), None)
-    if refused is not None:
-        raise ParameterError(f"{refused}: queries are read to the end or not at all; leave it out")
     if text is not None and how:
         raise ParameterError("--text: is not a file; leave out the options for reading files")
     with shown_progress(shown), Index.open(index, engine=Engine(**given(engine))) as opened:
         source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
-        found = opened.query(source, **how, **given(near), columns=columns)
+        found = opened.query(source, **given(near), columns=columns, reading=Reading(**how))
         about = {METADATA_KEY: opened.recipe.to_json().encode()}
     matches = found.filter(found["id"].is_valid())
     remarks = _remarks(found) if "note" in found.column_names else {}

@@ -23,6 +23,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from flat import flat
 
 # -------------------------------------------------------------------------------------------------------------- record
 
@@ -147,7 +148,7 @@ def record(target: Path) -> None:
         recorded() as calls,
     ):
         for options in OPTIONS.values():
-            dedup(TABLE, id_column="id", engine="gpu", **options)
+            flat(dedup, TABLE, id_column="id", engine="gpu", **options)
     target.write_bytes(pickle.dumps(list(calls.values())))
     print(f"{len(calls)} calls")
 

@@ -1,4 +1,4 @@
-"""Define `ScaleOut`, the setting for how a job is divided into tasks and who runs them."""
+"""Define `Workers`: how a job is divided into tasks and who runs them, as an argument of `dedup` and as flags."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..settings import setting
 if TYPE_CHECKING:
     from ..engine.settings import Engine
     from ..recipe import Recipe
-    from .contract import Workers
+    from .contract import Runner
 
 RUNNERS = ("local", "ray")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaleOut:
+class Workers:
     """The division of a job into tasks over files, and the workers that run them. Changes no result.
 
     Parameters
@@ -29,11 +29,11 @@ class ScaleOut:
         A folder that all workers can read and write. If it is given, the job runs as tasks. An interrupted job
         continues when it is started again with the same folder.
     runner : "local" or "ray", default "local"
-        Who runs tasks:
+        Who runs the tasks:
 
         - "local": processes of this machine.
         - "ray": a Ray cluster.
-    workers : int, default None
+    number : int, default None
         Number of tasks that run at once. If None, it is the number of processors.
     ray_address : str, default None
         Address of the Ray cluster. If None, it is the value of RAY_ADDRESS. If that is not set, a cluster is started on
@@ -59,7 +59,7 @@ class ScaleOut:
 
     Examples
     --------
-    >>> ScaleOut(work_dir="work", workers=2).task_memory
+    >>> Workers(work_dir="work", number=2).task_memory
     '2GB'
     """
 
@@ -68,8 +68,10 @@ class ScaleOut:
         "Run as tasks over files in this folder, and continue an interrupted run.",
         metavar="DIR",
     )
-    runner: str = setting("local", "Who runs tasks: local or ray.", metavar="NAME", flag="--engine")
-    workers: int | None = setting(None, "Number of tasks that run at once.", metavar="N", shown="one per processor")
+    runner: str = setting("local", "Who runs tasks: local or ray.", metavar="NAME")
+    number: int | None = setting(
+        None, "Number of tasks that run at once.", metavar="N", flag="--workers", shown="one per processor"
+    )
     ray_address: str | None = setting(
         None, "Address of the Ray cluster.", metavar="ADDRESS", shown="RAY_ADDRESS, else one on this machine"
     )
@@ -89,7 +91,7 @@ class ScaleOut:
     def __post_init__(self) -> None:
         checks.optional(checks.path, "work_dir", self.work_dir)
         checks.one_of("runner", self.runner, RUNNERS)
-        checks.optional(checks.integer, "workers", self.workers, 1)
+        checks.optional(checks.integer, "number", self.number, 1)
         checks.optional(checks.text, "ray_address", self.ray_address)
         if self.slice_bytes is not None:
             parse_size(self.slice_bytes, "slice_bytes")
@@ -107,19 +109,19 @@ class ScaleOut:
         Returns
         -------
         int
-            `workers`, or the number of processors.
+            `number`, or the number of processors.
 
         Examples
         --------
-        >>> ScaleOut(workers=2).num_workers()
+        >>> Workers(number=2).num_workers()
         2
         """
         from ..engine.processors import most_threads
 
-        return self.workers or most_threads()
+        return self.number or most_threads()
 
-    def start(self, engine: Engine, recipe: Recipe | None = None) -> tuple[Workers, Engine]:
-        """Return the workers and the engine for their tasks. Each process gets its share of the processors and GPUs.
+    def start(self, engine: Engine, recipe: Recipe | None = None) -> tuple[Runner, Engine]:
+        """Return what runs tasks, and the engine for them. Each process gets its share of the processors and GPUs.
 
         Parameters
         ----------
@@ -130,8 +132,8 @@ class ScaleOut:
 
         Returns
         -------
-        workers, engine
-            The workers, a context manager, and the engine for tasks.
+        runner, engine
+            The runner, a context manager, and the engine for tasks.
 
         Raises
         ------
@@ -141,7 +143,7 @@ class ScaleOut:
         Examples
         --------
         >>> from neardup_gpu import Engine
-        >>> ScaleOut(workers=1).start(Engine(backend="cpu", threads=1))[0].num_workers
+        >>> Workers(number=1).start(Engine(backend="cpu", threads=1))[0].num_workers
         1
         """
         from ..engine.processors import most_threads
@@ -150,8 +152,8 @@ class ScaleOut:
             from ..engine.ray import RayWorkers
 
             num_gpus = None if engine.backend == "gpu" else 0
-            workers = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus)
-            return workers, replace(engine, threads=None)
+            ray = RayWorkers(self.ray_address, threads=engine.threads, num_gpus=num_gpus)
+            return ray, replace(engine, threads=None)
         number = self.num_workers()
         threads = engine.threads or max(1, most_threads() // number)
         if number == 1:
@@ -168,7 +170,7 @@ class ScaleOut:
         return local, replace(engine, threads=None, device=None)
 
     def resolved(self, engine: Engine) -> Engine:
-        """The engine with its backend decided. By name, a Ray cluster's GPUs are used without one of this machine.
+        """Return the engine with its backend decided. A Ray cluster's GPUs, asked for by name, need none here.
 
         Parameters
         ----------
@@ -182,12 +184,12 @@ class ScaleOut:
         Raises
         ------
         ParameterError, BackendUnavailableError
-            As `Engine.resolve` does; or if a device of a Ray cluster is named.
+            As raised by `Engine.resolve`, or if a device of a Ray cluster is named.
 
         Examples
         --------
         >>> from neardup_gpu import Engine
-        >>> ScaleOut(runner="ray").resolved(Engine(backend="gpu")).backend
+        >>> Workers(runner="ray").resolved(Engine(backend="gpu")).backend
         'gpu'
         """
         if self.runner != "ray":
@@ -199,7 +201,7 @@ class ScaleOut:
 
 
 def _devices(most: int, device: int | None = None) -> list[str]:
-    """The GPUs that this process sees, or one of them, as CUDA_VISIBLE_DEVICES names them; one for a worker at most."""
+    """Return the GPUs that this process sees, as CUDA_VISIBLE_DEVICES names them: `device` alone, or at most `most`."""
     from neardup_gpu.kernels._launch import namespace, simulated
 
     shown = os.environ.get("CUDA_VISIBLE_DEVICES", "")

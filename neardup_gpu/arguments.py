@@ -1,0 +1,96 @@
+"""The arguments of `dedup`, checked: one object for all who open a job, in memory or as tasks."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .documents import Documents, open_documents
+from .documents.reading_options import Reading
+from .documents.writing_options import Writing
+from .engine.clock import Progress
+from .engine.settings import Engine
+from .errors import InputError, ParameterError
+from .priority import keep_column
+from .recall import choose_check
+from .recipe import Recipe, check_reference
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """What `dedup` was called with.
+
+    Parameters
+    ----------
+    source, against : documents, as `open_documents` takes them
+        `against` is None if there is no reference set.
+    reading : Reading
+    recipe : Recipe
+        As it was given: its method may hold document frequencies, or their path.
+    output : str or None
+    writing : Writing
+    engine : Engine
+    memory : int or None
+        A bound of memory in bytes.
+    progress : callable or None
+
+    Raises
+    ------
+    ParameterError
+        If arguments exclude each other, or need another one that is missing.
+    """
+
+    source: Any
+    against: Any
+    reading: Reading
+    recipe: Recipe
+    output: str | None
+    writing: Writing
+    engine: Engine
+    memory: int | None
+    progress: Progress | bool | None
+
+    def __post_init__(self) -> None:
+        check_reference(self.recipe, self.against)
+        if self.writing.report:
+            from .report_page.page import check_installed
+
+            if self.output is None:
+                raise ParameterError("report: is written into the output; name one with output=...")
+            check_installed()
+        if self.memory is not None and self.engine.max_comparisons is not None:
+            raise ParameterError(
+                "max_comparisons and memory: a job within a bound of memory may run as tasks, which count otherwise; "
+                "leave one of them out"
+            )
+
+    @property
+    def num_checked(self) -> int:
+        """Number of documents that are sampled to estimate the recall."""
+        return choose_check(self.writing.check, self.recipe)
+
+    def opened(self) -> tuple[Documents, Documents | None]:
+        """Open the input and the reference set. The `keep` column is never treated as text."""
+        column, _ = keep_column(self.recipe.keep)
+        compared = [column] if column else []
+        documents = open_documents(self.source, reading=self.reading, other_columns=compared)
+        return documents, None if self.against is None else self.opened_reference(self.reading, compared)
+
+    def opened_reference(self, reading: Reading, compared: list[str]) -> Documents:
+        """Open the reference set, read like the input; columns are not named if it consists of text files."""
+        try:
+            return open_documents(self.against, reading=reading, other_columns=compared)
+        except InputError:
+            with contextlib.suppress(InputError):
+                unnamed = replace(reading, text_columns=None, id_column=None)
+                files = open_documents(self.against, reading=unnamed, other_columns=compared)
+                if files.format == "text":
+                    return files
+            raise
+
+    def files_read(self, documents: Documents, reference: Documents | None) -> list[str]:
+        """Return all files on this machine that the job reads."""
+        files = documents.local_files + ([] if reference is None else reference.local_files)
+        frequencies = getattr(self.recipe.method, "frequencies", None)
+        return [*files, frequencies] if isinstance(frequencies, str) else files

@@ -1,0 +1,49 @@
+"""Call a function of the library with settings that are given one by one, as tests with many cases write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+from neardup_gpu import Engine, Reading, Recipe, Shingles, Writing
+from neardup_gpu.methods import as_method
+
+USUAL = {"dedup": "exact", "sketch": "minhash", "create": "minhash"}
+SHINGLES = {"shingle_size": "size", "shingling": "kind", "stop_words": "stop_words"}
+
+
+def flat(function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+    """Call `dedup`, `sketch`, `open_documents` or a method of `Index`, with settings in their classes.
+
+    >>> from neardup_gpu import dedup
+    >>> flat(dedup, {"text": ["to be", "to be"]}, on_error="skip", shingle_size=2, check=0).removed.num_rows
+    1
+    """
+
+    def taken(kind: type, besides: tuple[str, ...] = ()) -> dict[str, Any]:
+        names = [each.name for each in fields(kind) if each.name in settings and each.name not in besides]
+        return {name: settings.pop(name) for name in names}
+
+    name = getattr(function, "func", function).__name__
+    if "texts" in settings:
+        arguments = ({"text": settings.pop("texts")}, *arguments)
+    if reading := taken(Reading, ("text_columns", "id_column")):
+        settings["reading"] = Reading(**reading)
+    if name == "dedup" and (writing := taken(Writing)):
+        settings["writing"] = Writing(**writing)
+    if engine := taken(Engine):
+        place = settings.get("engine", "auto")
+        place = place if isinstance(place, Engine) else Engine(backend=None if place == "auto" else place)
+        settings["engine"] = replace(place, **engine)
+    if name in USUAL and "recipe" not in settings:
+        shingles = {SHINGLES[each]: settings.pop(each) for each in SHINGLES if each in settings}
+        of_method = {
+            each: settings.pop(each) for each in ("bucket_limit", "direction", "frequencies") if each in settings
+        }
+        recipe = taken(Recipe, ("shingles",))
+        if recipe or shingles or of_method:
+            method = as_method(recipe.get("method", USUAL[name]))
+            recipe["method"] = replace(method, **of_method) if of_method else method
+            settings["recipe"] = Recipe(shingles=Shingles(**shingles), **recipe)
+    return function(*arguments, **settings)
