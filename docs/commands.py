@@ -1,10 +1,13 @@
 """A page for each command of `neardup`, by cyclopts from the flags themselves."""
 
+from dataclasses import fields
 from pathlib import Path
 
+from cyclopts import App
 from cyclopts.docs.markdown import generate_markdown_docs
 
 from neardup_gpu.cli.app import app
+from neardup_gpu.cli.options import default_of, flags_of, words_of
 
 
 def setup(sphinx):
@@ -24,4 +27,24 @@ def write_pages(sphinx) -> None:
 
 
 def _page(name: str) -> str:
-    return generate_markdown_docs(app[name], command_chain=["neardup", name], generate_toc=False)
+    command = app[name]
+    pages = [generate_markdown_docs(command, command_chain=["neardup", name], generate_toc=False)]
+    for each in command:
+        if not each.startswith("-"):
+            pages += _methods(f"neardup {name} {each}", command[each])
+    return "\n\n".join([*pages, *_methods(f"neardup {name}", command)])
+
+
+def _methods(title: str, command: App) -> list[str]:
+    """Return a section for each method of a command, with the options that only some methods have."""
+    kinds = flags_of(command.default_command) if command.default_command else []
+    kind = next((each for each in kinds if each.METHODS), None)
+    sections = []
+    for method, settings in {} if kind is None else kind.METHODS.items():
+        lines = [f"## {title} --method {method}", ""]
+        for field in (field for each in settings for field in fields(each)):
+            if field.name in kind.FLAGS and field.metadata["flag"] != "":
+                default = f" *[default: {default_of(field)}]*" if default_of(field) else ""
+                lines.append(f"* `{', '.join(words_of(field))}`: {field.metadata['help']}{default}")
+        sections.append("\n".join([*lines, "" if lines[2:] else "This method has no options of its own."]))
+    return sections

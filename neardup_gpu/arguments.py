@@ -19,7 +19,7 @@ from .recipe import Recipe, check_reference
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """What `dedup` was called with.
+    """The arguments of one call of `dedup`.
 
     Parameters
     ----------

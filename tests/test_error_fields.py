@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -105,7 +106,7 @@ def test_a_job_within_a_bound_says_where_its_output_is(tmp_path):
         pass
     with temporary_folder(tmp_path / "out", tmp_path) as elsewhere:
         pass
-    assert "output" in another_disk(beside)[1] and "output" not in another_disk(elsewhere)[1]
+    assert "output" in another_disk(Path(beside))[1] and "output" not in another_disk(Path(elsewhere))[1]
 
 
 VARIABLES = [

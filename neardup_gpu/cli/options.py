@@ -227,7 +227,7 @@ def given(*values: Given | None, of: type | None = None) -> dict[str, Any]:
     ----------
     *values : Given or None
     of : type, default None
-        A dataclass of settings, of which alone the fields are returned.
+        A dataclass of settings. If given, only its fields are returned.
     """
     names = None if of is None else {each.name for each in dataclasses.fields(of)}
     fields: dict[str, Any] = {}

@@ -24,7 +24,7 @@ OUTPUT_FORMATS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """What a job writes into its output, and what its report states.
+    """The files that a job writes into its output, and the contents of its report.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from ..engine.contract import Runtime
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, ParameterError
+from ..fingerprint_options import Columns, Near, NearQueries, Query, TableOptions, options_of
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
 from ..store.parquet import TableWriter
@@ -29,7 +30,6 @@ from .index import HammingIndex
 from .joins import CHUNK_BYTES, Matches
 from .members import slices
 from .recipes import MatchSettings, check_queries, check_recipes, schema_with
-from .settings import Columns, Near, NearQueries, Query, TableOptions, options_of
 from .storage import INDEX
 from .values import as_fingerprints, hexadecimal, parse_fingerprint
 

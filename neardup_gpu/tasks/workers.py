@@ -170,7 +170,7 @@ class Workers:
         return local, replace(engine, threads=None, device=None)
 
     def resolved(self, engine: Engine) -> Engine:
-        """Return the engine with its backend decided. A Ray cluster's GPUs, asked for by name, need none here.
+        """Return the engine with its backend decided. With a Ray cluster, the backend gpu needs no GPU here.
 
         Parameters
         ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from neardup_gpu.cli.dedup import dedup
-from neardup_gpu.cli.errors import flags_of, in_flags
+from neardup_gpu.cli.errors import in_flags, names_of
 from neardup_gpu.cli.hamming.build import build
 
 
@@ -13,7 +13,7 @@ from neardup_gpu.cli.hamming.build import build
     ("says", "shown"),
     [
         ("threads 0: expect 1 to 64", "--threads 0: expect 1 to 64"),
-        ("memory: 0 bytes", "--gpu-memory: 0 bytes"),
+        ("gpu_memory: 0 bytes", "--gpu-memory: 0 bytes"),
         ("memory://folder/file.parquet: no such file", "memory://folder/file.parquet: no such file"),
         ("bucket_limit must be >= 2, got 1", "--bucket-limit must be >= 2, got 1"),
         ("filter and recall: leave one out", "--filter and --recall: leave one out"),
@@ -36,14 +36,14 @@ from neardup_gpu.cli.hamming.build import build
     ],
 )
 def test_parameters_are_shown_as_flags(says: str, shown: str) -> None:
-    assert in_flags(says, flags_of(dedup)) == shown
+    assert in_flags(says, names_of(dedup)) == shown
 
 
 def test_a_command_has_its_own_flags() -> None:
-    assert flags_of(dedup)["text_columns"] == "--text-column"
-    assert flags_of(dedup)["memory"] == "--gpu-memory"
-    assert flags_of(build)["num_queries"] == "--queries"
-    assert in_flags("num_tables, leading_bits and table_memory: one", flags_of(build)).startswith(
+    assert names_of(dedup)["text_columns"] == "--text-column"
+    assert names_of(dedup)["gpu_memory"] == "--gpu-memory"
+    assert names_of(build)["num_queries"] == "--queries"
+    assert in_flags("num_tables, leading_bits and table_memory: one", names_of(build)).startswith(
         "--tables, --leading-bits and --memory: one"
     )
     assert in_flags("threads 0: none", {}) == "threads 0: none"

@@ -19,9 +19,9 @@ from progress import messages
 from neardup_gpu import cli, hamming
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import InputError
+from neardup_gpu.fingerprint_options import Near, Query, TableOptions
 from neardup_gpu.hamming import jobs as hamming_files, joins, members
 from neardup_gpu.hamming.files import open_fingerprints
-from neardup_gpu.hamming.settings import TableOptions
 from neardup_gpu.methods.simhash import SimHash
 from neardup_gpu.recipe import Recipe
 
@@ -452,16 +452,16 @@ def test_outputs_carry_the_recipe_with_the_settings_that_were_used(tmp_path: Pat
     out = tmp_path / "out.parquet"
     assert hamming_files.pairs(path, out)["radius"] == 2
     assert Recipe.of(pq.read_schema(out), "out") == recipe
-    hamming_files.pairs(path, out, radius=4, bucket_probe=7, overwrite=True)
+    hamming_files.pairs(path, out, near=Near(radius=4, bucket_probe=7), overwrite=True)
     assert Recipe.of(pq.read_schema(out), "out") == recipe.with_(radius=4, bucket_probe=7)
     hamming_files.join(path, path, out, overwrite=True)
     assert Recipe.of(pq.read_schema(out), "out") == recipe
     found = hamming_files.build(path, tmp_path / "i", radius=5)
     assert found["recipe"] == recipe.with_(radius=5).describe()
-    hamming_files.query(tmp_path / "i", path, out, radius=1, overwrite=True)
+    hamming_files.query(tmp_path / "i", path, out, query=Query(radius=1), overwrite=True)
     assert Recipe.of(pq.read_schema(out), "out") == recipe.with_(radius=1)
     plain = write(tmp_path / "b.parquet", planted(64))
-    hamming_files.pairs(plain, out, radius=1, overwrite=True)
+    hamming_files.pairs(plain, out, near=Near(radius=1), overwrite=True)
     settings = json.loads(pq.read_schema(out).metadata[METADATA_KEY])
     assert settings == {"method": "hamming", "bits": 64, "radius": 1, "bucket_limit": 512, "bucket_probe": 32}
 
@@ -576,7 +576,7 @@ def test_an_index_that_cannot_be_used(fails: Callable[..., str], run: Run, tmp_p
     assert "give one of the two" in asked(index) and "give one of the two" in asked(index, path, "--fingerprint", "0x1")
     assert "hexadecimal" in asked(index, "--fingerprint", "12345")
     for option in ("--column", "--id-column"):
-        assert "say how files are read" in asked(index, "--fingerprint", "0x1", option, "other")
+        assert "columns belong to files of fingerprints" in asked(index, "--fingerprint", "0x1", option, "other")
     wide = write(tmp_path / "wide.parquet", planted(128), names("d", 400))
     assert "fingerprints of 128 bits" in asked(index, wide)
     assert "is not an index" in asked(path, path)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ...engine.settings import Engine
-from ...hamming.settings import Columns, TableOptions
+from ...fingerprint_options import Columns, TableOptions
 from ...printable import shell_path
 from ...report import size
 from ...settings import setting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...hamming.settings import Columns, Near, NearQueries, Radius
+from ...fingerprint_options import Columns, Near, NearQueries, Radius
 from ...report import count
 from ...settings import setting
 from ..options import FINGERPRINTS, MATCHING, OUTPUT, Output, argument, flags

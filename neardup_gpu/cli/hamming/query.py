@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...engine.settings import Engine
-from ...hamming.settings import Query, QueryColumns, Reach
+from ...fingerprint_options import Query, QueryColumns, Reach
 from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ...settings import setting

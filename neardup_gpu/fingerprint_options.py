@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .. import checks
-from ..engine.memory import parse_size
-from ..errors import ParameterError
-from ..settings import setting
+from . import checks
+from .engine.memory import parse_size
+from .errors import ParameterError
+from .settings import setting
 
 if TYPE_CHECKING:
-    from .files import FingerprintFiles, Paths
+    from .hamming.files import FingerprintFiles, Paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Columns:
 
     def open(self, fingerprints: Paths) -> FingerprintFiles:
         """Open files of fingerprints: Parquet or Arrow IPC, .npy of uint64, or a folder of them."""
-        from .files import open_fingerprints
+        from .hamming.files import open_fingerprints
 
         return open_fingerprints(fingerprints, column=self.column, id_column=self.id_column)
 
@@ -121,7 +121,7 @@ class Query(QueryColumns, Reach):
 
     def __post_init__(self) -> None:
         if self.values and (self.id_column is not None or self.column != "simhash"):
-            raise ParameterError("column and id_column say how files are read; leave them out beside values=...")
+            raise ParameterError("values, column and id_column: columns belong to files of fingerprints; leave them out, or give files")
         checks.optional(checks.integer, "nearest", self.nearest, 1)
 
 
