@@ -82,7 +82,7 @@ class Comparison:
 
         Examples
         --------
-        >>> from neardup_gpu import resemblance
+        >>> from neardup_gpu import compare
         >>> compare("to be or not to be", "to be or not", shingles=Shingles(2)).to_dict()["containment_b"]
         1.0
         """

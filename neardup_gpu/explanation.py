@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from . import diff
 from .documents import Documents, open_described, open_documents
-from .documents.reading_options import Reading
+from .documents.reading_options import reading_of
 from .errors import InputError
 from .printable import printable, readable_id
 from .raw_text import to_bytes, to_string
@@ -215,7 +215,7 @@ def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str
         raise InputError(
             f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
         )
-    return open_documents(given, reading=Reading.of(description))
+    return open_documents(given, reading=reading_of(description))
 
 
 Tables = Callable[[], Iterable[pa.Table]]

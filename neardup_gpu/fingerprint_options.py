@@ -121,7 +121,9 @@ class Query(QueryColumns, Reach):
 
     def __post_init__(self) -> None:
         if self.values and (self.id_column is not None or self.column != "simhash"):
-            raise ParameterError("values, column and id_column: columns belong to files of fingerprints; leave them out, or give files")
+            raise ParameterError(
+                "values, column and id_column: columns belong to files of fingerprints; leave them out, or give files"
+            )
         checks.optional(checks.integer, "nearest", self.nearest, 1)
 
 

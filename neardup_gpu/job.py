@@ -25,7 +25,7 @@ from .decisions import (
 )
 from .documents import Documents
 from .documents.reading_options import Reading, chosen_reading
-from .documents.writing_options import Writing
+from .documents.writing_options import Writing, described
 from .engine import heap
 from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
@@ -161,6 +161,7 @@ def dedup(
     >>> texts = ["to be or not to be that is the question"] * 2 + ["whether it is nobler in the mind to suffer"]
     >>> dedup({"text": texts}).removed.column("duplicate_of").to_pylist()
     [0]
+    >>> from neardup_gpu import Recipe, Shingles
     >>> dedup({"text": texts}, recipe=Recipe(shingles=Shingles(3), method="minhash")).removed.num_rows
     1
     """
@@ -234,8 +235,8 @@ def _run_here(arguments: Arguments) -> Result:
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
-            if described := writing.describe():
-                result.report["written"] = described
+            if told := described(writing):
+                result.report["written"] = told
             write_result(folder, result, documents, writing, clock, output if writing.report else None, schema)
     if result is None:
         need, _, division, _ = bounded.fit(arguments, documents, reference, recipe, alike=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any
 
 from .. import checks
 from ..errors import ParameterError
@@ -179,11 +179,6 @@ class Reading:
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
-    @classmethod
-    def of(cls, description: Mapping[str, Any]) -> Self:
-        """Return the options among the entries of `Documents.describe`."""
-        return cls(**{each.name: description[each.name] for each in fields(cls) if each.name in description})
-
     @property
     def tree(self) -> bool:
         """Whether the text of HTML is taken from a parser's tree."""
@@ -199,14 +194,21 @@ class Reading:
         """Whether rows that cannot be read are left out."""
         return self.on_error == "skip"
 
-    def with_columns(self, id_column: str | None, text_columns: Sequence[str] | None) -> Self:
-        """Return the options for other columns, without a pattern of files."""
-        return replace(self, id_column=id_column, text_columns=text_columns, glob=None)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the options that readers use, by their names. Columns, `html` and `glob` are described elsewhere."""
-        names = ("on_error", "max_document_bytes", "null_values", "input_format", "delimiter", "header", "encoding")
-        return {name: getattr(self, name) for name in names}
+def reading_of(description: Mapping[str, Any]) -> Reading:
+    """Return the options among the entries of `Documents.describe`."""
+    return Reading(**{each.name: description[each.name] for each in fields(Reading) if each.name in description})
+
+
+def of_columns(reading: Reading, id_column: str | None, text_columns: Sequence[str] | None) -> Reading:
+    """Return the options for other columns, without a pattern of files."""
+    return replace(reading, id_column=id_column, text_columns=text_columns, glob=None)
+
+
+def described(reading: Reading) -> dict[str, Any]:
+    """Return the options that readers use, ready for JSON. Columns, `html` and `glob` are described elsewhere."""
+    names = ("on_error", "max_document_bytes", "null_values", "input_format", "delimiter", "header", "encoding")
+    return {name: getattr(reading, name) for name in names}
 
 
 def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None) -> Reading:

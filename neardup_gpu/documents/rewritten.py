@@ -39,7 +39,7 @@ from .passes import over_readers
 from .reading import brief, reading
 from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 from .stream import Documents
-from .writing_options import OUTPUT_FORMATS, Writing
+from .writing_options import OUTPUT_FORMATS, Writing, format_for
 
 Piece: TypeAlias = pa.RecordBatch | bytes
 """Rows to write; bytes are whole lines of JSON."""
@@ -83,7 +83,7 @@ def write_rewritten(
     OutputError
         If the folder cannot be written.
     """
-    kind, readers = how.format_for(documents), documents._readers
+    kind, readers = format_for(how, documents), documents._readers
     schema = schema_of(documents, how) if schema is None else schema
     rows, parts = documents._rows_to_keep(keep, progress)
     with writing(folder, folder):
@@ -115,7 +115,7 @@ def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
     InputError
         If a column holds what no one type holds.
     """
-    readers, lines = documents._readers, how.format_for(documents).startswith("jsonl")
+    readers, lines = documents._readers, format_for(how, documents).startswith("jsonl")
     if infers_columns(documents, how) or (how.most_bytes is not None and not lines):
         return united_of(readers, readers[0].name)
     return None
@@ -133,7 +133,7 @@ def holds_strings(reader: Reader) -> bool:
 
 def infers_columns(documents: Documents, how: Writing) -> bool:
     """Whether types have to be inferred; not where lines of JSON stay as they are."""
-    (first, *_), lines = documents._readers, how.format_for(documents).startswith("jsonl")
+    (first, *_), lines = documents._readers, format_for(how, documents).startswith("jsonl")
     return first.infers_types and not (lines and isinstance(first, JsonLines))
 
 
@@ -157,7 +157,7 @@ def check_types(documents: Documents, how: Writing) -> None:
     ParameterError
         If rows of several splits, or of folders that stand for values of a column, would come together in a file.
     """
-    kind = how.format_for(documents)
+    kind = format_for(how, documents)
     if how.most_bytes is not None and (apart := _kept_apart(documents)) is not None:
         raise ParameterError(
             f"shard_bytes: would put the rows of {apart} together, and no column tells them apart; leave it out, or "

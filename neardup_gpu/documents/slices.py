@@ -33,7 +33,7 @@ from .memory import Memory, StoredTable
 from .parts import Part
 from .passes import Pass
 from .reading import reading
-from .reading_options import Reading
+from .reading_options import Reading, described, of_columns
 from .schemas import DecidedColumns
 from .seen import Seen, State
 from .skipped import Entry, Skipped
@@ -218,7 +218,7 @@ class Slice:
         return Documents(
             readers,
             source.format,
-            source.policy.with_columns(None if are_own else source.key, None if are_own else source.text_columns),
+            of_columns(source.policy, *((None, None) if are_own else (source.key, source.text_columns))),
             sources=[file.name for file in self.files],
             unreadable=self.unreadable,
             part=PartOfWhole(columns, names, list(self.kept_names), passes),
@@ -271,7 +271,7 @@ class Slice:
             "key": source.key,
             "types": base64.b64encode(source.types.serialize()).decode(),
             "html": source.policy.html,
-            "policy": source.policy.to_json(),
+            "policy": described(source.policy),
             "root": source.root,
         }
         files = [{**asdict(file), "uri": masked(file.uri)} for file in self.files]

@@ -23,7 +23,7 @@ from .formats import FORMATS
 from .local_names import escaped, unescaped
 from .memory import Memory, as_tables
 from .parts import WHOLE, Part
-from .reading_options import Reading, chosen_reading
+from .reading_options import Reading, chosen_reading, reading_of
 from .seen import Seen
 from .skipped import Entry, Skipped
 from .standard_input import NAME as STDIN
@@ -222,7 +222,7 @@ def open_described(description: dict[str, Any]) -> Documents:
                 "the environment and run dedup again without them in the URI."
             )
     paths = [path if is_uri(path) else unescaped(path) for path in description["paths"]]
-    documents = open_documents(paths, reading=Reading.of(description))
+    documents = open_documents(paths, reading=reading_of(description))
     if documents.num_files != description["num_files"]:
         raise InputError(
             f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "

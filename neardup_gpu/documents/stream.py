@@ -41,7 +41,7 @@ from .memory import Memory
 from .nested import is_list, is_listed
 from .passes import Pass, located, over_all_rows, over_readers, place
 from .reading import reading
-from .reading_options import Reading
+from .reading_options import Reading, described, of_columns
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
 from .schemas import Columns, DecidedColumns, columns_of_folders
 from .skipped import Entry, Problem, Skipped, table_of
@@ -257,7 +257,7 @@ class Documents:
             "html": self.html,
             "num_files": self.num_files,
             "left_out": self._left_out,
-            **self._policy.to_json(),
+            **described(self._policy),
         }
 
     @property
@@ -496,7 +496,7 @@ class Documents:
         found = []
         for reader, name, kept in zip(self._readers, self._names, self._kept_names, strict=True):
             part = PartOfWhole(self._columns, [name], [kept], [])
-            names = self._policy.with_columns(self.id_column, self.text_columns)
+            names = of_columns(self._policy, self.id_column, self.text_columns)
             files = [file.name for file in reader.files]
             found.append(Documents([reader], self.format, names, sources=files, part=part))
         return found

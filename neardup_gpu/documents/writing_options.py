@@ -101,27 +101,29 @@ class Writing:
         """Maximum bytes per file before the next file begins."""
         return None if self.shard_bytes is None else int(self.shard_bytes)
 
-    def format_for(self, documents: Documents) -> str:
-        """Return a name of `OUTPUT_FORMATS`: the given output format, or else the format of the documents.
 
-        Raises
-        ------
-        ParameterError
-            If no output format was given and the format of the documents is not in `OUTPUT_FORMATS`.
-        """
-        if self.output_format is not None:
-            return self.output_format
-        own = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}.get(documents.format)
-        if own is None:
-            raise ParameterError(
-                f"shard_bytes: {documents.format} is written file by file; name a format by output_format, one of "
-                f"{', '.join(OUTPUT_FORMATS)}, or leave shard_bytes out"
-            )
-        if own == "jsonl" and documents.packing is not None:
-            return f"jsonl{documents.packing}"
-        return own
+def format_for(writing: Writing, documents: Documents) -> str:
+    """Return a name of `OUTPUT_FORMATS`: the given output format, or else the format of the documents.
 
-    def describe(self) -> dict[str, object]:
-        """Return how the kept rows are written, as far as it was given, for reports."""
-        given = {"output_format": self.output_format, "shard_bytes": self.shard_bytes, "ids_only": self.ids_only}
-        return {name: value for name, value in given.items() if value}
+    Raises
+    ------
+    ParameterError
+        If no output format was given and the format of the documents is not in `OUTPUT_FORMATS`.
+    """
+    if writing.output_format is not None:
+        return writing.output_format
+    own = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}.get(documents.format)
+    if own is None:
+        raise ParameterError(
+            f"shard_bytes: {documents.format} is written file by file; name a format by output_format, one of "
+            f"{', '.join(OUTPUT_FORMATS)}, or leave shard_bytes out"
+        )
+    if own == "jsonl" and documents.packing is not None:
+        return f"jsonl{documents.packing}"
+    return own
+
+
+def described(writing: Writing) -> dict[str, object]:
+    """Return how the kept rows are written, as far as it was given, for reports."""
+    given = {"output_format": writing.output_format, "shard_bytes": writing.shard_bytes, "ids_only": writing.ids_only}
+    return {name: value for name, value in given.items() if value}

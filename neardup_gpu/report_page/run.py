@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..data import large_tables
 from ..documents import Documents, open_described, open_documents
-from ..documents.reading_options import Reading
+from ..documents.reading_options import reading_of
 from ..errors import InputError
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
@@ -160,7 +160,7 @@ def given(description: dict[str, Any] | None, table: Any) -> Documents | None:
     """Documents in memory that are passed again, as they were read the first time; None where there are none."""
     if table is None or description is None:
         return None
-    return open_documents(table, reading=Reading.of(description))
+    return open_documents(table, reading=reading_of(description))
 
 
 def _words(folder: str, id: Any) -> tuple[str, str, str]:

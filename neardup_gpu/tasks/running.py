@@ -18,6 +18,7 @@ from ..documents.rewritten import infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import FILES, stored
 from ..documents.uris import is_uri
+from ..documents.writing_options import described, format_for
 from ..engine.memory import parse_size
 from ..errors import InputError, OutputError
 from ..job import check_writing
@@ -105,8 +106,8 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
                 write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
             if statistics is not None:
                 statistics.write(folder / "frequencies.parquet")
-        if described := writing.describe():
-            said["written"] = described
+        if told := described(writing):
+            said["written"] = told
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
         if writing.report:
             from ..report_page.run import run_of_folder
@@ -129,7 +130,7 @@ def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Sch
     """How kept rows are written, the columns of all files, and whether their types are inferred; see `Job`."""
     if not writing.rewrites:
         return writing, None, False
-    writing = replace(writing, output_format=writing.format_for(documents))
+    writing = replace(writing, output_format=format_for(writing, documents))
     inferred = infers_columns(documents, writing)
     return writing, None if inferred else schema_of(documents, writing), inferred
 

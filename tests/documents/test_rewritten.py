@@ -376,9 +376,9 @@ def test_what_only_names_of_files_tell_stays_apart(tmp_path):
         (tmp_path / "in" / name).mkdir(parents=True)
         pq.write_table(pa.table({"text": [name]}), tmp_path / "in" / name / "x.parquet")
     scale_out = Workers(work_dir=str(tmp_path / "work"), number=1)
-    for run in (dedup, lambda *given, **options: flat(dedup, *given, **options, workers=scale_out).report):
+    for workers in (None, scale_out):
         with pytest.raises(ParameterError, match="shard_bytes: would put the rows of different lang= together"):
-            run(tmp_path / "in", output=tmp_path / "out", shard_bytes="1MB")
+            dedup(tmp_path / "in", output=tmp_path / "out", workers=workers, writing=Writing(shard_bytes="1MB"))
     datasets = pytest.importorskip("datasets")
     splits = datasets.DatasetDict({name: datasets.Dataset.from_dict({"text": [name]}) for name in ("train", "test")})
     with pytest.raises(ParameterError, match="the rows of the splits train, test together"):

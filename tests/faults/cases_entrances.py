@@ -163,11 +163,11 @@ def pairs_that_were_not_verified(): ...
 def an_integer_too_long_to_be_printed(): ...
 
 
-@refuses("nd.dedup('d.jsonl', engine=nd.Engine(memory='9' * 400))", "memory", "is not a size", documents=True)
+@refuses("nd.dedup('d.jsonl', engine=nd.Engine(gpu_memory='9' * 400))", "memory", "is not a size", documents=True)
 def more_memory_than_a_float_can_hold(): ...
 
 
-@refuses("nd.dedup('d.jsonl', batch_bytes=0)", "batch_bytes must be >= 1, got 0", documents=True)
+@refuses("nd.dedup('d.jsonl', engine=nd.Engine(batch_bytes=0))", "batch_bytes must be >= 1, got 0", documents=True)
 def batches_without_text(): ...
 
 
@@ -258,10 +258,14 @@ def bytes_of_one_text(): ...
 @case(says="overwrite: 'no'; give True or False")
 def a_no_that_python_takes_for_yes(box):
     box.result("out")
-    return "nd.dedup('d.jsonl', output='out', overwrite='no')"
+    return "nd.dedup('d.jsonl', output='out', writing=nd.Writing(overwrite='no'))"
 
 
-@refuses("nd.open_documents('d.jsonl', html='no')", "html: 'no'; give True, False or 'tree'", documents=True)
+@refuses(
+    "nd.open_documents('d.jsonl', reading=nd.Reading(html='no'))",
+    "html: 'no'; give True, False or 'tree'",
+    documents=True,
+)
 def another_no_that_python_takes_for_yes(): ...
 
 
@@ -300,7 +304,9 @@ def pairs_of_nothing(): ...
 
 
 @refuses(
-    "nd.dedup('d.jsonl', method='simhash', frequencies={1: 2})", "frequencies: a dict is not a path", documents=True
+    "nd.dedup('d.jsonl', method=nd.SimHash(weighting='tfidf', frequencies={1: 2}))",
+    "frequencies: a dict; give a Frequencies",
+    documents=True,
 )
 def frequencies_as_a_dict(): ...
 
@@ -384,7 +390,7 @@ def columns_of_texts_of_other_libraries(): ...
     "assert nd.keep(three, verified, recipe, pinned=[False] * 3).tolist() == [0, 0, 2]\n"
     "assert nd.HammingIndex([1, 2**64 - 1], three).query(np.uint64(2**64 - 1))[0].tolist() == [1]\n"
     "assert nd.theory.hoeffding(np.int64(9)) == nd.theory.hoeffding(9)\n"
-    "assert len(nd.dedup('d.jsonl', check=three, overwrite=np.bool_(False)).kept) == 5",
+    "assert len(nd.dedup('d.jsonl', writing=nd.Writing(check=three, overwrite=np.bool_(False))).kept) == 5",
     documents=True,
 )
 def integers_of_numpy(): ...

@@ -96,7 +96,9 @@ def a_file_that_appears_during_an_overwriting_sketch(box):
 def a_file_that_is_put_into_the_earlier_result_during_the_run(box):
     box.result("out")
     act = "late(lambda: Path('out/kept/thesis.txt').write_text('mine'))"
-    return f"{LATE}nd.dedup('d.jsonl', id_column='id', output='out', overwrite=True, progress={act})"
+    return (
+        f"{LATE}nd.dedup('d.jsonl', id_column='id', output='out', writing=nd.Writing(overwrite=True), progress={act})"
+    )
 
 
 @case(says=("i.index", "appeared"), writes=("i.index", "i-1.index"), then=holds("i.index", "mine"))
@@ -351,7 +353,7 @@ def a_run_that_was_killed_when_it_had_replaced_the_earlier_result(box):
     killed(
         box,
         f"{KILL}from neardup_gpu.store import outputs\noutputs._clear = kill\n"
-        "nd.dedup('d.jsonl', id_column='id', output='out', overwrite=True)",
+        "nd.dedup('d.jsonl', id_column='id', output='out', writing=nd.Writing(overwrite=True))",
     )
     return [*DEDUP, "out"]
 
@@ -362,7 +364,7 @@ def a_run_that_was_killed_where_names_cannot_be_exchanged(box):
     killed(
         box,
         f"{KILL}from neardup_gpu.store import disk\ndisk._SYSTEM_RENAME = None\ndisk.rename_new = kill\n"
-        "nd.dedup('d.jsonl', id_column='id', output='out', overwrite=True)",
+        "nd.dedup('d.jsonl', id_column='id', output='out', writing=nd.Writing(overwrite=True))",
     )
     assert not (box / "out").exists()
     return [*DEDUP, "out"]
@@ -544,7 +546,7 @@ def a_full_disk_under_a_result(box):
     box.lines("d.jsonl", *rows)
     return (
         f"{DISKS}own_mounts()\nmount('small', '100k')\ntry:\n    nd.dedup('d.jsonl', id_column='id', "
-        f"output='small/out', temp_dir='.'){EMPTY.format([])}"
+        f"output='small/out', engine=nd.Engine(temp_dir='.')){EMPTY.format([])}"
     )
 
 
@@ -554,8 +556,9 @@ def a_full_disk_under_a_result_that_replaces_another(box):
     box.lines("d.jsonl", *[{"id": i, "text": os.urandom(3000).hex()} for i in range(100)])
     return (
         f"{DISKS}own_mounts()\nmount('small', '300k')\nnd.dedup(pa.table({{'text': ['a b', 'c d']}}), "
-        "output='small/out')\ntry:\n    nd.dedup('d.jsonl', id_column='id', output='small/out', temp_dir='.', "
-        f"overwrite=True){EMPTY.format(['out'])}\n    assert len(pq.read_table('small/out/documents.parquet')) == 2"
+        "output='small/out')\ntry:\n    nd.dedup('d.jsonl', id_column='id', output='small/out', "
+        f"engine=nd.Engine(temp_dir='.'), writing=nd.Writing(overwrite=True)){EMPTY.format(['out'])}\n"
+        "    assert len(pq.read_table('small/out/documents.parquet')) == 2"
     )
 
 
@@ -565,7 +568,7 @@ def a_temporary_disk_that_is_too_small(box):
     box.lines("d.jsonl", *[{"id": i, "text": os.urandom(3000).hex(" ")} for i in range(100)])
     return (
         f"{DISKS}own_mounts()\nmount('small', '300k')\ntry:\n    nd.dedup('d.jsonl', id_column='id', output='out', "
-        f"temp_dir='small'){EMPTY.format([])}"
+        f"engine=nd.Engine(temp_dir='small')){EMPTY.format([])}"
     )
 
 

@@ -373,14 +373,12 @@ class TestFrequencies:
             frequencies.save(tmp_path / "f.parquet")
         with pytest.raises(RecipeMismatchError, match="seed = 1, but 2 is needed"):
             run(table, recipe.with_(seed=2), frequencies=tmp_path / "f.parquet")
-        with pytest.raises(RecipeMismatchError, match="digest"):
-            run(table, recipe.with_(frequencies="0" * 32), frequencies=frequencies)
         with pytest.raises(ParameterError, match="made with the document frequencies 00"):
             run(table, recipe.with_(frequencies="0" * 32))
-        with pytest.raises(ParameterError, match="only the weighting 'tfidf'"):
-            run(table, Recipe(method=SimHash()), frequencies=frequencies)
-        with pytest.raises(ParameterError, match="only the weighting"):
-            dedup(table, id_column="id", frequencies=frequencies)
+        with pytest.raises(ParameterError, match="weighting 'log' takes no document frequencies; 'tfidf' does"):
+            SimHash(frequencies=frequencies)
+        with pytest.raises(ParameterError, match="frequencies is not a setting of a recipe whose method is exact"):
+            Recipe().with_(frequencies=frequencies)
         one = Ragged.from_rows([[1]], np.uint64)
         with pytest.raises(ParameterError, match="needs them"):
             recipe.method.sketch(one, seed=recipe.seed)

@@ -330,7 +330,7 @@ def test_long_texts(tmp_path):
 def test_groups_are_chosen_at_every_end():
     words = [f"w{number} " * 12 for number in range(300)]
     texts = [each for number, each in enumerate(words) for _ in range(2 + number % 5)]
-    groups = groups_of(dedup({"text": texts}, writing=Writing(check=0)).report.run())
+    groups = groups_of(dedup({"text": texts}, writing=Writing(check=0))._run())
     picked, how = chosen(groups, 100)
     assert len(set(picked.tolist())) == 100 and how is not None
     assert sorted(groups.sizes[picked])[-40:] == [6] * 40 and min(groups.sizes[picked]) < 6

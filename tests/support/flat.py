@@ -10,6 +10,7 @@ from neardup_gpu import Engine, Reading, Recipe, Shingles, Writing
 from neardup_gpu.methods import as_method
 
 USUAL = {"dedup": "exact", "sketch": "minhash", "create": "minhash"}
+OF_METHOD = ("bucket_limit", "direction", "frequencies")
 SHINGLES = {"shingle_size": "size", "shingling": "kind", "stop_words": "stop_words"}
 
 
@@ -27,7 +28,7 @@ def flat(function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
 
     name = getattr(function, "func", function).__name__
     if "texts" in settings:
-        arguments = ({"text": settings.pop("texts")}, *arguments)
+        arguments = ({"text": settings.pop("texts")}, *arguments[1:])
     if reading := taken(Reading, ("text_columns", "id_column")):
         settings["reading"] = Reading(**reading)
     if name == "dedup" and (writing := taken(Writing)):
@@ -36,14 +37,14 @@ def flat(function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
         place = settings.get("engine", "auto")
         place = place if isinstance(place, Engine) else Engine(backend=None if place == "auto" else place)
         settings["engine"] = replace(place, **engine)
+    of_method = {each: settings.pop(each) for each in OF_METHOD if name in USUAL and each in settings}
+    if "recipe" in settings and of_method:
+        settings["recipe"] = settings["recipe"].with_(**of_method)
     if name in USUAL and "recipe" not in settings:
         shingles = {SHINGLES[each]: settings.pop(each) for each in SHINGLES if each in settings}
-        of_method = {
-            each: settings.pop(each) for each in ("bucket_limit", "direction", "frequencies") if each in settings
-        }
         recipe = taken(Recipe, ("shingles",))
         if recipe or shingles or of_method:
             method = as_method(recipe.get("method", USUAL[name]))
-            recipe["method"] = replace(method, **of_method) if of_method else method
-            settings["recipe"] = Recipe(shingles=Shingles(**shingles), **recipe)
+            made = Recipe(**recipe | {"method": method}, shingles=Shingles(**shingles))
+            settings["recipe"] = made.with_(**of_method)
     return function(*arguments, **settings)

@@ -58,7 +58,7 @@ def errors(folder, source=None, *, slice_bytes=2500, **options):
     """What a job says that ends with an error: in memory, and in tasks."""
     said = []
     for do in (
-        partial(dedup, output=folder / "memory", check=0),
+        partial(flat, dedup, output=folder / "memory", check=0),
         partial(in_tasks, folder / "tasks", slice_bytes=slice_bytes),
     ):
         try:

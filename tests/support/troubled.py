@@ -63,7 +63,7 @@ def documents(folder):
 
 def run(folder, *, output="out", recipe=None, source="in", **settings):
     """Run the job in a folder; returns its report."""
-    settings = {"work_dir": str(folder / "work"), "workers": 1, "partitions": 2, "slice_bytes": 4000, **settings}
+    settings = {"work_dir": str(folder / "work"), "number": 1, "partitions": 2, "slice_bytes": 4000, **settings}
     return dedup(
         source if not isinstance(source, str) else folder / source,
         output=folder / output,

@@ -78,7 +78,7 @@ def compare(tmp_path):
             work_dir=str(tmp_path / f"work{number}"),
             slice_bytes=slice_bytes,
             partitions=partitions,
-            **{"workers": 1, **(scale_out or {})},
+            **{"number": 1, **(scale_out or {})},
         )
         found = flat(dedup, source, output=tmp_path / f"out{number}", workers=out, **given).report
         assert found["recall"] == expected
@@ -130,7 +130,7 @@ def test_any_number_of_documents(compare, folder, check, documents):
 
 
 def test_processes(compare, folder):
-    compare(folder / "in", METHODS["minhash"], 20, against=folder / "known", scale_out={"workers": 2})
+    compare(folder / "in", METHODS["minhash"], 20, against=folder / "known", scale_out={"number": 2})
 
 
 def test_weights_by_frequencies(compare, folder, tmp_path):

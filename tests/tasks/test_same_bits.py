@@ -188,7 +188,7 @@ def types_of(table):
 def compare(corpora, folder, source, recipe, *, engine="cpu", scale_out=None, **options):
     """Run a job of tasks and compare all that it made with the job in memory; returns the reports of both."""
     expected, there = corpora.in_memory(source, recipe, **options)
-    cut = {"workers": 1, "slice_bytes": "20kB", "partitions": 3, **(scale_out or {})}
+    cut = {"number": 1, "slice_bytes": "20kB", "partitions": 3, **(scale_out or {})}
     output = folder / "out"
     scale_out = Workers(work_dir=str(folder / "work"), **cut)
     report = flat(
@@ -408,7 +408,7 @@ def test_any_of_all(corpora_made, tmp_path, number):
 def test_two_processes(corpora_made, tmp_path, method):
     source, few, _ = corpora_made.files("crowds")
     recipe = Recipe(method=METHODS[method], keep="number")
-    compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out={"workers": 2})
+    compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out={"number": 2})
 
 
 def test_ray(corpora_made, tmp_path, monkeypatch):
@@ -417,7 +417,7 @@ def test_ray(corpora_made, tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     source, few, _ = corpora_made.files("crowds")
     try:
-        cut = {"workers": 2, "runner": "ray", "slice_bytes": "60kB"}
+        cut = {"number": 2, "runner": "ray", "slice_bytes": "60kB"}
         compare(corpora_made, tmp_path, source, Recipe(), id_column="id", against=few, scale_out=cut)
         assert not ray.is_initialized()
     finally:
@@ -444,7 +444,7 @@ def test_ray_with_devices(corpora_made, tmp_path, monkeypatch):
     ray.init("local", num_cpus=1, num_gpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
     try:
         troubled.trouble(monkeypatch.setattr, troubled.mixed, tmp_path / "marks")
-        cut = {"workers": None, "runner": "ray", "slice_bytes": 400}
+        cut = {"number": None, "runner": "ray", "slice_bytes": 400}
         compare(corpora_made, tmp_path, tmp_path / "in.parquet", Recipe(), engine="gpu", scale_out=cut)
     finally:
         ray.shutdown()

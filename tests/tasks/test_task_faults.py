@@ -70,7 +70,7 @@ class TestWorkers:
         for mark in marks:
             if mark.name.rpartition("-")[0] not in stages:
                 mark.touch()
-        run(box, workers=2)
+        run(box, number=2)
         same(calm, box / "out")
         assert all(mark.exists() for mark in marks)
 
@@ -124,7 +124,7 @@ for size in ("160k", "400k", "800k", "4m"):
 INTERRUPTED = """
 from pathlib import Path
 import troubled
-troubled.run(Path.cwd(), workers=2)
+troubled.run(Path.cwd(), number=2)
 """
 
 SUPPORT = str(Path(troubled.__file__).parent)
@@ -433,7 +433,7 @@ class TestFolders:
 
     def test_other_workers_go_on(self, calm, done):
         whole = sum(1 for _ in (done / "work").glob("*/*.json"))
-        assert run(done, workers=3, partitions=None, output="out")["tasks"]["resumed"] == whole - 5
+        assert run(done, number=3, partitions=None, output="out")["tasks"]["resumed"] == whole - 5
         same(calm, done / "out")
 
     def test_a_changed_input(self, done):
@@ -532,7 +532,7 @@ def test_ray_workers_that_are_killed(calm, box, monkeypatch):
         for stage in set(STAGES) - {"sketch", "verify"}:
             for which in ("first", "second"):
                 (box / "marks" / f"{stage}-{which}").touch()
-        run(box, runner="ray", workers=None)
+        run(box, runner="ray", number=None)
     finally:
         ray.shutdown()
     same(calm, box / "out")
@@ -563,7 +563,7 @@ def test_ray_nodes_that_are_lost(calm, box, monkeypatch):
             (marks / f"{stage}-node").write_text(node.node_id)
         losing = threading.Thread(target=lose)
         losing.start()
-        run(box, runner="ray", workers=None, ray_address=cluster.address)
+        run(box, runner="ray", number=None, ray_address=cluster.address)
         losing.join()
     finally:
         ray.shutdown()
