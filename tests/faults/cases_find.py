@@ -507,8 +507,8 @@ def a_result_of_texts_keeps_their_ids(box):
     texts(box, "in")
     box.run("dedup", "in", "-o", "out", "-q")
     return (
-        "def ids_of(s, g):\n"
-        "    return [i for b in nd.open_documents(s, reading=nd.Reading(glob=g)).batches() for i in b.ids.to_pylist()]\n"
+        "def ids_of(s, g):\n    found = nd.open_documents(s, reading=nd.Reading(glob=g))\n"
+        "    return [i for b in found.batches() for i in b.ids.to_pylist()]\n"
         "ids = [ids_of(s, g) for s, g in "
         "(('out', None), ('out/kept', None), ('out', '*.txt'), ('out', 'kept/*.txt'), ('out/kept/*', None))]\n"
         "assert ids == [[f'a{i}.txt' for i in range(5)]] * 5, ids"
