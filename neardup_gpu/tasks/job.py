@@ -56,7 +56,7 @@ def run_in_tasks(
         from .running import run_job  # which workers import as well meanwhile
 
         opened = run_job(runner, replace(arguments, engine=engine), workers, Clock(arguments.progress, noun="task"))
-    folder = Path(arguments.output)
+    folder = Path(arguments.output).resolve()
     report, recipe = read_report(folder), arguments.recipe
     if recipe.method.needs_statistics:
         recipe = recipe.with_(frequencies=report["recipe"]["frequencies"])

@@ -38,3 +38,48 @@ def test_help_on_a_terminal(columns: int) -> None:
     assert status == 0
     assert "\x1b[1mFingerprints\x1b[0m" in said
     assert max(map(len, said.splitlines())) <= min(100, max(40, columns)) + len("\x1b[1m\x1b[0m")
+
+
+@pytest.mark.parametrize(
+    ("command", "usual", "other"),
+    [
+        (["dedup"], "exact", "minhash"),
+        (["sketch"], "minhash", "modm"),
+        (["index", "create"], "minhash", "simhash"),
+        (["plan"], "exact", "bottomk"),
+    ],
+)
+def test_the_options_of_one_method_are_shown(
+    command: list[str], usual: str, other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {
+        "exact": [],
+        "minhash": ["--filter"],
+        "modm": ["--adaptive"],
+        "simhash": ["--radius"],
+        "bottomk": ["--leading"],
+    }
+    helps = {}
+    for method, words in ((usual, []), (usual, ["--method", usual]), (other, [f"--method={other}"])):
+        assert cli.main([*command, *words, "--help"]) == 0
+        helps[method, bool(words)] = capsys.readouterr().out
+    assert helps[usual, False] == helps[usual, True]
+    for (method, _), said in helps.items():
+        for each in own[method]:
+            assert f"\n  {each} " in said
+        hidden = own[other if method == usual else usual]
+        assert not any(f"\n  {each} " in said for each in hidden)
+        line = " ".join(said.split()).rpartition(
+            f"neardup {' '.join(command)} --method NAME --help shows the options of "
+        )[2]
+        assert (other if method == usual else usual) in line and method not in line.rstrip(".").split(", ")
+
+
+def test_help_of_a_method_that_does_not_exist_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["dedup", "--method", "md5", "--help"]) == 2
+    said = capsys.readouterr()
+    assert (
+        said.out == ""
+        and said.err.startswith("neardup: --method 'md5' is not one of exact")
+        and said.err.count("\n") == 1
+    )
