@@ -49,12 +49,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if stage == "write":
             raise KeyboardInterrupt
 
-    scale_out = nd.Workers(work_dir=str(folder / "work"), number=1)
+    workers = nd.Workers(work_dir=str(folder / "work"), number=1)
     with pytest.raises(KeyboardInterrupt):
-        flat(nd.dedup, LIBRARY, **READING, output=folder / "parts", workers=scale_out, progress=stop)
+        flat(nd.dedup, LIBRARY, **READING, output=folder / "parts", workers=workers, progress=stop)
     shutil.copytree(folder / "work", folder / "begun")
-    flat(nd.dedup, LIBRARY, **READING, output=folder / "parts", workers=scale_out)
-    flat(nd.dedup, LIBRARY, **READING, output=folder / "ids", ids_only=True, workers=scale_out)
+    flat(nd.dedup, LIBRARY, **READING, output=folder / "parts", workers=workers)
+    flat(nd.dedup, LIBRARY, **READING, output=folder / "ids", ids_only=True, workers=workers)
     return folder
 
 

@@ -62,8 +62,8 @@ def test_text_and_pages(compression, tmp_path):
     nd.dedup(tmp_path / "in", output=tmp_path / "out", recipe=nd.Recipe(shingles=nd.Shingles(2)))
     for path in (tmp_path / "out" / "kept").rglob(f"*{compression}"):
         assert path.read_bytes() == (tmp_path / "in" / path.relative_to(tmp_path / "out" / "kept")).read_bytes()
-    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1, slice_bytes=1)
-    report = nd.dedup(tmp_path / "in", output=tmp_path / "tasks", workers=scale_out).report
+    workers = nd.Workers(work_dir=tmp_path / "work", number=1, slice_bytes=1)
+    report = nd.dedup(tmp_path / "in", output=tmp_path / "tasks", workers=workers).report
     assert report["counts"]["documents"] == 3
 
 

@@ -131,8 +131,8 @@ def test_jobs_take_them_alike(tmp_path):
     path = tmp_path / "d.csv"
     path.write_bytes(written("|", header=None))
     options = {"delimiter": "|", "header": False, "text_columns": "f1", "id_column": "f0"}
-    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1)
-    report = flat(nd.dedup, path, **options, output=tmp_path / "tasks", workers=scale_out).report
+    workers = nd.Workers(work_dir=tmp_path / "work", number=1)
+    report = flat(nd.dedup, path, **options, output=tmp_path / "tasks", workers=workers).report
     assert report["counts"]["removed"] == 1
     left = flat(nd.dedup, path, **options, against=path, only_against=True)
     assert left.removed["id"].to_pylist() == [1, 2, 3]

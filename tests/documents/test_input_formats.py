@@ -98,9 +98,9 @@ def test_parts_as_spark_writes_them(tmp_path):
     assert ids_of(tmp_path / "out", **IDS) == [1, 2]
     flat(nd.dedup, parts, **IDS, output=tmp_path / "again", shingle_size=2, output_format="parquet")
     assert ids_of(tmp_path / "again", **IDS) == [1, 2]
-    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1)
+    workers = nd.Workers(work_dir=tmp_path / "work", number=1)
     recipe = nd.Recipe(shingles=nd.Shingles(size=2))
-    flat(nd.dedup, parts, **IDS, recipe=recipe, output=tmp_path / "tasks", workers=scale_out)
+    flat(nd.dedup, parts, **IDS, recipe=recipe, output=tmp_path / "tasks", workers=workers)
     assert ids_of(tmp_path / "tasks", **IDS) == [1, 2]
 
 
@@ -209,8 +209,8 @@ def test_standard_input_that_is_closed(monkeypatch):
 
 def test_jobs_take_standard_input_alike(piped, tmp_path):
     piped(LINES)
-    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1)
-    report = flat(nd.dedup, "-", **IDS, output=tmp_path / "tasks", workers=scale_out).report
+    workers = nd.Workers(work_dir=tmp_path / "work", number=1)
+    report = flat(nd.dedup, "-", **IDS, output=tmp_path / "tasks", workers=workers).report
     assert report["counts"]["documents"] == 3 and report["input"]["paths"] == ["-"]
     assert flat(nd.dedup, TABLE, **IDS, against="-", only_against=True, shingle_size=2).removed.num_rows == 3
     with nd.Index.create(tmp_path / "index") as index:

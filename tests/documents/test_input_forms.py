@@ -156,10 +156,8 @@ def test_tasks_decide_alike(form, expected, tmp_path):
     keep = "stars:desc" if form in ("csv.gz", "DatasetDict") else "metadata.stars:desc"
     options = {"text_columns": "text", "id_column": "id"}
     recipe = Recipe(method="exact", keep=keep, threshold=0.6)
-    scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=2000)
-    flat(
-        dedup, FORMS[form](tmp_path), output=tmp_path / "out", workers=scale_out, recipe=recipe, engine="cpu", **options
-    )
+    workers = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=2000)
+    flat(dedup, FORMS[form](tmp_path), output=tmp_path / "out", workers=workers, recipe=recipe, engine="cpu", **options)
     found = pq.read_table(tmp_path / "out/documents")
     assert found.select(list(expected[0])).to_pylist() == expected
     if form == "DatasetDict":
@@ -337,12 +335,12 @@ def test_what_is_kept_is_what_was_read(tmp_path):
 def test_what_a_stream_cannot_do(tmp_path):
     stream = FORMS["IterableDataset"]
     result = dedup(stream(tmp_path), id_column="id")
-    scale_out = Workers(work_dir=tmp_path / "work", number=1)
+    workers = Workers(work_dir=tmp_path / "work", number=1)
     for does, says in {
         lambda: result.kept_dataset(): "were a stream, which cannot be read again to give the kept rows",
         lambda: result.explain("d1"): "were a stream, which cannot be read again to explain",
         lambda: dedup(stream(tmp_path), output=tmp_path / "out"): "cannot be read again to write the kept rows",
-        lambda: dedup(stream(tmp_path), output=tmp_path / "out", workers=scale_out).report: "gives its rows only",
+        lambda: dedup(stream(tmp_path), output=tmp_path / "out", workers=workers).report: "gives its rows only",
     }.items():
         with pytest.raises(InputError, match=says):
             does()

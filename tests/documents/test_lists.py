@@ -231,8 +231,8 @@ def test_jobs_read_them_alike(form, tmp_path):
     path = form(tmp_path)
     whole = flat(nd.dedup, path, **CONTENT, output=tmp_path / "one")
     assert whole.removed.column("duplicate_of").to_pylist() == [0]
-    scale_out = nd.Workers(work_dir=tmp_path / "work", number=1, slice_bytes=100)
-    report = flat(nd.dedup, path, **CONTENT, output=tmp_path / "tasks", workers=scale_out).report
+    workers = nd.Workers(work_dir=tmp_path / "work", number=1, slice_bytes=100)
+    report = flat(nd.dedup, path, **CONTENT, output=tmp_path / "tasks", workers=workers).report
     assert report["counts"]["removed"] == 1
     kept = [flat(nd.open_documents, tmp_path / each, **CONTENT) for each in ("one", "tasks")]
     assert [[batch.ids.to_pylist() for batch in each.batches()] for each in kept] == [[[0, 2, 3, 4, 5]]] * 2

@@ -85,8 +85,8 @@ def filled(row, names):
 def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
     out, options = tmp_path / "out", {"id_column": "id", "output_format": kind}
     if by_tasks:
-        scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
-        flat(dedup, lines, output=out, workers=scale_out, **options)
+        workers = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
+        flat(dedup, lines, output=out, workers=workers, **options)
     else:
         flat(dedup, lines, output=out, **options)
     found = read_all(out / "kept")
@@ -118,8 +118,8 @@ def test_lines_in_every_format(lines, expected, tmp_path, kind, by_tasks):
 def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
     out, options = tmp_path / "out", {"id_column": "id", "output_format": kind, "shard_bytes": "3kB"}
     if by_tasks:
-        scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
-        flat(dedup, lines, output=out, workers=scale_out, **options)
+        workers = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
+        flat(dedup, lines, output=out, workers=workers, **options)
     else:
         flat(dedup, lines, output=out, **options)
     found = read_all(out / "kept")
@@ -138,8 +138,8 @@ def test_files_of_about_one_size(lines, expected, tmp_path, kind, by_tasks):
 def test_ids_only(lines, expected, tmp_path, by_tasks):
     out = tmp_path / "out"
     if by_tasks:
-        scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
-        dedup(lines, id_column="id", output=out, workers=scale_out, writing=Writing(ids_only=True))
+        workers = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=8000, partitions=2)
+        dedup(lines, id_column="id", output=out, workers=workers, writing=Writing(ids_only=True))
         ids = pq.read_table(out / "kept_ids")
     else:
         dedup(lines, id_column="id", output=out, writing=Writing(ids_only=True))
@@ -320,8 +320,8 @@ def test_csv_of_several_files(tmp_path, by_tasks):
     (tmp_path / "in" / "b.csv").write_text("id,text,n\nx2,three four,7\n")
     options = {"id_column": "id", "output": tmp_path / "out", "output_format": "jsonl"}
     if by_tasks:
-        scale_out = Workers(work_dir=str(tmp_path / "work"), number=1, slice_bytes=1)
-        flat(dedup, tmp_path / "in", **options, workers=scale_out)
+        workers = Workers(work_dir=str(tmp_path / "work"), number=1, slice_bytes=1)
+        flat(dedup, tmp_path / "in", **options, workers=workers)
     else:
         flat(dedup, tmp_path / "in", **options)
     kept = [json.loads(path.read_text()) for path in sorted((tmp_path / "out/kept").iterdir())]
@@ -336,8 +336,8 @@ def test_text_files(tmp_path, by_tasks):
         (tmp_path / "in" / name).write_text(text, encoding="utf-8")
     out = tmp_path / "out"
     if by_tasks:
-        scale_out = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=1)
-        dedup(tmp_path / "in", output=out, workers=scale_out, writing=Writing(output_format="jsonl"))
+        workers = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=1)
+        dedup(tmp_path / "in", output=out, workers=workers, writing=Writing(output_format="jsonl"))
     else:
         dedup(tmp_path / "in", output=out, writing=Writing(output_format="jsonl"))
     found = [row for each in read_all(out / "kept").values() for row in each]
@@ -375,8 +375,8 @@ def test_what_only_names_of_files_tell_stays_apart(tmp_path):
     for name in ("lang=de", "lang=en"):
         (tmp_path / "in" / name).mkdir(parents=True)
         pq.write_table(pa.table({"text": [name]}), tmp_path / "in" / name / "x.parquet")
-    scale_out = Workers(work_dir=str(tmp_path / "work"), number=1)
-    for workers in (None, scale_out):
+    workers = Workers(work_dir=str(tmp_path / "work"), number=1)
+    for workers in (None, workers):
         with pytest.raises(ParameterError, match="shard_bytes: would put the rows of different lang= together"):
             dedup(tmp_path / "in", output=tmp_path / "out", workers=workers, writing=Writing(shard_bytes="1MB"))
     datasets = pytest.importorskip("datasets")

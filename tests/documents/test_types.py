@@ -110,9 +110,9 @@ def kept_values(source, tmp_path, column="v", by_tasks=False, keep="v:desc", **h
     """The values of the column that `keep` names, of the one document that stays of copies; and the warnings."""
     if by_tasks:
         folder = tmp_path / f"job{len(list(tmp_path.iterdir()))}"
-        scale_out = Workers(work_dir=folder / "work", number=1, slice_bytes=20, partitions=2)
+        workers = Workers(work_dir=folder / "work", number=1, slice_bytes=20, partitions=2)
         report = flat(
-            dedup, source, output=folder / "out", workers=scale_out, recipe=Recipe(keep=keep), engine="cpu", **how
+            dedup, source, output=folder / "out", workers=workers, recipe=Recipe(keep=keep), engine="cpu", **how
         ).report
         table = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "out/documents").iterdir()))
         kept = np.flatnonzero(table["kept"].to_pylist())
@@ -286,9 +286,9 @@ def decided(source, tmp_path, by_tasks=False, keep="first", **how):
     """(id, kept, duplicate_of) of each document."""
     if by_tasks:
         folder = tmp_path / f"job{len(list(tmp_path.iterdir()))}"
-        scale_out = Workers(work_dir=folder / "work", number=1, slice_bytes=20, partitions=2)
+        workers = Workers(work_dir=folder / "work", number=1, slice_bytes=20, partitions=2)
         recipe = Recipe(keep=keep)
-        flat(dedup, source, output=folder / "out", workers=scale_out, recipe=recipe, engine="cpu", **how)
+        flat(dedup, source, output=folder / "out", workers=workers, recipe=recipe, engine="cpu", **how)
         table = pa.concat_tables(pq.read_table(path) for path in sorted((folder / "out/documents").iterdir()))
     else:
         table = flat(dedup, source, keep=keep, **how).documents
@@ -432,9 +432,9 @@ def test_columns_that_nobody_asked_for_are_not_in_the_way(tmp_path, form):
     for name in ("text", "body"):  # no other column is taken for the text
         with pytest.raises(InputError, match=f"input: column '{name}' cannot become an Arrow column"):
             dedup({name: ["a", 1, [2]], "title": TEXTS})
-    scale_out = Workers(work_dir=tmp_path / "work", number=1)
+    workers = Workers(work_dir=tmp_path / "work", number=1)
     with pytest.raises(InputError, match="input: column 'odd' cannot become an Arrow column"):
-        dedup(source, output=tmp_path / "out", workers=scale_out)
+        dedup(source, output=tmp_path / "out", workers=workers)
     assert not (tmp_path / "out").exists()
 
 

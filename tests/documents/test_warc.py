@@ -114,8 +114,8 @@ def test_decides_as_of_the_same_pages_in_parquet(tmp_path, name):
     assert found.pairs.equals(expected.pairs) and len(found.removed) == 4
     assert found.documents["row"].to_pylist() == [1, 2, 3, 4, 5, 6]
 
-    scale_out = Workers(work_dir=tmp_path / "work", number=1)
-    report = dedup(path, output=tmp_path / "tasks", workers=scale_out, recipe=found.recipe).report
+    workers = Workers(work_dir=tmp_path / "work", number=1)
+    report = dedup(path, output=tmp_path / "tasks", workers=workers, recipe=found.recipe).report
     parts = pq.read_table(tmp_path / "tasks" / "documents")
     assert parts.select(names).to_pylist() == found.documents.select(names).to_pylist()
     assert report["counts"] == {**found.report["counts"], "comparisons": report["counts"]["comparisons"]}
@@ -397,8 +397,8 @@ def test_a_file_that_breaks_off(tmp_path, packed, beyond):
         documents_of(path)
     rows, documents = documents_of(path, on_error="skip")
     assert len(rows) == (5 if beyond < 0 else 3) and documents.skipped.num_rows == 1
-    scale_out = Workers(work_dir=tmp_path / "work", number=1)
-    report = dedup(path, output=tmp_path / "out", workers=scale_out, reading=Reading(on_error="skip")).report
+    workers = Workers(work_dir=tmp_path / "work", number=1)
+    report = dedup(path, output=tmp_path / "out", workers=workers, reading=Reading(on_error="skip")).report
     assert report["counts"]["skipped"] == 1
     assert pq.read_table(tmp_path / "out" / "skipped.parquet").to_pylist() == documents.skipped.to_pylist()
 

@@ -244,8 +244,8 @@ def test_a_job_in_tasks(tmp_path, small, method, workers):
     pq.write_table(small, tmp_path / "small.parquet", row_group_size=300)
     recipe = Recipe(method=method, threshold=None if method == "simhash" else 0.8)
     expected = dedup(tmp_path / "small.parquet", recipe=recipe, engine="cpu")
-    scale_out = Workers(work_dir=str(tmp_path / "work"), number=workers, slice_bytes="1MB", partitions=3)
-    dedup(tmp_path / "small.parquet", output=tmp_path / "out", workers=scale_out, engine="gpu", recipe=recipe)
+    workers_of_the_job = Workers(work_dir=str(tmp_path / "work"), number=workers, slice_bytes="1MB", partitions=3)
+    dedup(tmp_path / "small.parquet", output=tmp_path / "out", workers=workers_of_the_job, engine="gpu", recipe=recipe)
     assert pq.read_table(tmp_path / "out" / "documents").to_pylist() == expected.documents.to_pylist()
     assert pq.read_table(tmp_path / "out" / "pairs").to_pylist() == expected.pairs.to_pylist()
 

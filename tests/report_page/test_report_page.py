@@ -101,12 +101,12 @@ def test_written_with_the_result(folder, tmp_path):
 
 
 def test_written_by_tasks(folder, tmp_path):
-    scale_out = nd.Workers(work_dir=str(tmp_path / "work"), number=1, partitions=2)
+    workers = nd.Workers(work_dir=str(tmp_path / "work"), number=1, partitions=2)
     nd.dedup(
         folder / "in",
         id_column="id",
         output=tmp_path / "out",
-        workers=scale_out,
+        workers=workers,
         engine="cpu",
         writing=nd.Writing(check=0, report=True),
     )

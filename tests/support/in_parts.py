@@ -16,9 +16,9 @@ TOLD = ("group_sizes", "largest_groups", "input", "against")
 
 def in_tasks(folder, source=None, *, slice_bytes=2500, partitions=2, **options):
     """Do a job in tasks; the result is in `folder`, and nothing is left of the work."""
-    scale_out = Workers(work_dir=f"{folder}.work", number=1, slice_bytes=slice_bytes, partitions=partitions)
+    workers = Workers(work_dir=f"{folder}.work", number=1, slice_bytes=slice_bytes, partitions=partitions)
     try:
-        return flat(dedup, source, output=folder, engine="cpu", workers=scale_out, **options).report
+        return flat(dedup, source, output=folder, engine="cpu", workers=workers, **options).report
     finally:
         shutil.rmtree(f"{folder}.work", ignore_errors=True)
 

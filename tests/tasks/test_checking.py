@@ -69,7 +69,7 @@ def compare(tmp_path):
     """Checks that both jobs report the same recall, and gives what they report of the sample."""
     numbers = count()
 
-    def compare(source, recipe, check, cut="slices", *, scale_out=None, **more):
+    def compare(source, recipe, check, cut="slices", *, workers=None, **more):
         slice_bytes, partitions = CUTS[cut]
         given = {"recipe": recipe, "check": check, "engine": "cpu", "id_column": "id", **more}
         expected = flat(dedup, source, **given).report["recall"]
@@ -78,7 +78,7 @@ def compare(tmp_path):
             work_dir=str(tmp_path / f"work{number}"),
             slice_bytes=slice_bytes,
             partitions=partitions,
-            **{"number": 1, **(scale_out or {})},
+            **{"number": 1, **(workers or {})},
         )
         found = flat(dedup, source, output=tmp_path / f"out{number}", workers=out, **given).report
         assert found["recall"] == expected
@@ -111,7 +111,7 @@ def test_the_same_as_in_memory(compare, folder, method, cut):
         200,
         cut,
         against=folder / "known" if cut == "slices" else None,
-        scale_out={"spool": cut == "many"},
+        workers={"spool": cut == "many"},
     )
     assert sampled.documents == 200 and sampled.pairs > 1000
     assert sampled.recall < 1 or method not in ("weak", "weighted", "bottomk", "modm", "simhash")
@@ -130,7 +130,7 @@ def test_any_number_of_documents(compare, folder, check, documents):
 
 
 def test_processes(compare, folder):
-    compare(folder / "in", METHODS["minhash"], 20, against=folder / "known", scale_out={"number": 2})
+    compare(folder / "in", METHODS["minhash"], 20, against=folder / "known", workers={"number": 2})
 
 
 def test_weights_by_frequencies(compare, folder, tmp_path):

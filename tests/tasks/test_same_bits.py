@@ -185,12 +185,12 @@ def types_of(table):
     return [(field.name, field.type) for field in table.schema]
 
 
-def compare(corpora, folder, source, recipe, *, engine="cpu", scale_out=None, **options):
+def compare(corpora, folder, source, recipe, *, engine="cpu", workers=None, **options):
     """Run a job of tasks and compare all that it made with the job in memory; returns the reports of both."""
     expected, there = corpora.in_memory(source, recipe, **options)
-    cut = {"number": 1, "slice_bytes": "20kB", "partitions": 3, **(scale_out or {})}
+    cut = {"number": 1, "slice_bytes": "20kB", "partitions": 3, **(workers or {})}
     output = folder / "out"
-    scale_out = Workers(work_dir=str(folder / "work"), **cut)
+    workers = Workers(work_dir=str(folder / "work"), **cut)
     report = flat(
         dedup,
         source,
@@ -198,7 +198,7 @@ def compare(corpora, folder, source, recipe, *, engine="cpu", scale_out=None, **
         output=output,
         overwrite=True,
         engine=engine,
-        workers=scale_out,
+        workers=workers,
         check=20,
         **options,
     ).report
@@ -262,7 +262,7 @@ def test_any_cut(corpora_made, tmp_path, method):
         cut = {"slice_bytes": slice_bytes_for(source, slices), "partitions": partitions, "spool": number % 2 == 0}
         against = (None, few, many)[number % 3]
         options = {} if against is None else {"against": against}
-        _, report = compare(corpora_made, tmp_path, source, recipe, id_column="id", scale_out=cut, **options)
+        _, report = compare(corpora_made, tmp_path, source, recipe, id_column="id", workers=cut, **options)
         assert slices <= report["tasks"]["slices"]
         assert report["tasks"]["partitions"] == partitions
 
@@ -271,7 +271,7 @@ def test_any_cut(corpora_made, tmp_path, method):
 def test_some_cuts(corpora_made, tmp_path, slices, partitions):
     source, *_ = corpora_made.files("mixed")
     cut = {"slice_bytes": slice_bytes_for(source, slices), "partitions": partitions, "spool": slices == 2}
-    _, report = compare(corpora_made, tmp_path, source, Recipe(), scale_out=cut)
+    _, report = compare(corpora_made, tmp_path, source, Recipe(), workers=cut)
     assert slices <= report["tasks"]["slices"]
 
 
@@ -296,7 +296,7 @@ def test_tasks_that_hold_little(corpora_made, tmp_path, monkeypatch, method, clu
         monkeypatch.setattr(module, name, 1 << 15)
     source, few, _ = corpora_made.files("crowds")
     recipe, cut = Recipe(method=METHODS[method], cluster=cluster), {"task_memory": "16MiB", "partitions": 2}
-    expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out=cut)
+    expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, workers=cut)
     assert expected["counts"]["removed_near"] > 100
 
 
@@ -308,7 +308,7 @@ def test_frequencies_are_counted(corpora_made, tmp_path, monkeypatch, method, he
     source, _, many = corpora_made.files("mixed")
     recipe = Recipe(method=METHODS[method], threshold=0.7 if "min-hash" in method else None)
     cut = {"partitions": partitions, "task_memory": "16MiB"}
-    expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=many, scale_out=cut)
+    expected, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=many, workers=cut)
     counts = expected["counts"]
     assert counts["removed_near"] > 10 and counts["removed_identical"] > 0 and counts["empty"] > 0
 
@@ -391,7 +391,7 @@ def check_drawn(corpora, folder, method, shingling, settings, kind, against, ids
     options = {"id_column": "id"} if ids else {}
     if against:
         options["against"] = {"few": few, "many": many}[against]
-    compare(corpora, folder, source, recipe, scale_out=cut, **options)
+    compare(corpora, folder, source, recipe, workers=cut, **options)
 
 
 @pytest.mark.parametrize("number", some(range(4), [1, 2]))
@@ -408,7 +408,7 @@ def test_any_of_all(corpora_made, tmp_path, number):
 def test_two_processes(corpora_made, tmp_path, method):
     source, few, _ = corpora_made.files("crowds")
     recipe = Recipe(method=METHODS[method], keep="number")
-    compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, scale_out={"number": 2})
+    compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, workers={"number": 2})
 
 
 def test_ray(corpora_made, tmp_path, monkeypatch):
@@ -418,7 +418,7 @@ def test_ray(corpora_made, tmp_path, monkeypatch):
     source, few, _ = corpora_made.files("crowds")
     try:
         cut = {"number": 2, "runner": "ray", "slice_bytes": "60kB"}
-        compare(corpora_made, tmp_path, source, Recipe(), id_column="id", against=few, scale_out=cut)
+        compare(corpora_made, tmp_path, source, Recipe(), id_column="id", against=few, workers=cut)
         assert not ray.is_initialized()
     finally:
         ray.shutdown()
@@ -445,7 +445,7 @@ def test_ray_with_devices(corpora_made, tmp_path, monkeypatch):
     try:
         troubled.trouble(monkeypatch.setattr, troubled.mixed, tmp_path / "marks")
         cut = {"number": None, "runner": "ray", "slice_bytes": 400}
-        compare(corpora_made, tmp_path, tmp_path / "in.parquet", Recipe(), engine="gpu", scale_out=cut)
+        compare(corpora_made, tmp_path, tmp_path / "in.parquet", Recipe(), engine="gpu", workers=cut)
     finally:
         ray.shutdown()
     done = set((tmp_path / "marks" / "log").read_text().splitlines())
@@ -457,4 +457,4 @@ def test_ray_with_devices(corpora_made, tmp_path, monkeypatch):
 @pytest.mark.parametrize("method", some(["exact", "containment", "min-hash"], ["exact"]))
 def test_real_documents(corpora, corpora_made, tmp_path, name, method):
     source, recipe = corpora / f"{name}.parquet", Recipe(method=METHODS[method], keep="longest")
-    compare(corpora_made, tmp_path, source, recipe, scale_out={"slice_bytes": "500kB", "partitions": 5})
+    compare(corpora_made, tmp_path, source, recipe, workers={"slice_bytes": "500kB", "partitions": 5})

@@ -288,8 +288,8 @@ def test_a_task_holds_no_more_than_it_may(tmp_path, name):
 
 def drive(source, work):
     """Run a job by two processes; print the most that was resident in this one, which drives it."""
-    scale_out = Workers(work_dir=work, number=2, slice_bytes=os.path.getsize(f"{source}/0.parquet"), partitions=4)
-    report = dedup(source, output=f"{work}-out", workers=scale_out, engine="cpu").report
+    workers = Workers(work_dir=work, number=2, slice_bytes=os.path.getsize(f"{source}/0.parquet"), partitions=4)
+    report = dedup(source, output=f"{work}-out", workers=workers, engine="cpu").report
     assert report["tasks"]["slices"] == 4 and report["counts"]["removed_near"] > 0
     print(resident("VmHWM"))
 
