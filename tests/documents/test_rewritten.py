@@ -375,8 +375,7 @@ def test_what_only_names_of_files_tell_stays_apart(tmp_path):
     for name in ("lang=de", "lang=en"):
         (tmp_path / "in" / name).mkdir(parents=True)
         pq.write_table(pa.table({"text": [name]}), tmp_path / "in" / name / "x.parquet")
-    workers = Workers(work_dir=str(tmp_path / "work"), number=1)
-    for workers in (None, workers):
+    for workers in (None, Workers(work_dir=str(tmp_path / "work"), number=1)):
         with pytest.raises(ParameterError, match="shard_bytes: would put the rows of different lang= together"):
             dedup(tmp_path / "in", output=tmp_path / "out", workers=workers, writing=Writing(shard_bytes="1MB"))
     datasets = pytest.importorskip("datasets")
