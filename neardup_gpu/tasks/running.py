@@ -18,20 +18,21 @@ from ..documents.rewritten import infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import FILES, stored
 from ..documents.uris import is_uri
-from ..engine.memory import parse_size
+from ..engine.memory import machine_memory, parse_size
 from ..errors import InputError, OutputError
 from ..job import check_writing, open_reference, opened
 from ..priority import keep_column
 from ..recall import choose_check
 from ..recipe import Recipe, check_reference
 from ..store.artefacts import files_in, write_page, write_report
+from ..store.disk import room
 from ..store.folder import Folder
 from ..store.leases import Lease
 from ..store.locks import FileLock
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.places import Place
-from .cutting import usual_partitions
+from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, Made, run, skipped_rows
 from .reporting import report_of
 from .work import Shared, Work
@@ -109,7 +110,7 @@ def run_job(
             parse_size(scale_out.task_memory, "task_memory"),
             partitions,
             None if temp_dir is None else str(temp_dir),
-            scale_out.spool,
+            _keeps_shingles(scale_out, begun, recipe, place, text_bytes, workers.one_machine),
             None if frequencies is None else str(frequencies),
         )
         identity = _identify(place, begun, shared, most, slices, len(known))
@@ -163,7 +164,21 @@ def _slice_bytes(scale_out: ScaleOut, begun: dict[str, Any], documents: Document
         return begun["slice_bytes"]
     if documents.format == "memory":
         return LARGEST_SLICE // 8
-    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * scale_out.num_workers())))
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, -(-text_bytes_of(documents) // (2 * scale_out.num_workers()))))
+
+
+def _keeps_shingles(
+    scale_out: ScaleOut, begun: dict[str, Any], recipe: Recipe, place: Place, text_bytes: int, one_machine: bool
+) -> bool:
+    """Return whether shingles are kept in files, by the rule that `ScaleOut` states; as in an earlier run, if any."""
+    if scale_out.spool is not None:
+        return scale_out.spool
+    if begun:
+        return bool(begun.get("spool"))
+    if not recipe.verifies or not one_machine or place.folder is None:
+        return False
+    num_bytes, memory, disk = 8 * text_bytes // BYTES_A_WORD, machine_memory().usable, room(place.folder)
+    return memory is not None and disk is not None and 2 * num_bytes <= memory and 4 * num_bytes <= disk
 
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
