@@ -38,8 +38,9 @@ def change() -> None:
 def _borrow_arrays() -> None:
     def borrow(kind: Any, array: Any, c: Any) -> NativeValue:
         counted = unbox_array(kind, array, c)
-        with c.builder.if_then(c.builder.not_(counted.is_error)):
-            c.context.nrt.decref(c.builder, kind, counted.value)
+        if c.context.enable_nrt:
+            with c.builder.if_then(c.builder.not_(counted.is_error)):
+                c.context.nrt.decref(c.builder, kind, counted.value)
         borrowed = c.context.make_array(kind)(c.context, c.builder, value=counted.value)
         borrowed.meminfo = ir.Constant(borrowed.meminfo.type, None)
         return NativeValue(borrowed._getvalue(), is_error=counted.is_error)

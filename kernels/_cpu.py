@@ -195,6 +195,16 @@ def _letter(kind: type) -> str:
     return kind.__name__
 
 
+_MAKERS = frozenset(
+    (
+        *("arange", "argsort", "array", "carray", "concatenate", "copy", "cumsum", "empty", "empty_like"),
+        *("flatnonzero", "full", "nonzero", "ones", "sort", "unique", "zeros", "zeros_like"),
+    )
+)
+"""NumPy's functions that make arrays, as far as kernels use them. Numba refuses to compile a function that makes arrays
+in a way that is not listed."""
+
+
 class Rare(str):
     """A signature that few jobs need. A build from source leaves it to be compiled when it is first called."""
 
@@ -227,6 +237,14 @@ class Function:
     def name(self) -> str:
         """Name of its file and its name there, which no two functions share."""
         return f"{self.__module__.rpartition('.')[2]}.{self.py_func.__qualname__}"
+
+    @cached_property
+    def makes_arrays(self) -> bool:
+        """Whether it makes arrays, or calls a function that does. Only then does compiled code count references."""
+        names = self.py_func.__code__.co_names
+        called = [self.py_func.__globals__.get(name) for name in names]
+        called += [cell.cell_contents for cell in self.py_func.__closure__ or ()]
+        return not _MAKERS.isdisjoint(names) or any(isinstance(each, Function) and each.makes_arrays for each in called)
 
     @cached_property
     def original(self) -> Any:

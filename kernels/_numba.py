@@ -44,7 +44,9 @@ def function(declared: _cpu.Function) -> Any:
 
 @cache
 def _function(declared: _cpu.Function) -> Any:
-    compiles = numba.njit(nogil=True)(_cpu.linked(declared.py_func))
+    # Numba would count each array that a function is given at each call: for each word of a text, in `tokens`.
+    uncounted = not declared.signatures and not declared.makes_arrays
+    compiles = numba.njit(nogil=True, **({"_nrt": False} if uncounted else {}))(_cpu.linked(declared.py_func))
     compiles._cache = KernelCache(compiles.py_func, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
     compiles._compilation_chain_init_hook = _no_extensions
     return compiles

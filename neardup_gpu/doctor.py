@@ -174,16 +174,9 @@ def _threads() -> Facts:
 
 
 def _memory() -> Facts:
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    free, limit = None, None
-    with contextlib.suppress(OSError):
-        found = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-        free = int(found[1]) * 1024 if found else None
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError):  # "max" is no limit
-            limit = int(Path("/sys/fs/cgroup", name).read_text())
-            break
-    return {"total": total, "free": free, "limit": limit if limit is not None and limit < total else None}
+    from .engine.memory import machine_memory
+
+    return machine_memory()._asdict()
 
 
 def _gpu() -> Facts:

@@ -20,7 +20,7 @@ from .ahead import Step
 from .batches import PIECE_BYTES, Found
 from .files import File
 from .kept import Rows, filtered, write_parquet
-from .parts import WHOLE, Part, runs
+from .parts import WHOLE, Part, even_runs, runs
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
@@ -58,7 +58,7 @@ class Parquet:
     def parts(self, most_bytes: int) -> list[Part]:
         """Runs of row groups."""
         sizes, found, first_row = [size for _, size in self._group_sizes], [], 0
-        for start, stop in runs(sizes, most_bytes):
+        for start, stop in even_runs(sizes, most_bytes):
             num_rows = sum(rows for rows, _ in self._group_sizes[start:stop])
             found.append(Part(start, stop, num_rows, sum(sizes[start:stop]), first_row))
             first_row += num_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -32,6 +32,24 @@ class Part:
 
 WHOLE = Part(0, None, None, 0, 0)
 """All rows of a reader."""
+
+
+def even_runs(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """Yield where runs of consecutive sizes begin and end that add up to about the same, and to about `most` at most.
+
+    A size belongs to the run in which its middle lies. There is one run of nothing if there are no sizes.
+    """
+    total = sum(sizes)
+    number = max(1, -(-total // most))
+    start = stop = before = 0
+    run = 0
+    for size in sizes:
+        own = min(number - 1, (2 * before + size) * number // (2 * total)) if total else 0
+        if own != run and stop > start:
+            yield start, stop
+            start = stop
+        run, stop, before = own, stop + 1, before + size
+    yield start, stop
 
 
 def runs(sizes: Iterable[int], most: int) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import traceback
 from collections import deque
@@ -13,6 +14,7 @@ from typing import Any
 from ..errors import NeardupError, want
 from ..log import log, progress_log
 from ..tasks.contract import ATTEMPTS, Task, TaskFailedError
+from .processors import thread_limits
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Attempts:
     """
 
     def __init__(self, tasks: Sequence[Task], *, devices: bool = False) -> None:
-        self.num_open = len(tasks)
+        self.num_open = self._num_tasks = len(tasks)
         self._waiting: dict[bool, deque[Attempted]] = {False: deque(), True: deque()}
         self._devices = devices
         self._given_up: list[tuple[Attempted, Failure]] = []
@@ -72,6 +74,15 @@ class Attempts:
                 attempted.begun += 1
                 return attempted
         return None
+
+    def share(self, attempted: Attempted, num_workers: int) -> int:
+        """Return how many workers' processors a task should use.
+
+        It is more than one for the last tasks, if there are at least twice as many workers as tasks that are left
+        after all workers have had the same number of tasks.
+        """
+        left = self._num_tasks % num_workers
+        return num_workers // left if attempted.place >= self._num_tasks - left else 1
 
     def done(self, attempted: Attempted, outcome: Outcome) -> list[tuple[Task, Any]]:
         """The task with its result; nothing where it failed.
@@ -148,8 +159,23 @@ def warm_up(packed: bytes, level: int) -> None:
     _unsent.extend(record for record in records if getattr(record, "once", False))
 
 
-def attempt_apart(packed: bytes, level: int) -> bytes:
-    """Run a task in a worker: the task pickled, the level of the log that is read; the outcome, pickled."""
+def attempt_apart(packed: bytes, level: int, threads: int | None = None) -> bytes:
+    """Run a task in a worker and return the pickled outcome.
+
+    Parameters
+    ----------
+    packed : bytes
+        The pickled task.
+    level : int
+        The level of the log that the caller reads.
+    threads : int, default None
+        Number of threads to run the task on. If None, the number that the environment gives.
+    """
+    if threads is not None:
+        import pyarrow as pa
+
+        os.environ.update(thread_limits(threads))
+        pa.set_cpu_count(threads)
     with _Kept(level) as kept:
         kept.records += _unsent
         _unsent.clear()

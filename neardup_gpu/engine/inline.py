@@ -12,7 +12,7 @@ from .attempts import Attempts, attempt
 class InlineWorkers:
     """A `Runner` in this process: nothing is started, and nothing survives its death."""
 
-    num_workers = 1
+    num_workers, one_machine = 1, True
 
     def check_folder(self, folder: str) -> None:
         """What this process writes it can read."""

@@ -47,7 +47,7 @@ getattr(local, sys.argv[2])(pipe)
 
 
 FORKS = sys.platform == "linux"
-"""Whether workers of one thread each are forked; elsewhere libraries of the system start threads."""
+"""Whether workers are forked; elsewhere libraries of the system start threads."""
 
 EARLY = 4
 """Workers that are started before there are tasks, of which there may be fewer than workers."""
@@ -76,6 +76,8 @@ class LocalWorkers:
         On Windows.
     """
 
+    one_machine = True
+
     def __init__(
         self,
         num_workers: int,
@@ -100,7 +102,7 @@ class LocalWorkers:
         self._unstarted = 0  # workers in a row that ended before they were ready
         self._killed = 0  # workers in a row that were killed by a signal
         self._nursery: _Nursery | None = None
-        self._forks = FORKS and self._threads == 1 < num_workers
+        self._forks = FORKS and num_workers > 1
 
     def check_folder(self, folder: str) -> None:
         """What this process writes all processes of this machine can read."""
@@ -127,10 +129,11 @@ class LocalWorkers:
             if worker.ready and worker.attempted is None:
                 kinds = (True, False) if place < len(self._devices) else (False,)
                 if (attempted := attempts.take(*kinds)) is not None:
-                    worker.begin(attempted)
+                    share = min(self._threads * attempts.share(attempted, self._most), most_threads())
+                    worker.begin(attempted, max(self._threads, share))
 
     def _start(self, place: int) -> _Worker:
-        environment = {**os.environ, **thread_limits(self._threads)}
+        environment = {**os.environ, **thread_limits(1 if self._forks else self._threads)}
         if not self._forks:
             worker = _Worker(environment | self._of_its_own(place), self._first)
         else:
@@ -269,13 +272,15 @@ class _Worker:
         if isinstance(self.process, _Forked):
             self.process.pid = int(message)
 
-    def begin(self, attempted: Attempted) -> None:
+    def begin(self, attempted: Attempted, threads: int) -> None:
+        """Send a task to the worker, which runs it on this number of threads."""
         self.attempted = attempted
-        self._send(attempted.task)
+        self._send(attempted.task, threads)
 
-    def _send(self, task: Task) -> None:
+    def _send(self, *message: Any) -> None:
+        task, *rest = message
         with contextlib.suppress(OSError):  # the worker is dead, which is noticed where it is read from
-            self.pipe.send((pickle.dumps(task), log.getEffectiveLevel()))
+            self.pipe.send((pickle.dumps(task), log.getEffectiveLevel(), *rest))
 
     def end(self, *, has_ended: bool = False) -> _End:
         """Close the pipe and wait for the process, which ends by that if it lives; how it ended.
@@ -323,13 +328,12 @@ def _end_of(status: int | None, peak: int) -> _End:
 def _memory_in_use(peak: int) -> str:
     """Say how much memory a worker had in use at most, and how much of the machine's memory is in use now."""
     from ..report import size
+    from .memory import machine_memory
 
     said = [f"it had used up to {size(peak)} of memory"] if peak else []
-    with contextlib.suppress(OSError, KeyError, ValueError):
-        lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-        found = {fields[0]: 1024 * int(fields[1]) for fields in lines}
-        used = found["MemTotal:"] - found["MemAvailable:"]
-        said.append(f"{size(used)} of {size(found['MemTotal:'])} of this machine's memory are in use now")
+    total, free, _ = machine_memory()
+    if free is not None:
+        said.append(f"{size(total - free)} of {size(total)} of this machine's memory are in use now")
     return "; ".join(said) or "memory in use unknown"
 
 
@@ -400,7 +404,7 @@ def _command(function: str, descriptor: int) -> list[str]:
 def serve(pipe: Connection, *, warm: bool = False) -> None:
     """Be a worker: run the tasks that come through a pipe until it is closed, the first one for nobody unless warm."""
     os.set_inheritable(pipe.fileno(), False)
-    tasks: queue.SimpleQueue[tuple[bytes, int]] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, tasks), daemon=True).start()
     with contextlib.suppress(OSError):
         pipe.send_bytes(str(os.getpid()).encode())
@@ -411,7 +415,7 @@ def serve(pipe: Connection, *, warm: bool = False) -> None:
     os._exit(0)
 
 
-def _listen(pipe: Connection, tasks: queue.SimpleQueue[tuple[bytes, int]]) -> None:
+def _listen(pipe: Connection, tasks: queue.SimpleQueue[Any]) -> None:
     """Take tasks from a pipe, and end this process when the pipe is closed, whatever it is doing."""
     with contextlib.suppress(OSError, EOFError):
         while True:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
+import os
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from .. import checks
 from ..errors import ArgumentTypeError, ParameterError
@@ -103,6 +106,43 @@ class Shares:
             postings=memory // 8,
             sorted=max(8, memory // 64),
         )
+
+
+class MachineMemory(NamedTuple):
+    """The memory of this machine, in bytes.
+
+    Parameters
+    ----------
+    total : int
+    free : int or None
+        What new processes can use without swapping; None if the system does not report it.
+    limit : int or None
+        The limit of the container, if it is below `total`.
+    """
+
+    total: int
+    free: int | None
+    limit: int | None
+
+    @property
+    def usable(self) -> int | None:
+        """What this job can use at most, or None if it is not known."""
+        known = [number for number in (self.free, self.limit) if number is not None]
+        return min(known, default=None)
+
+
+def machine_memory() -> MachineMemory:
+    """Return the memory of this machine as the system reports it now."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free, limit = None, None
+    with contextlib.suppress(OSError):
+        found = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        free = int(found[1]) * 1024 if found else None
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+            limit = int(Path("/sys/fs/cgroup", name).read_text())
+            break
+    return MachineMemory(total, free, limit if limit is not None and limit < total else None)
 
 
 def batch_bytes(memory: int, shingling: str, bytes_a_document: int) -> int:

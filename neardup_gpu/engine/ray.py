@@ -116,6 +116,11 @@ class RayWorkers:
             self._ray.shutdown()
             _let_print(self._ray, True)
 
+    @property
+    def one_machine(self) -> bool:
+        """Whether the cluster is this machine alone."""
+        return len(self._nodes()) == 1
+
     def check_folder(self, folder: str) -> None:
         """See whether all nodes read what this process writes into a folder, a path or a URI.
 

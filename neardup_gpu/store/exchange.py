@@ -100,7 +100,8 @@ class ExchangeWriter:
         large_list of numbers. No value is null.
     num_partitions : int
     most_bytes : int
-        Bytes of rows that are held before they are written: the more, the longer are the ranges of a partition.
+        Bytes of rows that are held before they are written: the more, the longer are the ranges of a partition. A file
+        of one partition holds at most 4 MB.
 
     Notes
     -----
@@ -123,6 +124,8 @@ class ExchangeWriter:
         self._place, self._name, self._schema = place, name, schema.remove_metadata()
         self.num_partitions = checks.integer("num_partitions", num_partitions, 1)
         self._most_bytes = checks.integer("most_bytes", most_bytes, 1)
+        if self.num_partitions == 1:  # rows need not wait for others of their partition
+            self._most_bytes = min(_BLOCK_BYTES, self._most_bytes)
         self._block_bytes = min(_BLOCK_BYTES, self._most_bytes)
         for field in schema:
             _check_type(field)

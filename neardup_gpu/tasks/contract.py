@@ -63,6 +63,8 @@ class Runner(Protocol):
 
     num_workers: int
     """How many tasks run at once."""
+    one_machine: bool
+    """Whether all tasks run on this machine."""
 
     def check_folder(self, folder: str) -> None:
         """See whether all workers read what this process writes into a folder, a path or a URI.

@@ -68,7 +68,7 @@ def report_of(
         "against": None if reference is None else reference.describe(),
         "backend": job.work.shared.engine.backend,
         "device": None,
-        "threads": max(facts["threads"] for facts in made.sketched.facts),
+        "threads": min(facts["threads"] for facts in made.sketched.facts),
         "counts": counts,
         **({} if skipped is None else {"skipped": summary_of(skipped)}),
         **({"left_out_records": dict(sorted(left_out.items()))} if left_out else {}),

@@ -19,18 +19,19 @@ from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import FILES, stored
 from ..documents.uris import is_uri
 from ..documents.writing_options import described, format_for
-from ..engine.memory import parse_size
+from ..engine.memory import machine_memory, parse_size
 from ..errors import InputError, OutputError
 from ..job import check_writing
 from ..priority import keep_column
 from ..store.artefacts import files_in, write_page, write_report
+from ..store.disk import room
 from ..store.folder import Folder
 from ..store.leases import Lease
 from ..store.locks import FileLock
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.places import Place
-from .cutting import usual_partitions
+from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, Made, run, skipped_rows
 from .reporting import report_of
 from .work import Shared, Work
@@ -88,7 +89,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
             parse_size(workers.task_memory, "task_memory"),
             partitions,
             arguments.engine.temp_dir,
-            workers.spool,
+            _keeps_shingles(workers, begun, recipe, place, text_bytes, runner.one_machine),
             frequencies,
         )
         identity = _identify(place, begun, shared, most, slices, len(known))
@@ -143,7 +144,21 @@ def _slice_bytes(workers: Workers, begun: dict[str, Any], documents: Documents) 
         return begun["slice_bytes"]
     if documents.format == "memory":
         return LARGEST_SLICE // 8
-    return min(LARGEST_SLICE, max(SMALLEST_SLICE, text_bytes_of(documents) // (2 * workers.num_workers())))
+    return min(LARGEST_SLICE, max(SMALLEST_SLICE, -(-text_bytes_of(documents) // (2 * workers.num_workers()))))
+
+
+def _keeps_shingles(
+    workers: Workers, begun: dict[str, Any], recipe: Recipe, place: Place, text_bytes: int, one_machine: bool
+) -> bool:
+    """Return whether shingles are kept in files, by the rule that `Workers` states; as in an earlier run, if any."""
+    if workers.spool is not None:
+        return workers.spool
+    if begun:
+        return bool(begun.get("spool"))
+    if not recipe.verifies or not one_machine or place.folder is None:
+        return False
+    num_bytes, memory, disk = 8 * text_bytes // BYTES_A_WORD, machine_memory().usable, room(place.folder)
+    return memory is not None and disk is not None and 2 * num_bytes <= memory and 4 * num_bytes <= disk
 
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:

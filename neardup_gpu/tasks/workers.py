@@ -47,8 +47,10 @@ class Workers:
         per worker.
     task_memory : int or str, default "2GB"
         Maximum memory per task, not counting the interpreter and its libraries.
-    spool : bool, default False
-        Keep shingles in files for verification, 8 bytes each, instead of making them again from the text.
+    spool : bool, default None
+        Keep shingles in files, 8 bytes each, instead of making them again from the text. If None, they are kept if
+        all tasks run on this machine, in a local folder, and all shingles together take at most half of its free memory
+        and a quarter of the free disk space.
     keep_work : bool, default False
         Leave the files in the work folder when the job is done.
 
@@ -85,7 +87,11 @@ class Workers:
         shown="the number of slices, or one per 128 MB of text",
     )
     task_memory: int | str = setting("2GB", "Maximum memory per task.", metavar="SIZE")
-    spool: bool = setting(False, "Keep shingles in files, 8 bytes each, instead of making them again from the text.")
+    spool: bool | None = setting(
+        None,
+        "Keep shingles in files, 8 bytes each, instead of making them again from the text.",
+        shown="on one machine, if they fit in half of its free memory",
+    )
     keep_work: bool = setting(False, "Leave the files in the work folder when the job is done.")
 
     def __post_init__(self) -> None:
@@ -98,7 +104,7 @@ class Workers:
         checks.optional(checks.integer, "partitions", self.partitions, 1, 1 << 16)
         if parse_size(self.task_memory, "task_memory") < 16 << 20:
             raise ParameterError(f"task_memory {self.task_memory}: give at least 16MiB")
-        checks.flag("spool", self.spool)
+        checks.optional(checks.flag, "spool", self.spool)
         checks.flag("keep_work", self.keep_work)
         if self.ray_address is not None and self.runner != "ray":
             raise ParameterError("ray_address: is for runner='ray'; give that as well, or leave it out")

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.json_blocks import LineRange
-from neardup_gpu.documents.parts import runs
+from neardup_gpu.documents.parts import even_runs, runs
 from neardup_gpu.documents.slices import Slice, extent_of, offsets, slices_of
 from neardup_gpu.documents.stored import stored
 from neardup_gpu.errors import InputError, OutputError, ParameterError
@@ -498,3 +498,18 @@ def test_what_slices_cover(tmp_path):
     assert (whole.num_rows, whole.first_row) == (60, 0)
     assert sum(each.num_bytes for each in slices) == whole.num_bytes
     assert list(runs([2, 3, 9, 1], 5)) == [(0, 2), (2, 3), (3, 4)]
+
+
+def test_even_runs():
+    """Fifteen equal row groups make four slices, not five of which the last one keeps a worker alone."""
+    assert list(even_runs([4] * 15, 15)) == [(0, 4), (4, 7), (7, 11), (11, 15)]
+    assert list(even_runs([4] * 5, 100)) == [(0, 5)]
+    assert list(even_runs([1, 9, 1], 2)) == [(0, 1), (1, 2), (2, 3)]
+    assert list(even_runs([], 5)) == [(0, 0)] and list(even_runs([0, 0], 5)) == [(0, 2)]
+
+
+@given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 60))
+def test_even_runs_are_near_the_mark(sizes, most):
+    found = list(even_runs(sizes, most))
+    assert [number for start, stop in found for number in range(start, stop)] == list(range(len(sizes)))
+    assert all(sum(sizes[start:stop]) <= most + max(sizes[start:stop], default=0) for start, stop in found)

@@ -13,6 +13,7 @@ import pytest
 from chores import wait_for
 
 from neardup_gpu.engine import local as local_workers
+from neardup_gpu.engine.attempts import Attempts
 from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.engine.processors import most_threads
@@ -228,12 +229,12 @@ class TestLocalWorkers:
     def test_what_each_does_first(self, tmp_path, threads):
         """Before there is a task, and again where a process died; it has no result, and its failure does no harm.
 
-        Workers of one thread are forked from a process that has done it.
+        On Linux workers are forked from a process that has done it.
         """
         if threads > most_threads():
             pytest.skip("this machine has one processor")
         log = tmp_path / "log"
-        times = 1 if local_workers.FORKS and threads == 1 else 2
+        times = 1 if local_workers.FORKS else 2
         with LocalWorkers(2, threads=threads, first=Task("first", 0, chores.fail, (log,))) as workers:
             wait_for(lambda: log.exists() and log.read_text() == "begun\n" * times)
             pids = results(workers, tasks_of(os.getpid, (), ()))
@@ -243,6 +244,23 @@ class TestLocalWorkers:
             assert (len(log.read_text().splitlines()) == 1) == (times == 1)
 
     @pytest.mark.skipif(not local_workers.FORKS, reason="workers are not forked here")
+    def test_the_last_tasks_use_the_processors_of_idle_workers(self):
+        """Of five tasks for four workers, the fifth has all processors; of six, the last two have half of them each."""
+
+        def shares(number, workers):
+            attempts = Attempts([Task("chore", place, os.getpid) for place in range(number)])
+            begun = iter(lambda: attempts.take(False), None)
+            return [attempts.share(each, workers) for each in begun]
+
+        assert shares(5, 4) == [1, 1, 1, 1, 4] and shares(6, 4) == [1, 1, 1, 1, 2, 2]
+        assert shares(7, 4) == [1] * 7 and shares(8, 4) == [1] * 8 and shares(1, 3) == [3]
+
+    @pytest.mark.parametrize("number", [1, 2, 3])
+    def test_a_task_finds_its_share_of_processors(self, number):
+        with LocalWorkers(2, threads=1) as workers:
+            found = results(workers, tasks_of(most_threads, *[()] * number))
+            assert found == dict.fromkeys(range(number), 1) | ({number - 1: most_threads()} if number % 2 else {})
+
     def test_the_process_that_workers_are_forked_from_may_die(self, tmp_path):
         here, there = tmp_path / "here", tmp_path / "there"
         with LocalWorkers(2, threads=1) as workers:

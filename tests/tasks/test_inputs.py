@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from in_parts import both, errors, in_tasks
 
-from neardup_gpu import InputError, MinHash, Recipe, SimHash
+from neardup_gpu import InputError, MinHash, Recipe, SimHash, Workers
+from neardup_gpu.engine.memory import MachineMemory
 from neardup_gpu.store.artefacts import read_report
+from neardup_gpu.store.places import Place
+from neardup_gpu.tasks import running
 
 
 def made(number, seed=1):
@@ -308,3 +311,30 @@ def test_streams_are_refused(tmp_path):
         with pytest.raises(InputError, match=r"^input: is a stream, which gives its rows only once, [^\n]*$"):
             in_tasks(tmp_path / "out", id_column="id", text_columns="text", **options)
         assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "memory, disk, one_machine, spool, found",
+    [
+        (16, 32, True, None, True),
+        (15, 32, True, None, False),
+        (16, 31, True, None, False),
+        (None, 32, True, None, False),
+        (16, 32, False, None, False),
+        (16, 32, True, False, False),
+        (None, None, False, True, True),
+    ],
+)
+def test_shingles_are_kept_where_they_fit(tmp_path, monkeypatch, memory, disk, one_machine, spool, found):
+    """Of 6 MB of text there are about a million shingles of 8 bytes: half of 16 MB of memory, a quarter of the disk."""
+    monkeypatch.setattr(running, "machine_memory", lambda: MachineMemory(64, memory and memory * 10**6, None))
+    monkeypatch.setattr(running, "room", lambda folder: disk and disk * 10**6)
+    options, place = Workers(work_dir=str(tmp_path), spool=spool), Place.of(str(tmp_path))
+
+    def keeps(begun, recipe):
+        return running._keeps_shingles(options, begun, recipe, place, 6_000_000, one_machine)
+
+    assert keeps({}, Recipe()) is found
+    assert keeps({}, Recipe(method="simhash")) is bool(spool)  # nothing is verified
+    if spool is None:
+        assert keeps({"spool": not found}, Recipe()) is not found  # as the earlier run that is gone on with

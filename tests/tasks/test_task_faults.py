@@ -422,7 +422,7 @@ class TestFolders:
             ({"partitions": 3}, r"partitions \(2\); give"),
             ({"slice_bytes": 3000}, r"slice_bytes \(4000\); give"),
             ({"task_memory": "64MB"}, r"task_memory \(2000000000\)"),
-            ({"spool": True}, r"spool \(False\)"),
+            ({"spool": False}, r"spool \(True\)"),
             ({"recipe": Recipe(method="exact", threshold=0.5), "partitions": 3}, "partitions .2. and another recipe;"),
         ],
     )
