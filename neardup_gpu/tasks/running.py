@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ..documents.slices import Slice
     from ..documents.writing_options import Writing
     from ..engine.clock import Clock
+    from ..recipe import Recipe
     from .contract import Runner
     from .workers import Workers
 
