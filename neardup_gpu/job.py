@@ -43,7 +43,7 @@ from .result import Result
 from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
-from .tables import Facts, Job, all_skipped, report_of, tabulate
+from .tables import Facts, Job, all_skipped, report_of_job, tabulate
 from .tasks.job import run_in_tasks
 from .tasks.workers import Workers
 from .verification import in_host_memory
@@ -302,7 +302,7 @@ def run(
     with clock.stage("decide"):
         facts = Facts(ranked, groups, decisions, sketched.ids)
         tables = tabulate(facts, recipe, documents, reference)
-        report = report_of(
+        report = report_of_job(
             facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled
         )
     return Result(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -53,35 +54,119 @@ def tabulate(facts: Facts, recipe: Recipe, documents: Documents, reference: Docu
 
 def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
     """Like `tabulate`, where it is given which columns say where documents lie."""
-    return Tables(_documents_table(facts, recipe, places, against), _pairs_table(facts, recipe, against))
+    documents, pairs = _documents_of(facts, recipe, places, against), _pairs_of(facts, recipe, against)
+    return Tables(documents_table(documents, recipe), pairs_table(pairs, recipe))
 
 
-def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> pa.Table:
+class DocumentColumns(NamedTuple):
+    """What the table of documents says, of some documents of the input in their order.
+
+    Parameters
+    ----------
+    ids, duplicate_of, group : pyarrow.Array
+        The ids of the documents, of the documents that they repeat (null if kept), and of the kept ones.
+    kept : array of bool
+    kinds : array of int8
+        Places in `KINDS` of removed documents.
+    resemblance : array of float64
+        To the document that is kept; NaN where it is not known.
+    places : dict of str to pyarrow.Array
+        Columns that say where documents lie.
+    told : dict of str to array
+        The method's own columns.
+    in_reference : array of bool, or None
+        Whether the kept document is of the reference set; None if there is none.
+    near_reference : pyarrow.Array or None
+        The ids of the most similar documents of the reference set.
+    near : array of float64, or None
+        Their resemblance; NaN where there is none or it is not known.
+    """
+
+    ids: pa.Array | pa.ChunkedArray
+    kept: np.ndarray
+    duplicate_of: pa.Array | pa.ChunkedArray
+    group: pa.Array | pa.ChunkedArray
+    kinds: np.ndarray
+    resemblance: np.ndarray
+    places: dict[str, pa.Array]
+    told: dict[str, np.ndarray]
+    in_reference: np.ndarray | None = None
+    near_reference: pa.Array | pa.ChunkedArray | None = None
+    near: np.ndarray | None = None
+
+
+def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
+    """Return the table of documents, or a part of it."""
+    kept, measure = found.kept, recipe.method.measure.name
+    columns = {
+        "id": found.ids,
+        "kept": arrow(kept),
+        "duplicate_of": found.duplicate_of,
+        KIND: kind_column(found.kinds, kept),
+        measure: arrow(found.resemblance, kept | np.isnan(found.resemblance)),
+        "group": found.group,
+        **found.places,
+        **{name: arrow(values, kept) for name, values in found.told.items()},
+    }
+    if found.in_reference is not None and found.near is not None:
+        columns["in_reference"] = arrow(found.in_reference)
+        columns["near_reference"] = found.near_reference
+        columns[f"reference_{measure}"] = arrow(found.near, np.isnan(found.near))
+    return with_recipe(columns, recipe)
+
+
+class PairColumns(NamedTuple):
+    """What the table of pairs says, of some pairs in their order; the names are those of `DocumentColumns`."""
+
+    id_a: pa.Array | pa.ChunkedArray
+    id_b: pa.Array | pa.ChunkedArray
+    kinds: np.ndarray
+    resemblance: np.ndarray
+    told: dict[str, np.ndarray]
+    a_in_reference: np.ndarray | None = None
+
+
+def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
+    """Return the table of pairs, or a part of it."""
+    columns = {
+        "id_a": found.id_a,
+        "id_b": found.id_b,
+        KIND: kind_column(found.kinds),
+        recipe.method.measure.name: arrow(found.resemblance, np.isnan(found.resemblance)),
+        **{name: arrow(values) for name, values in found.told.items()},
+    }
+    if found.a_in_reference is not None:
+        columns["a_in_reference"] = arrow(found.a_in_reference)
+    return with_recipe(columns, recipe)
+
+
+def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> DocumentColumns:
     ranked, groups, decisions, ids = facts
     mine = ranked.of_input
     keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
     kept = keeper == mine
-    columns = {
-        "id": ids[ranked.num_known :],
-        "kept": arrow(kept),
-        "duplicate_of": facts.ids_of(keeper, kept),
-        KIND: kind_column(groups.kinds(mine, keeper), kept),
-        recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
-        "group": facts.ids_of(keeper),
-        **places,
-    }
-    if groups.all_keys is not None:
-        told = recipe.method.pair_columns(groups.all_keys, mine, keeper)
-        columns |= {name: arrow(values, kept) for name, values in told.items()}
-    if against:
-        columns["in_reference"] = arrow(keeper < ranked.num_known)
-        nearest = decisions.nearest
-        if nearest is None:  # the reference set is empty
-            nearest = Nearest(np.full(len(ranked), -1, np.int64), np.full(len(ranked), np.nan))
-        partner, resemblance = nearest.partner[mine], nearest.resemblance[mine]
-        columns["near_reference"] = facts.ids_of(partner, partner < 0)
-        columns[near_column(recipe)] = arrow(resemblance, np.isnan(resemblance))
-    return with_recipe(columns, recipe)
+    told = {} if groups.all_keys is None else recipe.method.pair_columns(groups.all_keys, mine, keeper)
+    found = DocumentColumns(
+        ids=ids[ranked.num_known :],
+        kept=kept,
+        duplicate_of=facts.ids_of(keeper, kept),
+        group=facts.ids_of(keeper),
+        kinds=groups.kinds(mine, keeper),
+        resemblance=resemblance,
+        places=places,
+        told=told,
+    )
+    if not against:
+        return found
+    nearest = decisions.nearest
+    if nearest is None:  # the reference set is empty
+        nearest = Nearest(np.full(len(ranked), -1, np.int64), np.full(len(ranked), np.nan))
+    partner = nearest.partner[mine]
+    return found._replace(
+        in_reference=keeper < ranked.num_known,
+        near_reference=facts.ids_of(partner, partner < 0),
+        near=nearest.resemblance[mine],
+    )
 
 
 KIND = "kind"
@@ -93,12 +178,7 @@ def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.Diction
     return pa.DictionaryArray.from_arrays(arrow(kinds, null), strings(list(KINDS)).cast(pa.string()))
 
 
-def near_column(recipe: Recipe) -> str:
-    """Name the column that holds what a document and its best partner in the reference set are worth."""
-    return f"reference_{recipe.method.measure.name}"
-
-
-def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
+def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     ranked, groups, verified = facts.ranked, facts.groups, facts.decisions.verified
     everyone = np.arange(len(ranked))
     copied = (groups.representative != everyone) & (everyone >= ranked.num_known)
@@ -112,18 +192,14 @@ def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
         resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
-    columns = {
-        "id_a": facts.ids_of(a),
-        "id_b": facts.ids_of(b),
-        KIND: kind_column(groups.kinds(a, b)),
-        recipe.method.measure.name: arrow(resemblance, np.isnan(resemblance)),
-    }
-    if groups.all_keys is not None:
-        told = recipe.method.pair_columns(groups.all_keys, a, b)
-        columns |= {name: arrow(values) for name, values in told.items()}
-    if against:
-        columns["a_in_reference"] = arrow(a < ranked.num_known)
-    return with_recipe(columns, recipe)
+    return PairColumns(
+        id_a=facts.ids_of(a),
+        id_b=facts.ids_of(b),
+        kinds=groups.kinds(a, b),
+        resemblance=resemblance,
+        told={} if groups.all_keys is None else recipe.method.pair_columns(groups.all_keys, a, b),
+        a_in_reference=a < ranked.num_known if against else None,
+    )
 
 
 def with_recipe(columns: dict[str, Any], recipe: Recipe) -> pa.Table:
@@ -145,44 +221,91 @@ class Job(NamedTuple):
     reference: Documents | None
 
 
-def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[str, Any]:
-    """Make the contents of report.json, without the times."""
-    candidates, reference = job.candidates, job.reference
-    ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
-    counts = {
-        "documents": job.sketches.documents,
-        **{name: decided[name] for name in ("kept", "removed", *REMOVED_COUNTS, "removed_unverified")},
-        "reference_documents": ranked.num_known,
-        **({} if reference is None else {"near_reference": decided.get("near_reference", 0)}),
-        "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
-        **{name: getattr(job.sketches, name) for name in _COUNTED},
-        **({"without_spots": job.sketches.without_spots} if job.recipe.shingles.kind == "spots" else {}),
-        "representatives": len(facts.groups.ranks),
-        "comparisons": 0 if job.found is None else job.found.looks,
-        "candidate_pairs": len(candidates.pairs) if job.found is None else job.found.num_candidates,
-        **{name: decided[name] for name in ("verified_pairs", "groups")},
-    }
-    skipped = all_skipped(job.documents, reference)
-    if skipped is not None:
-        counts["skipped"] = summary_of(skipped)["rows"]
+class Counted(NamedTuple):
+    """What a job counted.
+
+    Parameters
+    ----------
+    counts : dict of str to int
+        In any order; `COUNTS` names them.
+    sizes : dict
+        `group_sizes` and `largest_groups`.
+    limits : dict
+        See `limits_of`.
+    left_out : mapping
+        Records of the input that were left out, by their reason.
+    skipped : pyarrow.Table or None
+        Rows that could not be read, if they were to be skipped.
+    sampled : dict or None
+        The check of recall.
+    """
+
+    counts: dict[str, Any]
+    sizes: dict[str, Any]
+    limits: dict[str, Any]
+    left_out: Mapping[str, int] = {}
+    skipped: pa.Table | None = None
+    sampled: dict[str, Any] | None = None
+
+
+def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], counted: Counted) -> dict[str, Any]:
+    """Return the contents of report.json, without the times and warnings.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    source : dict
+        `input` and `against`, as `Documents.describe` returns them.
+    engine : dict
+        `backend`, `device` and `threads`.
+    counted : Counted
+    """
+    skipped = None if counted.skipped is None else summary_of(counted.skipped)
+    counts = counted.counts if skipped is None else {**counted.counts, "skipped": skipped["rows"]}
+    absent = {"near_reference"} if source["against"] is None else set()
+    absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
     return {
         "version": __version__,
-        "recipe": job.recipe.describe(),
-        "measure": job.recipe.method.measure.name,
-        "input": job.documents.describe(),
-        "against": None if reference is None else reference.describe(),
-        "backend": job.runtime.backend,
-        "device": job.runtime.describe(),
-        "threads": num_threads(),
-        "counts": counts,
-        **({} if skipped is None else {"skipped": summary_of(skipped)}),
-        **({"left_out_records": left_out} if (left_out := job.sketches.left_out_records) else {}),
-        **sizes,
-        "candidates": list(job.recipe.method.in_words(job.recipe.threshold)),
-        "recall": {"expected": job.recipe.expected_recall, "sampled": sampled},
-        "limits": _limits(job),
-        "warnings": warnings_of(facts, job.recipe, job.documents, reference is not None),
+        "recipe": recipe.describe(),
+        "measure": recipe.method.measure.name,
+        **source,
+        **engine,
+        "counts": {name: counts[name] for name in COUNTS if name in counts and name not in absent},
+        **({} if skipped is None else {"skipped": skipped}),
+        **({"left_out_records": dict(counted.left_out)} if counted.left_out else {}),
+        **counted.sizes,
+        "candidates": list(recipe.method.in_words(recipe.threshold)),
+        "recall": {"expected": recipe.expected_recall, "sampled": counted.sampled},
+        "limits": counted.limits,
     }
+
+
+def report_of_job(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the report of a job in memory, with its warnings."""
+    candidates, found, reference = job.candidates, job.found, job.reference
+    ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
+    counts = {
+        **decided,
+        **{name: getattr(job.sketches, name) for name in (*SKETCH_COUNTS, "without_spots")},
+        "reference_documents": ranked.num_known,
+        "near_reference": decided.get("near_reference", 0),
+        "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
+        "representatives": len(facts.groups.ranks),
+        "comparisons": 0 if found is None else found.looks,
+        "candidate_pairs": len(candidates.pairs) if found is None else found.num_candidates,
+    }
+    unlisted = None if found is None else (found.num_unlisted, found.counted)
+    limits = limits_of(job.recipe, unlisted, candidates.large_buckets, candidates.uncompared_pairs)
+    skipped = all_skipped(job.documents, reference)
+    counted = Counted(counts, sizes, limits, job.sketches.left_out_records, skipped, sampled)
+    engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
+    warnings = warnings_of(facts, job.recipe, job.documents, reference is not None)
+    return {**report_of(job.recipe, described(job.documents, reference), engine, counted), "warnings": warnings}
+
+
+def described(documents: Documents, reference: Documents | None) -> dict[str, Any]:
+    """Return the input and the reference set as a report describes them."""
+    return {"input": documents.describe(), "against": None if reference is None else reference.describe()}
 
 
 def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: bool) -> list[str]:
@@ -196,44 +319,48 @@ def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: boo
     return [*documents._remarks(), *reasons(removed, recipe, documents, of_input, of_reference)]
 
 
-def _limits(job: Job) -> dict[str, Any]:
-    """What was left out, and why: pairs that were not listed; where nothing is verified, or crowds are not joined,
-    pairs that were not compared.
+def limits_of(
+    recipe: Recipe, unlisted: tuple[int, bool] | None, large_buckets: int, uncompared_pairs: int
+) -> dict[str, Any]:
+    """Return what was left out, and why.
 
-    Of verified pairs, `unlisted_pairs` is the number that are known and not listed: all there are if `all_counted`,
-    else some, as others were not looked for.
+    Parameters
+    ----------
+    recipe : Recipe
+    unlisted : (int, bool) or None
+        If pairs were verified, how many are known and not listed, and whether these are all that there are. Otherwise
+        some were not looked for.
+    large_buckets, uncompared_pairs : int
+        What large buckets left out, if nothing is verified or crowds are not joined.
     """
-    found, method = job.found, job.recipe.method
     limits: dict[str, Any] = {}
-    if found is not None:
+    if unlisted is not None:
+        limits = {"max_partners": recipe.max_partners, "unlisted_pairs": unlisted[0], "all_counted": unlisted[1]}
+    if unlisted is None or recipe.method.measure.weighted:
         limits |= {
-            "max_partners": job.recipe.max_partners,
-            "unlisted_pairs": found.num_unlisted,
-            "all_counted": found.counted,
+            "bucket_limit": recipe.method.bucket_limit,
+            "bucket_probe": recipe.method.bucket_probe,
+            "large_buckets": large_buckets,
+            "uncompared_pairs": uncompared_pairs,
         }
-    if found is None or method.measure.weighted:
-        limits |= unverified_limits(job.candidates, job.recipe)
     return limits
 
 
-def unverified_limits(candidates: Candidates, recipe: Recipe) -> dict[str, Any]:
-    """What large buckets left out, of a report."""
-    return {
-        "bucket_limit": recipe.method.bucket_limit,
-        "bucket_probe": recipe.method.bucket_probe,
-        "large_buckets": candidates.large_buckets,
-        "uncompared_pairs": candidates.uncompared_pairs,
-    }
-
-
-_COUNTED = (
-    *("null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
+SKETCH_COUNTS = (
+    *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
     *("text_bytes", "tokens", "shingles"),
 )
-
+"""Counts of a report that sketching finds."""
 
 REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 """Names of the counts of removed documents by how they are like the kept one."""
+
+COUNTS = (
+    *("documents", "kept", "removed", *REMOVED_COUNTS, "removed_unverified", "reference_documents", "near_reference"),
+    *("empty", *SKETCH_COUNTS[1:], "without_spots", "representatives", "comparisons", "candidate_pairs"),
+    *("verified_pairs", "groups", "skipped"),
+)
+"""Names of all counts of a report, in their order."""
 
 
 def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from .. import __version__
 from ..data import Ragged
 from ..decisions import (
     Groups,
@@ -37,7 +36,7 @@ from ..stages import Verified
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
-from ..tables import Facts, decided_counts, tables_of, unverified_limits
+from ..tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
 from ..verification import in_host_memory
 from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
@@ -183,7 +182,7 @@ def decided(
             assert keys is not None
             candidates = proposed(replace(groups, keys=runtime.put(keys[ranks])), recipe, runtime)
             listed = deciding = in_host_memory(unverified(groups, candidates.pairs, recipe, runtime), runtime)
-            limits = unverified_limits(candidates, recipe)
+            limits = limits_of(recipe, None, candidates.large_buckets, candidates.uncompared_pairs)
     elif suffice(snapshot, manifest.disturbed, recipe):
         with clock.stage("verify"):
             order = np.argsort(mine, kind="stable")
@@ -268,8 +267,8 @@ def _report(
         words += "; resemblance is estimated from samples, and nothing verified"
     tokens = facts.ranked.num_tokens
     counts: dict[str, Any] = {
-        "documents": len(facts.ranked),
         **decided,
+        "documents": len(facts.ranked),
         "reference_documents": 0,
         "empty": int(np.count_nonzero(tokens == 0)),
         "null_text": 0,
@@ -278,18 +277,6 @@ def _report(
         "tokens": int(tokens.sum()),
         "representatives": len(facts.groups.ranks),
     }
-    return {
-        "version": __version__,
-        "recipe": recipe.describe(),
-        "measure": recipe.method.measure.name,
-        "input": _TEXTS,
-        "against": None,
-        "backend": backend,
-        "threads": own_threads(),
-        "counts": counts,
-        **sizes,
-        "candidates": [label, words],
-        "recall": {"expected": recipe.expected_recall, "sampled": None},
-        "limits": limits,
-        "timings": clock.seconds,
-    }
+    engine = {"backend": backend, "device": None, "threads": own_threads()}
+    found = report_of(recipe, {"input": _TEXTS, "against": None}, engine, Counted(counts, sizes, limits))
+    return {**found, "candidates": [label, words], "timings": clock.seconds}

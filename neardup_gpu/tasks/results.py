@@ -30,7 +30,7 @@ from ..documents.writing_options import Writing
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, ids_of_kept, part_name, write_kept
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
-from ..tables import KIND, as_json, counts_of_kinds, kind_column, near_column, with_recipe
+from ..tables import DocumentColumns, PairColumns, as_json, counts_of_kinds, documents_table, pairs_table
 from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
@@ -204,17 +204,16 @@ def tables(
     same_words, kinds = _alike(answers.alike(a), answers.alike(b))
     if not recipe.verifies:
         resemblance = np.where(same_words, 1.0, np.nan)
-    columns = {
-        "id_a": answers.ids(a, type_named(kind)),
-        "id_b": answers.ids(b, type_named(kind)),
-        KIND: kind_column(kinds),
-        recipe.method.measure.name: arrow(resemblance, np.isnan(resemblance)),
-    }
-    columns |= {name: arrow(values) for name, values in _pair_columns(answers, recipe, a, b).items()}
-    if against:
-        columns["a_in_reference"] = arrow(a < layout.num_known)
+    found_pairs = PairColumns(
+        id_a=answers.ids(a, type_named(kind)),
+        id_b=answers.ids(b, type_named(kind)),
+        kinds=kinds,
+        resemblance=resemblance,
+        told=_pair_columns(answers, recipe, a, b),
+        a_in_reference=a < layout.num_known if against else None,
+    )
     with placed(files, part_name(PAIRS, part)) as path:
-        write_table(with_recipe(columns, recipe), path)
+        write_table(pairs_table(found_pairs, recipe), path)
     largest = answers.ids(np.array(largest, np.int64), type_named(kind))
     return {"files": [part_name(PAIRS, part)], "largest": [as_json(id) for id in largest]}
 
@@ -255,43 +254,45 @@ def write(
         resemblance[removed] = np.where(same_words, 1.0, np.nan)
     kinds = np.zeros(len(ranks), np.int8)
     kinds[removed] = of_removed
-    columns = {
-        "id": own,
-        "kept": arrow(kept),
-        "duplicate_of": answers.ids(keeper, own.type, kept),
-        KIND: kind_column(kinds, kept),
-        recipe.method.measure.name: arrow(resemblance, kept | np.isnan(resemblance)),
-        "group": _either(own, answers.ids(keeper, own.type, kept), kept),
-        **offset.places(places_of(files, number, slice), extent),
-    }
+    told_columns = {}
     if recipe.method.tells_pairs or not recipe.verifies:
         both = np.concatenate(
             [told["keys"], answers.told("keys", keeper[removed]) if len(removed) else told["keys"][:0]]
         )
         other = np.arange(len(ranks))
         other[removed] = len(ranks) + np.arange(len(removed))
-        found = recipe.method.pair_columns(both, np.arange(len(ranks)), other)
-        columns |= {name: arrow(values, kept) for name, values in found.items()}
+        told_columns = recipe.method.pair_columns(both, np.arange(len(ranks)), other)
     partner, near = np.full(len(ranks), -1, np.int64), np.full(len(ranks), np.nan)
-    if against:
-        columns["in_reference"] = arrow(keeper < layout.num_known)
-        if layout.num_known:
-            given = [file_name("name", part, "near") for part in range(layout.partitions)]
-            of = read_arrays(place, given, number, NEAR)
-            partner[of["row"]], near[of["row"]] = of["partner"], of["resemblance"]
-        if not recipe.verifies:
-            leaks = np.flatnonzero(partner >= 0)
-            same_words, _ = _alike(_rows_alike(told, leaks), answers.alike(partner[leaks]))
-            near[leaks] = np.where(same_words, 1.0, np.nan)
-        columns["near_reference"] = answers.ids(partner, own.type, partner < 0)
-        columns[near_column(recipe)] = arrow(near, np.isnan(near))
+    if layout.num_known:
+        given = [file_name("name", part, "near") for part in range(layout.partitions)]
+        of = read_arrays(place, given, number, NEAR)
+        partner[of["row"]], near[of["row"]] = of["partner"], of["resemblance"]
+    if against and not recipe.verifies:
+        leaks = np.flatnonzero(partner >= 0)
+        same_words, _ = _alike(_rows_alike(told, leaks), answers.alike(partner[leaks]))
+        near[leaks] = np.where(same_words, 1.0, np.nan)
+    duplicate_of = answers.ids(keeper, own.type, kept)
+    columns = DocumentColumns(
+        ids=own,
+        kept=kept,
+        duplicate_of=duplicate_of,
+        group=_either(own, duplicate_of, kept),
+        kinds=kinds,
+        resemblance=resemblance,
+        places=offset.places(places_of(files, number, slice), extent),
+        told=told_columns,
+        in_reference=keeper < layout.num_known if against else None,
+        near_reference=answers.ids(partner, own.type, partner < 0) if against else None,
+        near=near if against else None,
+    )
+    table = documents_table(columns, recipe)
     written = [part_name(DOCUMENTS, files.number)]
     with placed(files, written[0]) as path:
-        write_table(with_recipe(columns, recipe), path)
+        write_table(table, path)
     if how.writing.ids_only:
         written.append(part_name(KEPT_IDS, files.number))
         with placed(files, written[-1]) as path:
-            write_table(ids_of_kept(with_recipe(columns, recipe)), path)
+            write_table(ids_of_kept(table), path)
     else:
         written += _write_kept(files, slice, extent, kept, how)
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]

@@ -43,7 +43,7 @@ from ..sketching import BLANK, Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
-from ..tables import as_json
+from ..tables import SKETCH_COUNTS, as_json
 from .columns import (
     TABLE,
     add_table,
@@ -71,12 +71,6 @@ ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
 SLOTS = pa.schema([("slots", pa.uint32())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
-
-COUNTED = (
-    *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
-    *("text_bytes", "tokens", "shingles"),
-)
-"""Counts of a slice that a report adds up."""
 
 
 class _Waiting:
@@ -182,7 +176,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     save(files, "alike", {"words": hashes, "text": texts})
     written = np.flatnonzero((sketched.num_tokens > 0) | (texts != BLANK))
     _save_hashes(files, "hashes", hashes[written], written)
-    counts = {name: getattr(sketched.counts, name) for name in (*COUNTED, "without_spots")}
+    counts = {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "without_spots")}
     num_present = int(np.count_nonzero(sketched.num_tokens))
     present_rows = {"present": num_present, "waiting": int(sizes.sum()), "threads": num_threads()}
     counts["left_out_records"] = sketched.counts.left_out_records
