@@ -30,16 +30,16 @@ from neardup_gpu import (
     MinHash,
     ParameterError,
     Recipe,
-    ScaleOut,
     Shingles,
     SimHash,
     Sketch,
+    Workers,
     clusters,
     dedup,
-    dedup_in_tasks,
     pairs,
     sketch,
 )
+from neardup_gpu.fingerprint_options import Near, Query, TableOptions
 from neardup_gpu.hamming import jobs
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
 
@@ -123,6 +123,11 @@ def made(name):
 
 def digest(value):
     return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()
+
+
+def digest_in_any_order(value):
+    """Return the digest of a value in which the order of names does not count."""
+    return digest(json.loads(json.dumps(value, default=str, sort_keys=True)))
 
 
 def decided(table, known, recipe_name, backend):
@@ -283,12 +288,12 @@ def job_options(sources, name):
 
 
 def in_memory(source, **options):
-    return dedup(source, engine=ENGINE, **options).report
+    return flat(dedup, source, engine=ENGINE, **options).report
 
 
 def in_tasks(source, *, output, **options):
-    work = ScaleOut(work_dir=f"{output}.work", workers=1, slice_bytes=40_000, partitions=2)
-    report = dedup_in_tasks(source, output=output, scale_out=work, engine=ENGINE, **options)
+    work = Workers(work_dir=f"{output}.work", number=1, slice_bytes=40_000, partitions=2)
+    report = flat(dedup, source, output=output, workers=work, engine=ENGINE, **options).report
     assert report["tasks"]["slices"] > 1
     return report
 
@@ -456,17 +461,20 @@ INFO = ("documents", "entries", "pairs", "dead_documents", "next_sequence", "ids
 
 def decided_by(index, keep, cluster="greedy"):
     result = index.decide(keep=keep, cluster=cluster)
-    return [digest_of(result.documents), digest_of(result.pairs), digest(said(result.report))]
+    return [digest_of(result.documents), digest_of(result.pairs), digest_in_any_order(said(result.report))]
 
 
 def asked(index, settings):
     """Return the digests of everything that an index returns: answers, and decisions by three rules."""
     texts = mixed()[1]["text"].to_pylist()[::2] + mixed()[0]["text"].to_pylist()[::9]
     texts = pa.array([text or "" for text in texts])
-    found = {"all": index.query(texts=texts, columns="date"), "nearest": index.query(texts=texts, nearest=2)}
+    found = {
+        "all": flat(index.query, texts=texts, columns="date"),
+        "nearest": flat(index.query, texts=texts, nearest=2),
+    }
     if "containment" in settings:
         for direction in ("in", "of", "either"):
-            found[direction] = index.query(texts=texts, containment=0.6, direction=direction)
+            found[direction] = flat(index.query, texts=texts, containment=0.6, direction=direction)
     rules = [("first", "greedy"), ("longest", "greedy"), ("date:desc", "components")]
     return {name: digest_of(table) for name, table in found.items()} | {
         f"{keep}, {cluster}": decided_by(index, keep, cluster) for keep, cluster in rules
@@ -524,9 +532,9 @@ def test_clusters(name, tmp_path):
 
 HAMMING = {
     "64 bits": (SimHash(radius=6), {}),
-    "128 bits": (SimHash(bits=128, radius=12), {"leading_bits": 5}),
-    "compressed": (SimHash(radius=3), {"compress": True, "num_tables": 4}),
-    "leading bits": (SimHash(radius=4), {"leading_bits": 20}),
+    "128 bits": (SimHash(bits=128, radius=12), {"tables": TableOptions(leading_bits=5)}),
+    "compressed": (SimHash(radius=3), {"tables": TableOptions(compress=True, num_tables=4)}),
+    "leading bits": (SimHash(radius=4), {"tables": TableOptions(leading_bits=20)}),
 }
 
 
@@ -537,15 +545,17 @@ def hamming_of(folder, name):
     for each, table in files.items():
         files[each] = folder / f"{each}.parquet"
         sketch(table, files[each], id_column="id", text_columns="text", method=method, overwrite=True, engine=ENGINE)
-    index, out = folder / "simhashes.index", folder / "out.parquet"
+    index, out, small = folder / "simhashes.index", folder / "out.parquet", Near(bucket_limit=3, bucket_probe=1)
     options = {"overwrite": True, "engine": ENGINE}
     found = {"build": jobs.build(files["documents"], index, **design, **options)}
     runs = {
         "query": partial(jobs.query, index, files["known"], out),
-        "nearest": partial(jobs.query, index, files["known"], out, nearest=1, radius=2),
+        "nearest": partial(jobs.query, index, files["known"], out, query=Query(nearest=1, radius=2)),
         "join": partial(jobs.join, files["documents"], files["known"], out),
         "pairs": partial(jobs.pairs, files["documents"], out),
-        "pairs in small buckets": partial(jobs.pairs, files["documents"], out, bucket_limit=3, bucket_probe=1),
+        "pairs in small buckets": partial(
+            jobs.pairs, files["documents"], out, near=Near(bucket_limit=3, bucket_probe=1)
+        ),
     }
     for each, run in runs.items():
         found[each] = [run(**options), digest_of(pq.read_table(out).replace_schema_metadata())]

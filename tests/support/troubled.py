@@ -91,7 +91,7 @@ class Troubled:
 
     def __init__(self, workers, trouble, folder):
         self._workers, self._trouble, self._folder = workers, trouble, folder
-        self.num_workers = workers.num_workers
+        self.num_workers, self.one_machine = workers.num_workers, workers.one_machine
         self.check_folder = workers.check_folder
 
     def run(self, tasks):
