@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .engine import heap
 from .errors import InputError, OutputError, ParameterError
@@ -20,7 +17,6 @@ from .tasks.workers import Workers
 if TYPE_CHECKING:
     from .arguments import Arguments
     from .documents import Documents
-    from .engine.clock import Clock
     from .planning.forecast import Division, Need
     from .recipe import Recipe
     from .result import Result
@@ -29,78 +25,12 @@ FORECAST_BYTES, FORECAST_DOCUMENTS = 1 << 28, 10**6
 """Text or documents of a job for which it is worth to say what it will need."""
 
 
-WATCHED = 0.9
-"""Share of a bound at which a job in memory goes on as tasks, before it holds more."""
+def division_of(
+    arguments: Arguments, documents: Documents, reference: Documents | None, recipe: Recipe
+) -> Division | None:
+    """Return how a job is cut into tasks that keep its bound of memory, or None if it keeps the bound in memory.
 
-
-EVERY = 0.02
-"""Least seconds between two looks at what a process holds."""
-
-
-class ExceededError(BaseException):
-    """A job in memory holds nearly as much as it may; as tasks it need not. Nobody sees it who calls `dedup`."""
-
-
-@contextlib.contextmanager
-def watched(memory: int, divisible: bool, clock: Clock) -> Iterator[None]:
-    """Raise ExceededError in the block once this process holds nearly as much as it may: more is alike than planned.
-
-    A job that is not divisible, as it does not fit as tasks either, may hold all of it. It looks whenever a stage says
-    how far it is. What the process held before, beyond what any does, is not the job's.
-    """
-    from .planning.forecast import PROCESS
-
-    most = int(WATCHED * memory if divisible else memory) + max(0, resident() - PROCESS)
-    looked = 0.0
-
-    def look() -> None:
-        nonlocal looked
-        now = time.monotonic()
-        if now >= looked + EVERY:
-            looked = now
-            if resident() > most:
-                raise ExceededError
-
-    clock.at_reports = look
-    try:
-        yield
-    finally:
-        clock.at_reports = None
-
-
-def resident() -> int:
-    """Bytes of memory that this process holds; 0 where the system does not say."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-class Fit(NamedTuple):
-    """How a job fits a bound.
-
-    Parameters
-    ----------
-    need : Need
-    room : int or None
-        In memory, bytes for all that is not held of each document, into which it is cut.
-    division : Division or None
-        As tasks; None in memory.
-    divisible : bool
-        In memory, whether it fits as tasks, too, if much turns out to be alike.
-    """
-
-    need: Need
-    room: int | None = None
-    division: Division | None = None
-    divisible: bool = False
-
-
-def fit(
-    arguments: Arguments, documents: Documents, reference: Documents | None, recipe: Recipe, alike: bool = False
-) -> Fit:
-    """Return how a job fits its bound of memory.
+    A job runs in memory only if it keeps the bound however much is alike.
 
     Parameters
     ----------
@@ -108,8 +38,6 @@ def fit(
         The job, with a bound of memory.
     documents, reference : Documents
     recipe : Recipe
-    alike : bool, default False
-        Whether much is alike, as a job found that tried it in memory.
 
     Raises
     ------
@@ -136,21 +64,18 @@ def fit(
             "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
         )
     threads = engine.threads or most_threads()
-    room = forecast.room_in_memory(memory, load, recipe, threads)
-    need = forecast.in_memory(load, recipe, threads, room)
     page = arguments.writing.report
+    if max(forecast.at_most(load, recipe, threads), forecast.page_bytes(load, recipe) if page else 0) <= memory:
+        return None
     least = forecast.page_bytes(load) if page else 0
-    in_memory = room is not None and not alike and (not page or forecast.page_bytes(load, recipe) <= memory)
-    division = forecast.divided(memory, load, recipe, threads, alike or in_memory)
-    if in_memory:
-        return Fit(need, room, divisible=division is not None and least <= memory)
+    division = forecast.divided(memory, load, recipe, threads)
     if division is None or least > memory:
-        least = max(least, forecast.least(load, recipe, alike))
-        work = f"{count(need.documents, 'document')} in {size(need.text_bytes)} of text"
+        least = max(least, forecast.least(load, recipe))
+        work = f"{count(int(load.work.documents), 'document')} in {size(int(load.work.text_bytes))} of text"
         raise ParameterError(
             f"{size(memory)} of memory is not enough for {work}; give at least {_rounded(least)}", parameter="memory"
         )
-    return Fit(division.need, division=division)
+    return division
 
 
 def _rounded(num_bytes: int) -> str:

@@ -26,7 +26,6 @@ from .decisions import (
 from .documents import Documents
 from .documents.reading_options import Reading, chosen_reading
 from .documents.writing_options import Writing, described
-from .engine import heap
 from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.memory import parse_size
@@ -188,18 +187,12 @@ def _run_here(arguments: Arguments) -> Result:
     recipe, statistics = arguments.recipe.with_statistics(None)
     backend = engine.resolve()  # before anything is opened
     documents, reference = arguments.opened()
-    room, divisible = None, False
-    if bound is None:
-        need = bounded.foretold(documents, reference, recipe, num_checked) if backend == "cpu" else None
-    else:
-        need, room, division, divisible = bounded.fit(arguments, documents, reference, recipe)
-        if division is not None:
-            bounded.tell(need, division)
-            return bounded.decided_in_tasks(division, arguments, (documents, reference))
-    if need is not None:
+    if bound is not None and (division := bounded.division_of(arguments, documents, reference, recipe)) is not None:
+        bounded.tell(division.need, division)
+        return bounded.decided_in_tasks(division, arguments, (documents, reference))
+    if backend == "cpu" and (need := bounded.foretold(documents, reference, recipe, num_checked)) is not None:
         bounded.tell(need)
-    result = None
-    with contextlib.suppress(bounded.ExceededError), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         folder, reads = None, arguments.files_read(documents, reference)
         if output is not None:
@@ -216,12 +209,6 @@ def _run_here(arguments: Arguments) -> Result:
         if reference is not None:
             reference.check_ids_early("reference set")
         runtime = stack.enter_context(engine.start())
-        batch_bytes = engine.batch_bytes
-        if bound is not None:
-            stack.enter_context(heap.freed_at_once())
-        if room is not None:
-            runtime.shares = runtime.shares.within(room)
-            batch_bytes = min(runtime.shares.batch, batch_bytes or runtime.shares.batch)
         place = engine.temp_dir or folder
         first_pass = None
         if recipe.method.needs_statistics and statistics is None:
@@ -229,20 +216,14 @@ def _run_here(arguments: Arguments) -> Result:
         spool = None
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
-        sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=batch_bytes)
-        with contextlib.nullcontext() if bound is None else bounded.watched(bound, divisible, clock):
-            result = run(documents, reference, sketcher, num_checked, engine.max_comparisons)
+        sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=engine.batch_bytes)
+        result = run(documents, reference, sketcher, num_checked, engine.max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
             if told := described(writing):
                 result.report["written"] = told
             write_result(folder, result, documents, writing, clock, output if writing.report else None, schema)
-    if result is None:
-        need, _, division, _ = bounded.fit(arguments, documents, reference, recipe, alike=True)
-        assert division is not None
-        bounded.tell(need, division)
-        return bounded.decided_in_tasks(division, arguments, (documents, reference))
     return result
 
 

@@ -20,7 +20,6 @@ import neardup_gpu as nd
 from neardup_gpu import bounded, data
 from neardup_gpu.arguments import Arguments
 from neardup_gpu.cli import main
-from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.planning import Workload, forecast
 from neardup_gpu.recipe import Recipe
@@ -107,18 +106,6 @@ def test_a_reference_set_and_frequencies(few, tmp_path):
     assert plain(tight.documents) == plain(usual.documents) and usual.report["counts"]["removed"] >= 100
 
 
-def test_a_job_that_comes_near_its_bound_goes_on_as_tasks(few, tmp_path, monkeypatch, capsys):
-    usual = nd.dedup(few, id_column="id", engine="cpu", memory="2GB")
-    monkeypatch.setattr(bounded, "WATCHED", -100)  # at once
-    found = nd.dedup(few, id_column="id", engine="cpu", memory="2GB", output=tmp_path / "python")
-    assert "tasks" in found.report and plain(found.documents) == plain(usual.documents)
-    base = ["dedup", str(few), "--id-column", "id", "--engine", "cpu", "--memory", "2GB"]
-    assert main([*base, "--output", str(tmp_path / "command")]) == 0
-    assert "runs as tasks over files" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["command", "python"]
-    assert "tasks" in read_report(tmp_path / "command")
-
-
 def bounded_by(memory, report=False):
     """Return the arguments of a job with a bound of memory."""
     nothing = dict.fromkeys(("source", "against", "progress"))
@@ -126,32 +113,15 @@ def bounded_by(memory, report=False):
     return Arguments(**nothing, **options, output="out", engine=Engine(backend="cpu", threads=1), memory=memory)
 
 
-def test_a_job_that_cannot_be_divided_may_hold_all_of_its_bound(few, monkeypatch):
-    clock, held = Clock(None), 950 * MB
-    monkeypatch.setattr(bounded, "resident", lambda: held if looking else 0)
-    monkeypatch.setattr(bounded, "EVERY", 0)
-    for divisible, most in ((True, 900 * MB), (False, 1000 * MB)):
-        looking = False
-        with bounded.watched(1000 * MB, divisible, clock):
-            looking, held = True, most
-            clock.report("join", 0, None)
-            held = most + MB
-            with pytest.raises(bounded.ExceededError):
-                clock.report("join", 0, None)
-    monkeypatch.undo()
-    documents, arguments = nd.open_documents(few, id_column="id"), bounded_by(2000 * MB)
-    assert bounded.fit(arguments, documents, None, Recipe()).divisible
-    monkeypatch.setattr(forecast, "divided", lambda *_: None)
-    assert not bounded.fit(arguments, documents, None, Recipe()).divisible
-
-
 def test_a_page_is_made_beside_the_documents_of_a_job_in_memory(few, monkeypatch):
-    monkeypatch.setattr(forecast, "load_of", lambda *_, **__: load(10**6))
     documents = nd.open_documents(few, id_column="id")
-    assert forecast.page_bytes(load(10**6)) < 1000 * MB
-    for memory, page, divided in ((1000, False, False), (1000, True, True), (1300, True, False)):
-        found = bounded.fit(bounded_by(memory * MB, report=page), documents, None, Recipe())
-        assert (found.division is not None) == divided
+    recipe, work = Recipe(max_partners=4), load(10**7)
+    monkeypatch.setattr(forecast, "load_of", lambda *_, **__: work)
+    least, with_page = forecast.at_most(work, recipe, 1), forecast.page_bytes(work, recipe)
+    assert least < with_page
+    for memory, page, divided in ((least, False, False), (least, True, True), (with_page, True, False)):
+        found = bounded.division_of(bounded_by(memory, report=page), documents, None, recipe)
+        assert (found is not None) == divided
 
 
 # -------------------------------------------------------------------------------------------------------------- bounds
@@ -243,12 +213,14 @@ def test_what_cannot_be_divided_needs_more():
     assert whole > 1.5 * forecast.least(load(10**7), Recipe())
 
 
-def test_a_room_that_is_cut_needs_less():
-    recipe, work = Recipe(), load(10**6)
-    usual = forecast.in_memory(work, recipe, 2).memory
-    room = forecast.room_in_memory(usual - 50 * MB, work, recipe, 2)
-    assert room is not None and forecast.in_memory(work, recipe, 2, room).memory <= usual - 50 * MB
-    assert forecast.room_in_memory(usual // 2, work, recipe, 2) is None
+def test_a_job_runs_in_memory_only_if_all_pairs_that_may_be_listed_fit(few):
+    documents = nd.open_documents(few, id_column="id")
+    most = forecast.at_most(forecast.load_of(documents, None, 0, ask=True), Recipe(), 1)
+    assert bounded.division_of(bounded_by(most), documents, None, Recipe()) is None
+    assert bounded.division_of(bounded_by(most - 1), documents, None, Recipe()) is not None
+    fewer, all_pairs = Recipe(max_partners=1), Recipe(max_partners=None)
+    needs = [forecast.at_most(load(10**6), recipe, 1) for recipe in (fewer, Recipe(), all_pairs)]
+    assert needs == sorted(needs) and needs[0] < needs[1] < needs[2]
 
 
 def refused(source, **options):

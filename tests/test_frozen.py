@@ -422,10 +422,10 @@ def long_texts():
     return pa.table({"id": range(len(texts)), "text": [" ".join(text) for text in texts]})
 
 
-@pytest.mark.parametrize("memory", ["2GB", "430MB", "least"])
+@pytest.mark.parametrize("memory", ["2GB", "least"])
 @pytest.mark.parametrize("method", ["exact", "minhash", "simhash"])
 def test_memory(method, memory, tmp_path):
-    """A job within a bound gives what it gives without one: undivided, divided in memory, or as tasks."""
+    """A job within a bound gives what it gives without one: in memory, or as tasks."""
     options = {"id_column": "id", "text_columns": "text", "method": method, "engine": ENGINE}
     usual = dedup(long_texts(), output=tmp_path / "usual", **options)
     if memory == "least":
@@ -553,9 +553,7 @@ def hamming_of(folder, name):
         "nearest": partial(jobs.query, index, files["known"], out, query=Query(nearest=1, radius=2)),
         "join": partial(jobs.join, files["documents"], files["known"], out),
         "pairs": partial(jobs.pairs, files["documents"], out),
-        "pairs in small buckets": partial(
-            jobs.pairs, files["documents"], out, near=Near(bucket_limit=3, bucket_probe=1)
-        ),
+        "pairs in small buckets": partial(jobs.pairs, files["documents"], out, near=small),
     }
     for each, run in runs.items():
         found[each] = [run(**options), digest_of(pq.read_table(out).replace_schema_metadata())]

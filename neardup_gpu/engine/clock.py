@@ -35,8 +35,6 @@ class Clock:
     ----------
     seconds : dict of str to float
         Of each stage. The time in which Numba compiled kernels is not included: it is under "compile".
-    at_reports : callable or None
-        Called at every step, too, and may end the job by an error.
     """
 
     def __init__(self, progress: Progress | bool | None, *, noun: str | None = None) -> None:
@@ -46,7 +44,6 @@ class Clock:
                 "what is done and of how much"
             )
         self.seconds: dict[str, float] = {}
-        self.at_reports: Callable[[], None] | None = None
         self._noun = noun
         self._begin = time.perf_counter()
         self._progress = progress if callable(progress) else None
@@ -129,8 +126,6 @@ class Clock:
 
     def report(self, name: str, done: int, total: int | None) -> None:
         """Say how far a stage is, or its turn."""
-        if self.at_reports is not None:
-            self.at_reports()
         before = 0 if self._turns is None else self._turns.get(name, (0,))[0]
         done, total = before + done, None if total is None else before + total
         self._done = done, total

@@ -17,6 +17,7 @@ from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
 from ..joining import table_bits
 from ..methods.contract import Join
 from ..tasks.cutting import usual_partitions
+from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
 from .costs import Machines, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Shape, exchanges, shape_of
@@ -37,9 +38,6 @@ ROW = {"exact": 110, "containment": 140, "minhash": 330}
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
 """What reading and writing hold for each of several threads, and by one."""
-
-LEAST_ROOM = 64 << 20
-"""Bytes into which a job in memory divides what it can divide, at least."""
 
 LEAST_TASK = 16 << 20
 """Memory of a task at least."""
@@ -115,19 +113,10 @@ class Load(NamedTuple):
     largest: int = 0
 
 
-def in_memory(load: Load, recipe: Recipe, threads: int, room: int | None = None) -> Need:
-    """What a job in memory needs.
-
-    Parameters
-    ----------
-    load : Load
-    recipe : Recipe
-    threads : int
-    room : int, optional
-        Bytes for all that is not held of each document, into which it is divided; as it usually is unless given.
-    """
+def in_memory(load: Load, recipe: Recipe, threads: int) -> Need:
+    """Return what a job in memory needs if few documents are alike."""
     work, method = load.work, recipe.method
-    shares = Shares.of_host() if room is None else Shares.of_host().within(room)
+    shares = Shares.of_host()
     counts = expected(work, _shape(load, recipe, 1, 1, 1 << 40), _least(recipe))
     first = BATCH_TIMES * min((1 + threads) * shares.batch, work.all_bytes)  # batches are made side by side
     joined = compared = spool = again = 0
@@ -147,10 +136,13 @@ def in_memory(load: Load, recipe: Recipe, threads: int, room: int | None = None)
     return Need(counts.documents, counts.text_bytes, memory, disk, rates["seconds"] + seconds)
 
 
-def room_in_memory(memory: int, load: Load, recipe: Recipe, threads: int) -> int | None:
-    """Bytes for what a job in memory may divide, if it needs no more than `memory` then; None if it does."""
-    room = int((memory - PROCESS) / MARGIN) - _of_documents(load, recipe) - _reading(load, threads)
-    return room if room >= LEAST_ROOM and in_memory(load, recipe, threads, room).memory <= memory else None
+def at_most(load: Load, recipe: Recipe, threads: int) -> int:
+    """Return the bytes that a job in memory needs at most, however much is alike: as many pairs as may be listed."""
+    number = int(load.work.documents + load.work.against_documents)
+    pairs = number * (number - 1) // 2
+    listed = pairs if recipe.max_partners is None else min(pairs, number * recipe.max_partners)
+    held = listed * (24 + 2 * load.work.id_bytes) + min(pairs, TOGETHER) * TOGETHER_BYTES
+    return in_memory(load, recipe, threads).memory + int(MARGIN * held)
 
 
 def _reading(load: Load, threads: int) -> int:
