@@ -104,9 +104,8 @@ def dedup(
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What the job computes with. Changes no result.
     memory : int or str, default None
-        A bound on the resident memory of all processes of the job together, such as "2GB". Data that exceeds it is
-        divided. A job that does not fit at all runs as tasks over files in a temporary folder. The decisions are the
-        same. Requires the backend "cpu", and documents that can be read more than once. Documents that are in memory
+        A bound on the resident memory of all processes of the job together, such as "2GB". Unless the job fits
+        however much is alike, it runs as tasks over files in a temporary folder. The decisions are the same. Requires the backend "cpu", and documents that can be read more than once. Documents that are in memory
         already do not count, nor do the tables of the result of tasks, which are read when they are first used.
         Excludes `workers`.
     progress : bool or callable, default None
