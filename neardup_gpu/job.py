@@ -105,9 +105,9 @@ def dedup(
         What the job computes with. Changes no result.
     memory : int or str, default None
         A bound on the resident memory of all processes of the job together, such as "2GB". Unless the job fits
-        however much is alike, it runs as tasks over files in a temporary folder. The decisions are the same. Requires the backend "cpu", and documents that can be read more than once. Documents that are in memory
-        already do not count, nor do the tables of the result of tasks, which are read when they are first used.
-        Excludes `workers`.
+        however much is alike, it runs as tasks over files in a temporary folder. The decisions are the same. Requires
+        the backend "cpu", and documents that can be read more than once. Documents that are in memory already do not
+        count, nor do the tables of the result of tasks, which are read when they are first used. Excludes `workers`.
     progress : bool or callable, default None
         True shows bars, on stderr or in a notebook. A function is called with the name of a stage, the number of items
         done (documents, pairs, comparisons or tasks), and their total, or None if the total is not known. If files do
