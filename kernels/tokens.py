@@ -107,35 +107,35 @@ def reference(text, offsets, poly, places=False):
         raw = text[start:stop].tobytes()
         decoded = "\udc00".join(part.decode("utf-8", "surrogateescape") for part in raw.split(b"\xed\xb0\x80"))
         invalid += sum("\udc80" <= character <= "\udcff" for character in decoded)
-        items, stop = [], start
+        items, end = [], int(start)
         for character in decoded:
-            start, stop = stop, stop + (1 if "\udc80" <= character <= "\udcff" else len(_spelled(character)))
+            begin, end = end, end + (1 if "\udc80" <= character <= "\udcff" else len(_spelled(character)))
             number = int(table.sequence[table.page[ord(character) >> 8], ord(character) & 255])
             if 2 <= number <= 4:
-                items.append((0, number, _spelled(character), start, stop))
+                items.append((0, number, (_spelled(character), begin, end)))
             else:
                 for item in range(int(table.starts[number]), int(table.starts[number + 1])):
                     spelling = table.spelling[table.spelled[item] : table.spelled[item + 1]].tobytes()
-                    items.append((int(table.combining[item]), int(table.kinds[item]), spelling, start, stop))
+                    items.append((int(table.combining[item]), int(table.kinds[item]), (spelling, begin, end)))
         first = 0
         for i in range(len(items) + 1):  # canonical order: each run of non-zero combining classes sorted, stably
             if i == len(items) or items[i][0] == 0:
                 items[first:i] = sorted(items[first:i], key=lambda item: item[0])
                 first = i + 1
         tokens, state = [], DIVIDE
-        for _, kind, *item in items:
+        for _, kind, part in items:
             if kind == SINGLE or (kind == WORD and state != WORD):
-                tokens.append([item])
+                tokens.append([part])
                 state = kind
             elif kind == WORD or (kind == MARK and state != DIVIDE):
-                tokens[-1].append(item)
+                tokens[-1].append(part)
             elif kind != VANISH:
                 state = DIVIDE
         if not all(token[0][0] == b"\xed\xb0\x80" for token in tokens):
             for token in tokens:
-                spellings, starts, stops = zip(*token, strict=True)
+                spellings, begins, ends = zip(*token, strict=True)
                 values.append(rabin(b"".join(spellings), int(poly)))
-                spans.append((min(starts), max(stops)))
+                spans.append((min(begins), max(ends)))
         new_offsets.append(len(values))
     found = np.array(values, np.uint64), np.array(new_offsets, np.int64), invalid
     return (*found, *np.array(spans, np.int64).reshape(-1, 2).T.copy()) if places else found

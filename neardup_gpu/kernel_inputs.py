@@ -208,7 +208,7 @@ def _within_more(draw: Draw, values: np.ndarray, offsets: np.ndarray) -> tuple[n
 
 
 def tokens(draw: Draw, size: int) -> tuple:
-    """Draw a batch of text, or of tiny documents, of which some have borders alone.
+    """Draw a batch of text, or of tiny documents, some with borders alone.
 
     Half of the draws ask for places, but no large draw does, so that all timings are of the same work.
     """
