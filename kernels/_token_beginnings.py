@@ -1,16 +1,19 @@
-"""Where tokens begin, on a GPU: each thread says it of a group of 32 bytes by itself.
+"""Find where tokens begin, on a GPU: each thread finds the beginnings in a group of 32 bytes by itself.
 
-Groups of ASCII take a few operations on whole words, others have each character decoded. The latter are listed and done
-together: among the former one of them keeps 31 threads waiting. On an H100 counting took 3.3 ms so, and took 1.8 with
-the list, for 256 MB of which a word in 200 has a letter beyond ASCII; then 0.7 of it was to make the list by CuPy.
+A group of ASCII takes a few operations on whole words. In other groups each character is decoded. They are listed and
+done together, because one of them among groups of ASCII keeps 31 threads waiting. On an H100, counting 256 MB in which
+one word in 200 has a letter beyond ASCII took 3.3 ms without the list, and 1.8 ms with it. At that time CuPy made the
+list, in 0.7 ms of the 1.8.
 
-It can, because of what comes before a byte only the last item that is neither a mark nor vanishing matters: a word
-character begins a token unless that was one too. Only marks are ever reordered, with one exception: U+0345 folds to the
-letter iota, but has a combining class, the greatest of all. It stays a word character that comes after all marks of its
-run.
+A thread can work alone because only the last item before its bytes that is neither a mark nor vanishing matters: a word
+character begins a token unless that item was one too. Only marks are ever reordered, with one exception. U+0345 folds
+to the letter iota, but has a combining class, the greatest of all. It stays a word character that comes after all marks
+of its run.
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 
@@ -21,14 +24,23 @@ from ._unicode_table import BORDER, DIVIDE, MARK, SINGLE, VANISH, WORD
 from ._utf8 import decode, is_word
 from ._vectors import population
 
+APART, BEGIN, EXTEND, EXTEND_BEFORE, END = range(5)
+"""The deeds of an item, see `follow`."""
+
+NO_RUN = -1
+"""Stands for the state before a run of marks where no such run is read."""
+
 GROUP = 32  # bytes of text whose token beginnings one thread finds
 
 _UNKNOWN = -1  # state before a group, until something depends on it
 
 
+@cache
 def packed_table():
-    """(page, sequence, starts, items, spelling): `unicode_table`, an item being one word of class, kind, length and
-    place of its spelling."""
+    """Return (page, sequence, starts, items, spelling): `unicode_table` with one word per item.
+
+    A word holds the item's class and kind, and the length and the place of its spelling.
+    """
     table = unicode_table.load()
     places = table.spelled.astype(np.int64)
     items = (
@@ -47,8 +59,47 @@ _decode_on_device = Device(decode.py_func)
 
 
 @jit()
+def follow(rank, kind, state, before):
+    """Follow tokens item by item, in the order of the text. Runs of marks need not be sorted.
+
+    Parameters
+    ----------
+    rank, kind : int
+        The combining class and the kind of the next item.
+    state : int
+        Kind of the last item that is neither a mark nor vanishing; DIVIDE at the beginning.
+    before : int
+        The state before the run, in a run of items of non-zero class; NO_RUN outside. In canonical order the letter
+        U+0345 comes after all marks of its run, so all these marks belong to the token before the run.
+
+    Returns
+    -------
+    state, before : int
+        Their values after the item.
+    deed : int
+        - APART: the item belongs to no token.
+        - BEGIN: a token begins with the item.
+        - EXTEND: the item belongs to the newest token.
+        - EXTEND_BEFORE: the item belongs to the token before the newest one.
+        - END: the item belongs to no token, and the newest token has ended.
+    """
+    if rank > 0:
+        before = state if before == NO_RUN else before
+        if kind == WORD:
+            return WORD, before, EXTEND if state == WORD else BEGIN
+        if before == DIVIDE:
+            return state, before, APART
+        return state, before, EXTEND if state == before else EXTEND_BEFORE
+    if kind == DIVIDE:
+        return DIVIDE, NO_RUN, END
+    if kind == SINGLE or (kind == WORD and state != WORD):
+        return kind, NO_RUN, BEGIN
+    return state, NO_RUN, APART if kind == VANISH or state == DIVIDE else EXTEND
+
+
+@jit()
 def _gathered(mask):
-    """The highest bits of eight bytes, of which the others are 0, as the bits of one byte."""
+    """Return the highest bits of eight bytes, whose other bits are 0, as the bits of one byte."""
     return ((mask >> np.uint64(7)) * np.uint64(0x0102040810204080)) >> np.uint64(56)
 
 
@@ -199,7 +250,7 @@ def mark_documents(offsets, begins):
 def count_in_ascii(text, words, begins, n, counts, decoded, num_decoded):
     """One thread a group: how many tokens begin there; a group that has to be decoded is listed in place of that.
 
-    A block counts its own such groups first, and then takes so many places of the list at once.
+    A block counts its listed groups first, and then takes places in the list for all of them at once.
     """
     number = cuda.shared.array(1, types.int32)
     base = cuda.shared.array(1, types.int64)
@@ -265,7 +316,7 @@ def fill_in_ascii(text, words, begins, n, ends, places):
 
 @kernel(f"void(uint8[::1], uint32[::1], int64, {TABLE}, uint32[::1], int64, int64[::1], uint64[::1])")
 def fill_decoded(text, begins, n, page, sequence, starts, items, spelling, decoded, num_decoded, ends, places):
-    """One thread a group of those that have to be decoded: where its tokens begin."""
+    """Find where tokens begin, in each thread for one group that has to be decoded."""
     number = cuda.grid(1)
     if number >= num_decoded:
         return

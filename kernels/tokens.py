@@ -13,13 +13,30 @@
     alone, with or without marks, has no tokens. Text of one column may hold these bytes too: there they read as a
     border and are not counted as invalid.
 
+    The place of a token, on request, is the range of bytes of the text as given from the first to the last code point
+    that belongs to the token. A code point belongs to a token if what it becomes has a letter, a number, `_` or a mark
+    of the token; an invalid byte, and a border, is a code point. So a place holds the marks of a token, and what is
+    invisible between its code points. It does not hold what is invisible before or after them, nor marks that follow
+    no letter. Places overlap in two cases:
+
+    - A code point becomes characters of several tokens, as U+00BD (one half) does, and Thai U+0E33 after a consonant.
+      It lies in the place of each.
+    - U+0345, alone of all marks, becomes a letter, in canonical order after the other marks of its run. After a letter
+      of a script written without spaces it begins a token, which other marks of the run may follow in the text: these
+      lie in the place of the first token, and so does U+0345 between them.
+
+    If the place of a token overlaps no other, text[begin:end] has this token alone. If it does, text[begin:end] has
+    this token and perhaps others. A border is the exception: by the rule above, text that holds nothing else has no
+    tokens.
+
 Source: Manasse 2.1 (canonical characters, one delimiter, folded case) and 3.3 (fingerprints); Unicode's canonical
 ordering of combining marks (The Unicode Standard 3.11). The tables are those of `_unicode_table`.
 
 Cost: time linear in the bytes of text. On the CPU, ASCII is classified 64 bytes at a time and fingerprinted 8 bytes at
 a time, a modular reduction each; other characters are first rewritten, one at a time, in a scratch copy of their
-document. On a GPU, tokens' beginnings are found 32 bytes a thread, then tokens are read one a thread: first those of
-ASCII, eight look-ups for eight bytes, then the others.
+document. On a GPU, a thread finds where tokens begin in 32 bytes. Then a thread reads a token: first all tokens of
+ASCII, with eight look-ups for eight bytes, then the others. Places take one more pass over the text, a code point at a
+time.
 """
 
 from __future__ import annotations
@@ -33,7 +50,13 @@ from ._folding import fold_documents, place_folded
 from ._gf2 import LANES, advance, advance_block, advance_by_tables, append_byte, byte_tables, prepare, rabin
 from ._launch import TABLES, Device, address_of, bounds_of, cuda, kernel, know, load, namespace, on_device, to_host
 from ._token_beginnings import (
+    APART,
+    BEGIN,
+    END,
+    EXTEND,
+    EXTEND_BEFORE,
     GROUP,
+    NO_RUN,
     TABLE,
     begins_at,
     count_before,
@@ -43,18 +66,19 @@ from ._token_beginnings import (
     decode_at,
     fill_decoded,
     fill_in_ascii,
+    follow,
     high_bits,
     mark_documents,
     packed_table,
     word_bytes,
 )
 from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
-from ._utf8 import is_word, load_word, word_bits
+from ._utf8 import decode, is_word, load_word, word_bits
 from ._vectors import population, trailing_zeros
 
 
-def reference(text, offsets, poly):
-    """Fingerprints of the tokens of each document, straight from the definition.
+def reference(text, offsets, poly, places=False):
+    """Return the fingerprints of the tokens of each document, straight from the definition.
 
     Parameters
     ----------
@@ -63,6 +87,8 @@ def reference(text, offsets, poly):
     offsets : array of int64, shape (documents + 1,)
     poly : uint64
         q of the modulus x**64 + q.
+    places : bool, default False
+        Whether to return where the tokens are as well.
 
     Returns
     -------
@@ -72,40 +98,51 @@ def reference(text, offsets, poly):
         Documents without tokens have no values.
     invalid : int
         The number of bytes that are not UTF-8.
+    begins, ends : arrays of int64
+        Only if `places`: token i is text[begins[i]:ends[i]].
     """
     table = unicode_table.load()
-    values, new_offsets, invalid = [], [0], 0
+    values, new_offsets, invalid, spans = [], [0], 0, []
     for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
         raw = text[start:stop].tobytes()
         decoded = "\udc00".join(part.decode("utf-8", "surrogateescape") for part in raw.split(b"\xed\xb0\x80"))
         invalid += sum("\udc80" <= character <= "\udcff" for character in decoded)
-        items = []
+        items, end = [], int(start)
         for character in decoded:
+            begin, end = end, end + (1 if "\udc80" <= character <= "\udcff" else len(_spelled(character)))
             number = int(table.sequence[table.page[ord(character) >> 8], ord(character) & 255])
             if 2 <= number <= 4:
-                items.append((0, number, character.encode("utf-8", "surrogatepass")))
+                items.append((0, number, (_spelled(character), begin, end)))
             else:
                 for item in range(int(table.starts[number]), int(table.starts[number + 1])):
                     spelling = table.spelling[table.spelled[item] : table.spelled[item + 1]].tobytes()
-                    items.append((int(table.combining[item]), int(table.kinds[item]), spelling))
+                    items.append((int(table.combining[item]), int(table.kinds[item]), (spelling, begin, end)))
         first = 0
         for i in range(len(items) + 1):  # canonical order: each run of non-zero combining classes sorted, stably
             if i == len(items) or items[i][0] == 0:
                 items[first:i] = sorted(items[first:i], key=lambda item: item[0])
                 first = i + 1
         tokens, state = [], DIVIDE
-        for _, kind, spelling in items:
+        for _, kind, part in items:
             if kind == SINGLE or (kind == WORD and state != WORD):
-                tokens.append(spelling)
+                tokens.append([part])
                 state = kind
             elif kind == WORD or (kind == MARK and state != DIVIDE):
-                tokens[-1] += spelling
+                tokens[-1].append(part)
             elif kind != VANISH:
                 state = DIVIDE
-        if not all(token.startswith(b"\xed\xb0\x80") for token in tokens):
-            values.extend(rabin(token, int(poly)) for token in tokens)
+        if not all(token[0][0] == b"\xed\xb0\x80" for token in tokens):
+            for token in tokens:
+                spellings, begins, ends = zip(*token, strict=True)
+                values.append(rabin(b"".join(spellings), int(poly)))
+                spans.append((min(begins), max(ends)))
         new_offsets.append(len(values))
-    return np.array(values, np.uint64), np.array(new_offsets, np.int64), invalid
+    found = np.array(values, np.uint64), np.array(new_offsets, np.int64), invalid
+    return (*found, *np.array(spans, np.int64).reshape(-1, 2).T.copy()) if places else found
+
+
+def _spelled(character):
+    return character.encode("utf-8", "surrogatepass")
 
 
 @jit()
@@ -253,8 +290,44 @@ def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, 
                 _split(folded, begins[d], ends[d], values, new_offsets[d], scratch, q, modulus)
 
 
-def cpu(text, offsets, poly):
-    """As `reference`; documents in parallel, words found 64 bytes at a time."""
+@jit()
+def _place(text, i, stop, newest, page, sequence, starts, items, begins, ends):
+    """Write the places of the tokens of text[i:stop], the first of them at `newest` + 1."""
+    state, before = np.int64(DIVIDE), np.int64(NO_RUN)
+    while i < stop:
+        first = last = length = np.int64(1)
+        number = np.int64(WORD if is_word(text[i]) else DIVIDE)
+        if text[i] >= 128:
+            code, length, _ = decode(text, i, stop)
+            number = np.int64(sequence[page[code >> 8], code & 255])
+            first, last = np.int64(starts[number]), np.int64(starts[number + 1])
+        for k in range(first, max(last, first + 1)):
+            item = items[k] if first < last else number << 8
+            state, before, deed = follow(item & 255, (item >> 8) & 255, state, before)
+            if deed == BEGIN:
+                newest += 1
+                begins[newest] = i
+            if deed in (BEGIN, EXTEND):
+                ends[newest] = i + length
+            elif deed == EXTEND_BEFORE:
+                ends[newest - 1] = i + length
+        i += length
+
+
+@parallel(
+    "uint8[::1], int64[::1], int64[::1], int64[::1], uint16[::1], uint16[:, ::1], uint32[::1], int64[::1], "
+    "int64[::1], int64[::1]"
+)
+def _place_documents(begin, end, text, offsets, bounds, new_offsets, page, sequence, starts, items, begins, ends):
+    for part in range(begin, end):
+        for d in range(bounds[part], bounds[part + 1]):
+            if new_offsets[d] < new_offsets[d + 1]:  # else it may be of borders alone
+                newest = new_offsets[d] - 1
+                _place(text, offsets[d], offsets[d + 1], newest, page, sequence, starts, items, begins, ends)
+
+
+def cpu(text, offsets, poly, places=False):
+    """Return what `reference` returns: documents in parallel, words found 64 bytes at a time."""
     bounds = shares(offsets)
     widest, *table = unicode_table.load()
     begins, ends = place_folded(text, offsets, bounds, widest)
@@ -264,7 +337,11 @@ def cpu(text, offsets, poly):
     np.cumsum(counts, out=new_offsets[1:])
     values = np.empty(new_offsets[-1], np.uint64)
     _fill(len(bounds) - 1, text, offsets, bounds, folded, begins, ends, new_offsets, values, np.uint64(poly))
-    return values, new_offsets, int(invalid)
+    if not places:
+        return values, new_offsets, int(invalid)
+    begins, ends = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
+    _place_documents(len(bounds) - 1, text, offsets, bounds, new_offsets, *packed_table()[:4], begins, ends)
+    return values, new_offsets, int(invalid), begins, ends
 
 
 @Device
@@ -450,6 +527,33 @@ def _fingerprint_tokens(text, words, begins, n, page, sequence, starts, items, s
         at += cuda.blockDim.x
 
 
+@kernel(f"void(uint8[::1], uint32[::1], int64, {TABLE}, uint64[::1], int64, int64[::1], int64[::1])")
+def _place_tokens(
+    text, begins, n, page, sequence, starts, items, spelling, found, first, token_begins, token_ends
+):  # fmt: skip
+    """Write the place of one token in each thread; `found` says where tokens begin, counted from byte `first`."""
+    token = cuda.grid(1)
+    if token >= len(found):
+        return
+    i, k = np.int64(found[token] >> np.uint64(3)), np.int64(found[token] & np.uint64(7))
+    begin, last, tokens = i, i, 0
+    state, before = np.int64(DIVIDE), np.int64(NO_RUN)
+    while i < n and (i == begin or k > 0 or not begins_at(begins, i)):
+        rank, kind, _, _, next_i, next_k = _item(text, begins, n, i, k, page, sequence, starts, items)
+        if rank == 0 and tokens > 1:  # the run ends in which another token began
+            break
+        state, before, deed = follow(rank, kind, state, before)
+        tokens += deed == BEGIN
+        if deed == END or (rank == 0 and tokens > 1):
+            break
+        if (tokens == 1 and deed != APART) or deed == EXTEND_BEFORE:
+            last = i
+        i, k = next_i, next_k
+    _, length, _ = decode_at(text, begins, n, last)
+    token_begins[token] = first + begin
+    token_ends[token] = first + last + length
+
+
 def _as_words(xp, text, first, n):
     """n bytes of text from `first` on, and the same as words; both go on for `GROUP` bytes or more, which mean nothing.
 
@@ -479,7 +583,7 @@ def _without_lone_borders(xp, text, begins, n, places, offsets):
 SPREAD = 1 << 18  # threads that share the groups to decode: as many as a large GPU runs at a time
 
 
-def gpu(text, offsets, poly):
+def gpu(text, offsets, poly, places=False):
     """As `reference`; beginnings of tokens found by groups of bytes in parallel, then tokens in parallel.
 
     One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting. The host waits
@@ -494,7 +598,7 @@ def gpu(text, offsets, poly):
     new_offsets, num_decoded, odd = counted[:-3], counted[-3:-2], counted[-2:]  # odd: invalid bytes and borders
     if groups == 0:
         know(new_offsets, np.zeros(len(offsets), np.int64))
-        return xp.empty(0, np.uint64), new_offsets, 0
+        return xp.empty(0, np.uint64), new_offsets, 0, *(xp.empty(0, np.int64) for _ in range(2 * places))
     text, words = _as_words(xp, text, first, n)
     begins, offsets = xp.zeros(groups + 2, np.uint32), offsets - first if first else offsets
     mark_documents.threads(len(offsets), offsets, begins)
@@ -511,8 +615,11 @@ def gpu(text, offsets, poly):
     fill_decoded.threads(to_decode, text, begins, n, *table, decoded, to_decode, ends, values)
     if found[-1]:
         values, new_offsets = _without_lone_borders(xp, text, begins, n, values, new_offsets)
+    placed = tuple(xp.empty(len(values), np.int64) for _ in range(2 * places))
+    if places:
+        _place_tokens.threads(len(values), text, begins, n, *table, values, first, *placed)
     (tables,) = constants(byte_tables, np.uint64(poly))
     _fingerprint_tokens.threads(
         -(-len(values) // EACH), text, words, begins, n, *table, np.uint64(poly), tables, values
     )
-    return values, new_offsets, int(found[-2])
+    return values, new_offsets, int(found[-2]), *placed

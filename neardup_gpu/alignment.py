@@ -29,15 +29,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels._unicode_table import DIVIDE, MARK, OWN_WORD, SINGLE, VANISH, WORD, load
-
 from . import raw_text, stop_words
+from .data import Tokens
 from .recipe import Recipe, Shingles
-from .stages import tokenize, utf8
+from .stages import place_tokens, utf8
 
 RUNS = (5, 2, 1)
 """Words of the runs that are looked up: long runs before short ones, which match by chance."""
@@ -101,8 +101,8 @@ def words_of(text: str, recipe: Recipe) -> Words:
     -------
     Words
     """
-    tokens = tokenize(utf8([raw_text.to_bytes(text)]), recipe, backend="cpu").values
-    begins = _beginnings(text) if len(tokens) else np.empty(0, np.int64)  # borders alone begin no words
+    tokens = tokens_of(text, recipe)
+    begins = tokens.begins
     after_space = np.array([match.end() for match in re.finditer(r"\s+(?=\S)", text)], np.int64)
     starts = np.append(begins, len(text))
     if len(after_space) and len(begins):
@@ -110,25 +110,28 @@ def words_of(text: str, recipe: Recipe) -> Words:
         is_closer = (nearest <= begins) & (nearest > np.append(-1, begins[:-1]))
         starts[:-1][is_closer] = nearest[is_closer]
     starts[: len(begins)][:1] = 0
-    return Words(tokens, starts)
+    return Words(tokens.values, starts)
 
 
-def _beginnings(text: str) -> np.ndarray:
-    """Return the place of the first character of each token, by the table that the kernel of tokens uses."""
-    table = load()
+def tokens_of(text: str, recipe: Recipe) -> Tokens:
+    """Return the tokens of a text, with their places in the string.
+
+    Parameters
+    ----------
+    text : str
+        A text as `raw_text.to_string` makes it of bytes.
+    recipe : Recipe
+        The recipe whose seed decides the fingerprints.
+    """
+    tokens = place_tokens(utf8([raw_text.to_bytes(text)]), recipe, "cpu")
+    if text.isascii():
+        return tokens
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    numbers = table.sequence[table.page[codes >> 8], codes & 255]
-    is_own = (numbers >= OWN_WORD) & (numbers <= MARK)  # which stands for itself: its number is its kind
-    lengths = np.where(is_own, 1, table.starts[numbers + 1] - table.starts[numbers]).astype(np.int64)
-    places = np.repeat(np.arange(len(codes)), lengths)
-    within = np.arange(len(places)) - (np.cumsum(lengths) - lengths)[places]
-    kinds = np.where(is_own, numbers, 0).astype(np.uint8)[places]
-    spelled = ~is_own[places]
-    kinds[spelled] = table.kinds[table.starts[numbers[places[spelled]]] + within[spelled]]
-    counts = (kinds != VANISH) & (kinds != MARK)
-    kinds, places = kinds[counts], places[counts]
-    before = np.append(np.uint8(DIVIDE), kinds[:-1])
-    return places[(kinds == SINGLE) | ((kinds == WORD) & (before != WORD))]
+    is_invalid = (codes > 0xDC00) & (codes < 0xE000)
+    sizes = np.where(is_invalid, 1, 1 + np.searchsorted([0x80, 0x800, 0x10000], codes, side="right"))
+    starts = np.cumsum(sizes) - sizes
+    begins, ends = np.searchsorted(starts, tokens.begins), np.searchsorted(starts, tokens.ends)
+    return replace(tokens, begins=begins, ends=ends)
 
 
 def align(first: np.ndarray, second: np.ndarray, recipe: Recipe) -> Alignment:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .diff import WORD
+from .alignment import tokens_of
 from .errors import InputError, ResourceError
 from .explanation import text_of
 from .methods.contract import Sketch
-from .raw_text import BORDER, to_bytes, to_readable
+from .raw_text import to_readable
 from .report import count, shorten
-from .stages import shingle, tokenize, utf8
+from .stages import shingle
 from .stop_words import fingerprints
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ def _words_of(common: Common, documents: Documents, id: pa.Scalar, row: int, rec
 
 
 def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
-    """The words of a text that make a shingle, or a spot.
+    """Return the words of a text that make a shingle, or a spot.
 
     Parameters
     ----------
     fingerprint : int
-        Of the shingle.
+        The fingerprint of the shingle.
     text : str
-        As `raw_text.to_string` makes it of bytes.
+        A text as `raw_text.to_string` makes it of bytes.
     recipe : Recipe
 
     Returns
@@ -94,25 +94,22 @@ def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
     --------
     >>> from neardup_gpu import Recipe, Shingles
     >>> recipe = Recipe(shingles=Shingles(3))
-    >>> third = shingle(tokenize(["To be, or not to be"], recipe, backend="cpu"), recipe, backend="cpu")[0][2]
+    >>> third = shingle(tokens_of("To be, or not to be", recipe), recipe, backend="cpu")[0][2]
     >>> words_of(third, "To be, or not to be", recipe)
     'or not to'
     """
-    tokens = tokenize(utf8([to_bytes(text)]), recipe, backend="cpu")
+    tokens = tokens_of(text, recipe)
     found = np.flatnonzero(shingle(tokens, recipe, backend="cpu")[0] == np.uint64(fingerprint))
-    words = WORD.findall(f"{text} ")
-    sizes = tokenize(utf8(list(map(to_bytes, words))), recipe, backend="cpu").sizes
-    sizes = np.maximum(sizes, [word.count(BORDER) for word in words])  # borders alone have no tokens
-    number = len(tokens.values)
-    if len(found) == 0 or sizes.sum() != number:  # a mark that belongs to the word before it, say
+    if len(found) == 0:
         return None
-    of = np.repeat(np.arange(len(words)), sizes)  # the word that each token is of
-    span = of[_places(int(found[0]), tokens.values, recipe)]
-    return " ".join(to_readable("".join(words[word] for word in dict.fromkeys(span.tolist()))).split())
+    places = _places(int(found[0]), tokens.values, recipe)
+    runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+    words = " ".join(text[tokens.begins[run[0]] : tokens.ends[run].max()] for run in runs)
+    return " ".join(to_readable(words).split())
 
 
 def _places(index: int, tokens: np.ndarray, recipe: Recipe) -> np.ndarray:
-    """Places of the tokens of a document's shingle or spot of some number."""
+    """Return the numbers of the tokens that make shingle or spot `index` of a document."""
     size, number = recipe.shingles.size, len(tokens)
     if recipe.shingles.stop_words is not None:
         stops = fingerprints(recipe.shingles.stop_words, int(recipe.material.tokens))

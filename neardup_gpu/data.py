@@ -117,6 +117,22 @@ class Ragged:
 
 
 @dataclass(frozen=True, eq=False)
+class Tokens(Ragged):
+    """Tokens of each document, with their places.
+
+    Parameters
+    ----------
+    values, offsets : arrays
+        As in `Ragged`: the fingerprints of tokens.
+    begins, ends : arrays of int64, shape (n,)
+        Token i is ``text[begins[i]:ends[i]]``. `kernels/tokens.py` defines the place of a token.
+    """
+
+    begins: np.ndarray
+    ends: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Pairs:
     """Pairs of rows, left < right, in lexicographic order, each once.
 

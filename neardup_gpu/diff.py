@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .alignment import ALONE, align, words_of
+from .alignment import ALONE, align, tokens_of, words_of
 from .printable import printable
 from .raw_text import BORDER, to_readable
 from .recipe import Recipe
@@ -32,11 +32,6 @@ LONGEST = 60
 
 DIFFERENCES = 40
 """Differences that are shown."""
-
-# Scripts that are written without spaces: each character is a word.
-_DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-_DIVIDES = re.compile(rf"[\s{_DENSE}]")
-WORD = re.compile(rf"[{_DENSE}]\s*|[^\s{_DENSE}]+\s*")
 
 
 def differences(kept: str, removed: str, recipe: Recipe, *, full: bool) -> tuple[list[tuple[str, str]], list[str]]:
@@ -187,6 +182,15 @@ def _marked(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[
     return word, style or ("dim" if op == "cut" else "")
 
 
+def _pieces(text: str) -> list[str]:
+    """Divide a text where a line may end: after white space, and between tokens that touch, as in Chinese."""
+    tokens = tokens_of(text, Recipe())
+    touching = tokens.begins[1:][tokens.begins[1:] == tokens.ends[:-1]]
+    spaces = (match.end() for match in re.finditer(r"\s+", text))
+    bounds = sorted({0, len(text), *touching.tolist(), *spaces})
+    return [text[start:end] for start, end in pairwise(bounds) if not text[start:end].isspace()]
+
+
 def wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[Text]:
     """Break the words into lines of at most `width` characters, where the words allow it."""
     from rich.cells import cell_len
@@ -195,7 +199,7 @@ def wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[
     line, used = Text(), 0
     gap = False
     for op, text in words:
-        pieces = WORD.findall(text)
+        pieces = _pieces(text)
         for i, piece in enumerate(pieces):
             word, style = _marked(op, piece.strip(), i == 0, i == len(pieces) - 1, colour)
             gap = gap or (op == "cut" and i == 0)

@@ -208,7 +208,11 @@ def _within_more(draw: Draw, values: np.ndarray, offsets: np.ndarray) -> tuple[n
 
 
 def tokens(draw: Draw, size: int) -> tuple:
-    """A batch of text; or of tiny documents, among them some of borders alone."""
+    """Draw a batch of text, or of tiny documents, some with borders alone.
+
+    Half of the draws ask for places, but no large draw does, so that all timings are of the same work.
+    """
+    places = size <= 4 * FEW and draw.option([False, True])
     if size <= FEW and draw.chance():
         pieces = [
             b"\xed\xb0\x80",
@@ -218,13 +222,16 @@ def tokens(draw: Draw, size: int) -> tuple:
             b"\xb0\x80",
             b"\xcc\x81",
             b"\xc2\xad",
+            b"\xcd\x85",
+            b"\xe6\xbc\xa2",
+            b"\xc2\xbd",
             b".",
             b"a",
         ]
         mixed = b"".join(pieces[i] for i in draw.random.integers(0, len(pieces), size // 2))
-        return np.frombuffer(mixed, np.uint8), draw.offsets(len(mixed), 6), draw.modulus()
+        return np.frombuffer(mixed, np.uint8), draw.offsets(len(mixed), 6), draw.modulus(), places
     text = draw.text(size)
-    return text, draw.offsets(len(text), 2000), draw.modulus()
+    return text, draw.offsets(len(text), 2000), draw.modulus(), places
 
 
 def texts(draw: Draw, size: int) -> tuple:

@@ -33,7 +33,7 @@ from neardup_gpu.kernels import (
 from neardup_gpu.kernels._launch import array_module
 
 from . import checks, stop_words
-from .data import Pairs, Ragged, as_ragged, pairs_within
+from .data import Pairs, Ragged, Tokens, as_ragged, pairs_within
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ArgumentTypeError
@@ -77,6 +77,13 @@ def count_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Rag
     run = kernel(tokens_kernel, backend)
     values, offsets, invalid = run(text.values, text.offsets, recipe.material.tokens)
     return Ragged._trusted(values, offsets), invalid
+
+
+def place_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> Tokens:
+    """Like `tokenize`, for text; also return where each token lies in it."""
+    run = kernel(tokens_kernel, backend)
+    values, offsets, _, begins, ends = run(text.values, text.offsets, recipe.material.tokens, True)
+    return Tokens(values, offsets, begins, ends)
 
 
 def _as_text(documents: Any) -> Ragged:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import ArgumentTypeError, Recipe, Shingles, compare, dedup
+from neardup_gpu.diff import wrapped
 
 WORDS = st.lists(st.sampled_from("abcde"), max_size=12)
 
@@ -52,3 +53,23 @@ def test_html_is_escaped():
 def test_wrong_arguments(arguments, options, error):
     with pytest.raises(error):
         compare(*arguments, **options)
+
+
+def test_lines_end_after_spaces_and_between_letters_of_scripts_without_spaces():
+    text = "  one don't 漢字かな。カナ two-three\n\u0e01\u0e33\u0e01 one"
+    lines = [line.plain for line in wrapped([("equal", text), ("cut", "... 5 words ...")], 6, True)]
+    assert lines == [
+        "one",
+        "don't",
+        "漢字か",
+        "な。カ",
+        "ナ",
+        "two-three",
+        "\u0e01\u0e33\u0e01",
+        "one",
+        "... 5",
+        "words",
+        "...",
+    ]
+    (line,) = wrapped([("equal", text)], 1000, True)
+    assert line.plain == " ".join(text.split())

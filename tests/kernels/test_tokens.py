@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from witnesses import decoded, invisible, kind, rabin_hasher, token_strings
+from witnesses import BORDER, decoded, invisible, kind, rabin_hasher, token_places, token_strings
 
 from neardup_gpu.kernel_inputs import CHARACTERS
 from neardup_gpu.kernels import _folding, _gf2 as scalar, _unicode_table as unicode_table, tokens
@@ -281,6 +281,112 @@ def test_folded_text_has_room(documents, ahead):
         folded = np.zeros(10 * (offsets[d + 1] - offsets[d]) + 200, np.uint8)
         end, *_ = _folding._fold(text, offsets[d], offsets[d + 1], folded, 0, *table)
         assert end <= begins[d + 1] - begins[d]
+
+
+# ------------------------------------------------------------------------------------------------------------- places
+
+
+def placed(function, documents):
+    """Return the (fingerprint, first byte, last byte) of each document's tokens, counted from where it begins."""
+    text, starts = ragged(documents)
+    values, offsets, invalid, begins, ends = function(text, starts, Q, places=True)
+    assert all(map(np.array_equal, (values, offsets), function(text, starts, Q)[:2]))
+    assert invalid == function(text, starts, Q)[2]
+    rows = []
+    for start, a, b in zip(starts, offsets[:-1], offsets[1:], strict=False):
+        rows.append(
+            [*zip(values[a:b].tolist(), (begins[a:b] - start).tolist(), (ends[a:b] - start).tolist(), strict=True)]
+        )
+    return rows
+
+
+def expected_places(document):
+    return [(hashed(token.encode("utf-8", "surrogatepass")), a, b) for token, a, b in token_places(document)]
+
+
+@pytest.mark.parametrize("function", BOTH, ids=IDS)
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("To be, or", [(0, 2), (3, 5), (7, 9)]),
+        ("ﬁne Stra\u00adße\u00ad", [(0, 5), (6, 15)]),  # a ligature; what is invisible within a word, and after it
+        ("\u200be\u0301\u0323 \u0301x", [(3, 8), (11, 12)]),  # marks belong to the letter before them, or to none
+        ("한국어 \u1112\u1161\u11ab", [(0, 9), (10, 19)]),  # a syllable, and another one spelled in three letters
+        ("漢字かか\u3099", [(0, 3), (3, 6), (6, 9), (9, 15)]),
+        ("2½ ㍿", [(0, 3), (1, 3), *[(4, 7)] * 4]),  # 21 and 2, which share a code point; four characters in one
+        ("น้ำ", [(0, 9), (6, 9)]),  # the vowel has a mark of the first token
+        ("漢\u0345\u0301\u0345 x", [(0, 7), (3, 9), (10, 11)]),  # the letter U+0345 comes after the mark
+        ("a\u0345\u0301b", [(0, 6)]),
+        ("👍🏽 ok", [(9, 11)]),
+        (b"caf\xe9 \xe2\x82 \xff", [(0, 4), (5, 7), (8, 9)]),
+        (b"one\xed\xb0\x80\xcc\x81two", [(0, 3), (3, 8), (8, 11)]),
+        (b"\xed\xb0\x80 \xed\xb0\x80", []),
+    ],
+)
+def test_places(function, text, places):
+    raw = text.encode() if isinstance(text, str) else text
+    assert [(a, b) for _, a, b in token_places(raw)] == places
+    assert placed(function, [b"x ", raw, raw])[1:] == [expected_places(raw)] * 2
+
+
+PLACED = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [*"aZ9_ .-½ﬁﬃ㍿㏂漢字かガｶﾞ한국ᄀ\u1161\u11a8กำ้ᾳͺ👍🏽\u00ad\u034f\u200d\u0301\u0323\u0345\u20dd"]
+        ).map(str.encode),
+        st.sampled_from([b"\xed\xb0\x80", b"\xed", b"\xb0", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f", b"\xff"]),
+        STRINGS.map(str.encode),
+    ),
+    max_size=12,
+).map(b"".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PLACED, max_size=4))
+def test_places_are_those_of_unicodedata(documents):
+    if not all(map(in_table, "".join(map(decoded, documents)))):
+        return
+    wanted = [expected_places(document) for document in documents]
+    assert placed(tokens.cpu, documents) == wanted
+    assert placed(tokens.reference, documents) == wanted
+
+
+def test_places_of_characters_that_fold(every_character):
+    fold = [c for c in every_character if unicodedata.combining(c) or unicodedata.normalize("NFKD", c).casefold() != c]
+    assert len(fold) > 15_000
+    documents = [pattern.replace("{}", c).encode() for pattern in ("a{}b", "漢{}\u0301\u0345é") for c in fold]
+    for document, found in zip(documents, placed(tokens.cpu, documents), strict=True):
+        assert found == expected_places(document), document.decode()
+
+
+@settings(max_examples=400, deadline=None)
+@given(PLACED)
+def test_the_place_of_a_token_has_that_token(document):
+    """Alone, unless the place overlaps another; text of borders alone has no tokens."""
+    (row,) = placed(tokens.cpu, [document])
+    if not row:
+        return
+    alone, _ = run(tokens.cpu, [document[begin:end] for _, begin, end in row])
+    for number, ((value, begin, end), found) in enumerate(zip(row, alone, strict=True)):
+        others = row[:number] + row[number + 1 :]
+        if document[begin:].startswith(b"\xed\xb0\x80") and all(
+            token.startswith(BORDER) for token, _, _ in token_places(b"x " + document[begin:end])[1:]
+        ):
+            assert found == []
+        elif any(a < end and begin < b for _, a, b in others):
+            assert value in found
+        else:
+            assert found == [value]
+
+
+def test_only_one_letter_has_a_combining_class():
+    """Places are found without sorting marks, as this letter comes after all marks, and divides nothing from them."""
+    table = unicode_table.load()
+    ranked = table.combining > 0
+    letters = ranked & (table.kinds != unicode_table.MARK)
+    assert set(table.kinds[letters]) == {unicode_table.WORD}
+    assert set(table.combining[letters]) == {table.combining.max()} == {unicodedata.combining("\u0345")}
+    assert not (ranked & ~letters & (table.combining == table.combining.max())).any()
 
 
 def test_long_runs_of_invalid_bytes():

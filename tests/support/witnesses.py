@@ -99,6 +99,44 @@ def token_strings(text: str) -> list[str]:
     return [] if all(token.startswith(BORDER) for token in tokens) else tokens
 
 
+def token_places(raw: bytes) -> list[tuple[str, int, int]]:
+    """Tokens of a document, each with the first and the last byte (exclusive) of its code points.
+
+    Each character of NFKD(text) keeps the place of the code point that it comes from.
+    """
+    placed: list[tuple[str, int, int]] = []
+    end = 0
+    for character in decoded(raw):
+        begin, end = (
+            end,
+            end + (1 if "\udc80" <= character <= "\udcff" else len(character.encode("utf8", "surrogatepass"))),
+        )
+        for part in unicodedata.normalize("NFKD", character):
+            at = len(placed)  # canonical order: a mark goes before marks of higher classes
+            while (
+                unicodedata.combining(part)
+                and at
+                and unicodedata.combining(placed[at - 1][0]) > unicodedata.combining(part)
+            ):
+                at -= 1
+            placed.insert(at, (part, begin, end))
+    assert "".join(part for part, _, _ in placed) == unicodedata.normalize("NFKD", decoded(raw))
+    tokens: list[tuple[str, int, int]] = []
+    before = "divide"
+    for part, begin, end in placed:
+        for folded in unicodedata.normalize("NFKD", part.casefold()):
+            this = kind(folded)
+            if (this == "mark" and before != "divide") or (this == "word" and before == "word"):
+                token, first, last = tokens[-1]
+                tokens[-1] = token + folded, min(first, begin), max(last, end)
+            elif this in ("word", "single"):
+                tokens.append((folded, begin, end))
+                before = this
+            elif this == "divide":
+                before = this
+    return [] if all(token.startswith(BORDER) for token, _, _ in tokens) else tokens
+
+
 def shingle_set(text: str, w: int = 5) -> set[tuple[str, ...]]:
     """Shingles of a text, as tuples of strings."""
     tokens = token_strings(text)
