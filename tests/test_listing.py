@@ -30,11 +30,6 @@ def test_a_recipe_from_before_is_refused():
         nd.Recipe.from_json(json.dumps({**stored, "definitions": 2}))
 
 
-def test_it_excludes_a_recipe():
-    with pytest.raises(nd.ParameterError, match=r"^recipe and max_partners: "):
-        nd.dedup({"text": ["to be"]}, recipe=nd.Recipe().with_(max_partners=3))
-
-
 def test_it_has_no_effect_where_nothing_is_verified():
     texts = [" ".join([*(f"t{i}" for i in range(100)), f"page{i}"]) for i in range(20)]
     few, all_of = (

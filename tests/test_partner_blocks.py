@@ -4,6 +4,7 @@ import random
 from functools import partial
 
 import pytest
+from flat import flat
 from hypothesis import given
 from test_partners import DRAWN, compare, hypothesis_settings, rounds, run_against_the_rule, table
 
@@ -76,7 +77,7 @@ def test_a_crowd_in_which_not_all_meet(monkeypatch, by_blocks, method, cluster, 
 
 
 def _as_at_once(monkeypatch, texts, recipe, known):
-    run = partial(dedup, table(texts), recipe=recipe, against=table(known, "k"), engine="cpu", check=0)
+    run = partial(flat, dedup, table(texts), recipe=recipe, against=table(known, "k"), engine="cpu", check=0)
     found = run()
     with monkeypatch.context() as patch:
         patch.setattr(job, "partners_of", partners_of)

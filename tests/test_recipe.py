@@ -206,7 +206,7 @@ def test_impossible_parameters_get_one_line(settings, message):
         (MINHASH, {"filter": (6, 14, True)}, "filter r must be a whole number, got True"),
         (SIMHASH, {"radius": 3.0}, "radius must be a whole number, got 3.0"),
         (SIMHASH, {"threshold": "x"}, "threshold must be a number, got 'x'"),
-        (SIMHASH, {"frequencies": 5}, "frequencies: 5 is not a text"),
+        (SIMHASH, {"frequencies": 5}, "frequencies: 5; give a Frequencies; or the path"),
         (SIMHASH, {"bits": True}, "bits True is not one of 64, 128"),
     ],
 )

@@ -144,7 +144,7 @@ def _kind(hint: Any) -> tuple[Any, Any]:
     """The type of a flag for a field of this type, and what converts its words."""
     kinds = get_args(hint) or (hint,)
     if bool in kinds:
-        return (str, _true_or_word) if str in kinds else (bool, None)
+        return (bool, None) if kinds == (bool,) else (str, _true_or_word)
     if any(get_args(kind) for kind in kinds):  # a sequence
         return list[str], _texts
     if str in kinds or Any in kinds:

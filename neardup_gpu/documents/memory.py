@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -327,14 +326,14 @@ def _array(values: Any) -> pa.Array | pa.ChunkedArray:
         return pa.chunked_array(values)
     try:
         return pa.array(values)
-    except UnicodeEncodeError:
-        return pa.array([_without_surrogates(value) if isinstance(value, str) else value for value in _strings(values)])
-    except pa.ArrowException:
-        if not isinstance(values, (list, tuple)) or not any(isinstance(value, (str, bytes)) for value in values):
+    except (UnicodeEncodeError, pa.ArrowException) as error:
+        if not isinstance(values, (list, tuple, np.ndarray)):
             raise
-        with contextlib.suppress(ArgumentTypeError):
-            return pa.array(_strings(values))  # where NaN marks missing texts
-        raise
+        try:
+            texts = _strings(values)  # NaN marks missing texts
+        except ArgumentTypeError:
+            raise error from None
+    return pa.array([_without_surrogates(value) if isinstance(value, str) else value for value in texts])
 
 
 def _without_surrogates(text: str) -> str:

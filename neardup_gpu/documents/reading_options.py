@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from .. import checks
 from ..errors import ParameterError
@@ -118,7 +118,7 @@ class Reading:
     id_column: str | None = setting(
         None, "Column of unique ids.", metavar="NAME", shown="paths of files, ids of WARC records, else row numbers"
     )
-    html: bool | str = setting(
+    html: bool | Literal["tree"] = setting(
         False,
         "The text is HTML: compare its visible text. --html tree finds that with a parser's tree, which is slower.",
         metavar="[tree]",

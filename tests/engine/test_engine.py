@@ -195,16 +195,16 @@ class TestByName:
         assert resolve("cpu") == "cpu"
         assert resolve("reference") == "reference"
 
-    @pytest.mark.parametrize("options", [{"device": 0}, {"memory": "1GB"}])
+    @pytest.mark.parametrize("options", [{"device": 0}, {"gpu_memory": "1GB"}])
     @pytest.mark.parametrize("name", ["cpu", "reference"])
     def test_options_of_a_gpu_are_refused_elsewhere(self, monkeypatch, options, name):
-        with pytest.raises(ParameterError, match=rf"(device 0|memory 1GB) is for backend 'gpu', not '{name}'"):
+        with pytest.raises(ParameterError, match=rf"(device 0|gpu_memory 1GB) is for backend 'gpu', not '{name}'"):
             dedup(TEXTS_TABLE, engine=Engine(backend=name, **options))
         monkeypatch.setenv("NEARDUP_BACKEND", name)
         with pytest.raises(ParameterError, match="is for backend 'gpu'"):
             dedup(TEXTS_TABLE, engine=Engine(**options))
 
-    @pytest.mark.parametrize("options", [{"device": 0}, {"memory": "1GB"}])
+    @pytest.mark.parametrize("options", [{"device": 0}, {"gpu_memory": "1GB"}])
     def test_options_of_a_gpu_ask_for_one(self, monkeypatch, options):
         machine(monkeypatch)
         assert resolve(None, **options) == "gpu"

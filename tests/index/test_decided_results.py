@@ -1,5 +1,6 @@
 """What `decide` writes can be read by all that reads results."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from flat import flat
@@ -31,35 +32,29 @@ def test_everything_that_reads_results(tmp_path, documents, capsys):
 def test_what_one_text_is_read_as(tmp_path):
     with nd.Index.create(tmp_path / "index") as index:
         index.add({"text": ["to be or not to be that is the question"]})
-        assert (
-            index.query("<p>to be or not to be <b>that</b> is the question", reading=nd.Reading(html=True))[
-                "resemblance"
-            ][0].as_py()
-            == 1
-        )
+        page = "<p>to be or not to be <b>that</b> is the question"
+        assert index.query(page, reading=nd.Reading(html=True))["resemblance"][0].as_py() == 1
         for name in ("text_columns", "id_column", "glob"):
             with pytest.raises(nd.errors.ParameterError, match=f"^{name}: one text is given"):
                 flat(index.query, "to be", **{name: "x"})
 
 
 def test_texts_that_are_asked_for(tmp_path):
-    """A list of texts is as good as a table of them; what cannot be told apart is refused."""
+    """An array of texts is as good as a table of them; a row without an answer is refused."""
     with nd.Index.create(tmp_path / "index", recipe=nd.Recipe(shingles=nd.Shingles(2), method="minhash")) as index:
         index.add({"text": ["to be or not to be that is the question", "whether it is nobler in the mind to suffer"]})
         texts = ["<b>whether</b> it is nobler in the mind to suffer", "to be or not to be that is the question"]
         found = index.query({"text": texts}, reading=nd.Reading(html=True))
         assert found.equals(index.query(pa.table({"text": texts}), reading=nd.Reading(html=True)))
         assert found["query_id"].to_pylist() == [0, 1] and found["id"].to_pylist() == [1, 0]
-        for arguments in ({"id_column": "id"}, {"text_columns": "text"}, {"glob": "*.txt"}):
-            for call in (index.query, index.add):
-                with pytest.raises(nd.errors.ParameterError, match=r"^texts: have no columns and no files"):
-                    call(texts=texts, **arguments)
-        with pytest.raises(nd.errors.ArgumentTypeError, match=r"^texts: str given"):
+        assert found.equals(index.query(np.array(texts), reading=nd.Reading(html=True)))
+        for call in (index.query, index.add):
+            with pytest.raises(nd.errors.InputError, match="no column 'id'"):
+                call(np.array(texts), id_column="id")
+        with pytest.raises(nd.errors.InputError, match="'text' holds one value"):
             index.query({"text": "to be"})
-        for arguments in ({}, {"source": texts[0], "texts": texts}):
-            for call in (index.query, index.add):
-                with pytest.raises(nd.errors.ParameterError, match=r"^source and texts: give one of them"):
-                    call(**arguments)
+        with pytest.raises(nd.errors.ParameterError, match=r"^on_error 'skip': a query without an answer"):
+            index.query({"text": texts}, reading=nd.Reading(on_error="skip"))
         assert index.info()["documents"] == 2
 
 
