@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import checks
-from .data import arrow
+from .data import arrow, bools
 from .documents import Documents
+from .documents.edits import Edits
 from .errors import InputError, ParameterError
 from .recipe import Recipe
 from .report import count
@@ -255,7 +256,11 @@ class Result:
             raise InputError("this result has no documents to return; run dedup again")
         from .documents.hugging_face import kept_dataset
 
-        return kept_dataset(self.sources[0], np.asarray(self.documents["kept"].combine_chunks()))
+        return kept_dataset(self.sources[0], self._edits())
+
+    def _edits(self) -> Edits:
+        """Return what becomes of each document."""
+        return Edits(bools(self.documents["kept"].combine_chunks()))
 
     def groups(self) -> pa.Table:
         """Return the groups of near-duplicates, the largest groups first.

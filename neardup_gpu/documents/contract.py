@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
 from .ahead import Step
 from .batches import Found
+from .edits import Stored
 from .files import File
-from .kept import Rows
 from .parts import Part
 from .seen import State
 from .skipped import Problem
@@ -135,15 +135,20 @@ class Reader(Protocol):
         """Where some rows of the last reading stand in their file, counted from 1: rows, or lines. They are counted
         from the beginning of the part where `part.first_place` is unknown."""
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
-        """Write the kept rows with all their columns, in the input's own format, as `folder / name`."""
+    def stored(self) -> Iterator[Stored]:
+        """Yield all rows as they are stored, in pieces: blocks of lines, record batches, files or records."""
+
+    def batches(self, rows: Any, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        """Return rows of `stored` with all their columns. Any thread may read them.
+
+        `schema` gives the columns of all files if types are inferred.
+        """
 
     def kept_schema(self) -> pa.Schema:
-        """The columns of `kept_steps`; reads the whole file where types are inferred."""
+        """Return the columns of `batches`; reads the whole file if types are inferred."""
 
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        """The kept rows with all their columns, in steps as those of `steps`. `schema` gives the columns of all files,
-        where types are inferred."""
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Any]]) -> None:
+        """Write rows of `stored`, in the input's own format, as `folder / name`."""
 
 
 class InferringReader(Reader, Protocol):

@@ -20,9 +20,10 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -37,9 +38,10 @@ from ..report import shorten
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .compared import Values, without_markers
+from .edits import then
 from .files import POINTER, File
 from .json_blocks import MARK, joined_runs
-from .kept import Rows, writing
+from .kept import writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
@@ -66,6 +68,23 @@ class _Block:
     row: int  # number of the first one, from 0
     line: int  # on which the block begins, from 1
     next_line: int
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return len(self.starts)
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that parsing takes."""
+        return 2 * len(self.data)
+
+    def select(self, keep: np.ndarray) -> _Block:
+        """Return the rows at which `keep` is true."""
+        (data,) = _joined(self.data, self.starts[keep], self.ends[keep])
+        ends = np.cumsum(self.ends[keep] - self.starts[keep])
+        starts = ends - (self.ends[keep] - self.starts[keep])
+        return replace(self, data=data, starts=starts, ends=ends, broken=self.broken[keep])
 
     def lines_of(self, places: list[int]) -> list[int]:
         """Return the lines on which some rows of the block begin."""
@@ -384,17 +403,19 @@ class Csv:
             delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=True, invalid_row_handler=refuse
         )
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
-        path = folder / name
-        with writing(path, folder):
-            write_packed(path, self.compression, ahead(in_order(self._kept_bytes(rows), len, 1), 3 * BLOCK_BYTES, len))
+    def stored(self) -> Iterator[_Block]:
+        return self._blocks()
 
-    def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
-        """The header, and the kept rows as the bytes they were."""
-        yield Step(lambda: [self.mark + self.header])
-        for block in self._blocks():
-            keep = rows.take(len(block.starts), self.name)
-            yield Step(partial(_joined, block.data, block.starts[keep], block.ends[keep]), 2 * len(block.data))
+    def batches(self, rows: _Block, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        own = pa.schema([field for field in schema if field.name in self.schema.names])
+        return self._parsed(rows, np.arange(rows.num_rows), own, {}).to_batches()
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[_Block]]) -> None:
+        path = folder / name
+        first = Step(lambda: [self.mark + self.header])
+        pieces = in_order(itertools.chain([first], then(kept, lambda block: [block.data])), len, 1)
+        with writing(path, folder):
+            write_packed(path, self.compression, ahead(pieces, 3 * BLOCK_BYTES, len))
 
     def kept_schema(self) -> pa.Schema:
         """All columns, of strings where there are no values, or numbers with leading zeros or 16 digits and more."""
@@ -406,15 +427,6 @@ class Csv:
         return pa.schema(
             [(name, pa.string() if name in as_strings else types.get(name, pa.string())) for name in names]
         )
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        own = pa.schema([field for field in schema if field.name in self.schema.names])
-        for block in self._blocks():
-            keep = rows.take(len(block.starts), self.name)
-            yield Step(partial(self._kept, block, np.flatnonzero(keep), own), 2 * len(block.data))
-
-    def _kept(self, block: _Block, good: np.ndarray, schema: pa.Schema) -> list[pa.RecordBatch]:
-        return self._parsed(block, good, schema, {}).to_batches()
 
 
 @lru_cache(maxsize=8)

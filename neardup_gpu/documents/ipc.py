@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -18,8 +18,9 @@ from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
 from .batches import Found
+from .edits import then
 from .files import File
-from .kept import Rows, filtered, writing
+from .kept import Batches, writing
 from .parts import WHOLE, Part
 from .reading import reading
 from .seen import Seen, State
@@ -157,7 +158,14 @@ class Ipc:
         """Rows of the file, from 1."""
         return rows + 1 + (self.part.first_place or 0)
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
+    def stored(self) -> Iterator[Batches]:
+        for num_rows, batch in self._all(Noted(self.policy.skips)):
+            yield Batches.of(batch, num_rows or 0)
+
+    def batches(self, rows: Batches, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        return rows.batches()
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Batches]]) -> None:
         extension, path = PurePosixPath(name).suffix.lower(), folder / name
         # As pyarrow does by itself: Feather files are compressed, other Arrow files are not.
         options = pa.ipc.IpcWriteOptions(
@@ -169,19 +177,10 @@ class Ipc:
         with (
             writing(path, folder),
             opener(str(path), self.schema, options=options) as writer,
-            closing(in_order(self.kept_steps(rows, self.schema), bytes_of)) as batches,
+            closing(in_order(then(kept, Batches.batches), bytes_of)) as batches,
         ):
             for batch in batches:
                 writer.write_batch(batch)
 
     def kept_schema(self) -> pa.Schema:
         return self.schema
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        yield Step(partial(self._kept, rows))
-
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        for num_rows, batch in self._all(Noted(self.policy.skips)):
-            keep = rows.take(num_rows, self.name)
-            if batch is not None:
-                yield filtered(batch, keep)

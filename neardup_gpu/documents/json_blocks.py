@@ -81,9 +81,31 @@ class Block:
         values = np.frombuffer(self.data, np.uint8)
         return bool(np.all(values[self.starts] == ord("{")) and np.all(values[self.ends - 1] == ord("}")))
 
-    def runs(self, keep: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Byte ranges of the kept lines, neighbours joined."""
-        return joined_runs(self.starts[keep], self.nexts[keep])
+    @property
+    def num_bytes(self) -> int:
+        """Memory that parsing takes."""
+        return 2 * len(self.data)
+
+    def select(self, keep: np.ndarray) -> Block:
+        """Return the rows at which `keep` is true; their lines follow one another."""
+        starts, nexts = self.starts[keep], self.nexts[keep]
+        data = b"".join(self.data[start:stop] for start, stop in joined_runs(starts, nexts))
+        moved = np.cumsum(nexts - starts) - nexts
+        return replace(
+            self,
+            data=data,
+            starts=starts + moved,
+            ends=self.ends[keep] + moved,
+            nexts=nexts + moved,
+            lines=self.lines[keep],
+        )
+
+    def in_pieces(self, most_bytes: int) -> Iterator[bytes]:
+        """Yield the lines of a block that `select` made, each with its line feed, in pieces of about `most_bytes`."""
+        last = np.flatnonzero(np.diff(self.nexts // most_bytes, append=-1))
+        for start, stop in zip([0, *(last[:-1] + 1).tolist()], last.tolist(), strict=True):
+            lines = self.data[self.starts[start] : self.nexts[stop]]
+            yield lines if lines.endswith(b"\n") else lines + b"\n"
 
     def divided(self, num_rows: int) -> Iterator[Block]:
         """Yield the rows in blocks of at most `num_rows`."""

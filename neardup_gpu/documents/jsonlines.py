@@ -20,7 +20,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found
 from .columns import mixed_integers
+from .edits import then
 from .files import File
 from .json_blocks import MARK, Block, LineRange
 from .json_spread import Lines, as_array
@@ -53,7 +54,7 @@ from .json_values import (
     to_line,
     types_of_members,
 )
-from .kept import Rows, united, writing
+from .kept import united, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
@@ -582,12 +583,6 @@ class JsonLines:
                 arrays.append(pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
-    def kept_lines(self, rows: Rows, most_bytes: int) -> Iterator[Step[bytes]]:
-        """The kept lines as the bytes they were, in pieces of whole lines of about `most_bytes`."""
-        for block in self._blocks():
-            keep = rows.take(block.num_rows, self.name)
-            yield Step(partial(_lines, block, keep, most_bytes), 2 * len(block.data))
-
     def kept_schema(self) -> pa.Schema:
         """All columns, of all lines that can be read, however deep; times stay strings."""
         blocks = self._blocks(noted=Noted(self.policy.skips))
@@ -600,32 +595,29 @@ class JsonLines:
         return united(found, self.name)
 
     def _schema_of(self, block: Block) -> list[pa.Schema]:
-        schema = self._table(block, np.ones(block.num_rows, bool), None).schema
+        schema = self._table(block.select(np.ones(block.num_rows, bool)), None).schema
         return [pa.schema([(field.name, _as_written(field.type)) for field in schema])]
 
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        for block in self._blocks():
-            keep = rows.take(block.num_rows, self.name)
-            yield Step(partial(self._kept, block, keep, schema), 2 * len(block.data))
+    def stored(self) -> Iterator[Block]:
+        return self._blocks()
 
-    def _kept(self, block: Block, keep: np.ndarray, schema: pa.Schema) -> list[pa.RecordBatch]:
-        return self._table(block, keep, schema).to_batches()
+    def batches(self, rows: Block, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        return self._table(rows, schema).to_batches()
 
-    def _table(self, block: Block, keep: np.ndarray, schema: pa.Schema | None) -> pa.Table:
-        """Some lines of a block with all their columns, in types that are inferred unless they are given."""
-        if not keep.any():
+    def _table(self, block: Block, schema: pa.Schema | None) -> pa.Table:
+        """Return the lines of a block with all their columns, in types that are inferred unless they are given."""
+        if not block.num_rows:
             return pa.table({}) if schema is None else schema.empty_table()
         if block.is_plain and not self._nests_too_deep(block):
-            lines = b"".join(block.data[start:stop] for start, stop in block.runs(keep))
             with contextlib.suppress(pa.ArrowInvalid, UnicodeDecodeError):
-                table = _whole(lines, schema)
+                table = _whole(block.data, schema)
                 table.validate(full=True)
-                if table.num_rows == np.count_nonzero(keep):
+                if table.num_rows == block.num_rows:
                     return table
         values = []
-        for row in np.flatnonzero(keep):
+        for row in range(block.num_rows):
             try:
-                line = json.dumps(self._object(block, int(row)), ensure_ascii=False)
+                line = json.dumps(self._object(block, row), ensure_ascii=False)
             except InputError:
                 if not self.policy.skips:
                     raise
@@ -643,10 +635,10 @@ class JsonLines:
         with reading(self.name, f"lines {block.line} to {last} cannot become a table"):
             return _whole(b"\n".join(values), schema)
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Block]]) -> None:
         path = folder / name
+        pieces = ahead(in_order(then(kept, lambda block: [block.data]), len, 1), 3 * BLOCK_BYTES, len)
         with writing(path, folder):
-            pieces = ahead(in_order(self._kept_bytes(rows), len, 1), 3 * BLOCK_BYTES, len)
             write_packed(path, self.compression, self._as_in_file(pieces))
 
     def _as_in_file(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -656,31 +648,11 @@ class JsonLines:
             pieces = itertools.chain([first], pieces)
             yield from as_array(pieces) if self.spread is not None and self.spread.is_array else pieces
 
-    def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
-        for block in self._blocks():
-            keep = rows.take(block.num_rows, self.name)
-            yield Step(partial(_joined, block, keep), 2 * len(block.data))
-
 
 _ARRAY = "an array, not an object; an array of a whole file has to hold objects."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
 _UTF16 = "is UTF-16; read it with encoding='utf-16'."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
-
-
-def _joined(block: Block, keep: np.ndarray) -> list[bytes]:
-    return [b"".join(block.data[start:stop] for start, stop in block.runs(keep))]
-
-
-def _lines(block: Block, keep: np.ndarray, most_bytes: int) -> Iterator[bytes]:
-    """The kept lines of a block, each with its line feed, in pieces of about `most_bytes`."""
-    kept = np.flatnonzero(keep)
-    ends = np.cumsum(block.nexts[kept] - block.starts[kept])
-    for piece in np.split(kept, np.flatnonzero(np.diff(ends // most_bytes)) + 1):
-        keep = np.zeros(block.num_rows, bool)
-        keep[piece] = True
-        (lines,) = _joined(block, keep)
-        yield lines if lines.endswith(b"\n") or not lines else lines + b"\n"
 
 
 def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:

@@ -16,9 +16,10 @@ from . import nested
 from .ahead import Step
 from .batches import Found
 from .columns import is_text, without_view_dictionary
+from .edits import then
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
-from .kept import Rows, filtered, write_parquet
+from .kept import Batches, write_parquet
 from .parquet_types import check_parquet
 from .parts import WHOLE, Part
 from .ray_data import RayDataset
@@ -142,21 +143,21 @@ class Memory:
             f"{self.name}: several columns have one name, so that no rows can be written; rename them, or use ids_only."
         )
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
+    def stored(self) -> Iterator[Batches]:
+        for whole in self.whole_batches():
+            for batch in bounded(whole, ROW_GROUP_BYTES):
+                yield Batches.of(batch, batch.num_rows)
+
+    def batches(self, rows: Batches, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        return rows.batches()
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Batches]]) -> None:
         check_parquet(self.schema, self.name)
-        write_parquet(folder, name, self.schema, self.kept_steps(rows, self.schema))
+        write_parquet(folder, name, self.schema, then(kept, Batches.batches))
 
     def kept_schema(self) -> pa.Schema:
         self.check_kept()
         return self.schema
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        yield Step(partial(self._kept, rows))
-
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        for whole in self.whole_batches():
-            for batch in bounded(whole, ROW_GROUP_BYTES):
-                yield filtered(batch, rows.take(batch.num_rows, self.name))
 
 
 def bounded(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,9 @@ from ..errors import InputError
 from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, Found
+from .edits import then
 from .files import File
-from .kept import Rows, filtered, write_parquet
+from .kept import Batches, write_parquet
 from .parts import WHOLE, Part, runs
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES
@@ -154,30 +155,27 @@ class Parquet:
         """Rows of the file, from 1."""
         return rows + 1 + self.rows_before()
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
-        write_parquet(folder, name, self.schema, self.kept_steps(rows, self.schema))
+    def stored(self) -> Iterator[Batches]:
+        several = list(self._runs())
+        opened = _Opened(columns_at_once=len(several) == 1)
+        for groups, _, size in several:
+            sizes = [self._group_sizes[group][0] for group in groups]
+            yield Batches(sizes, partial(self._read, opened, groups), size)
+
+    def _read(self, opened: _Opened, groups: range, wanted: list[int]) -> Iterator[pa.RecordBatch]:
+        """Yield all columns of some of these row groups."""
+        with self._open(opened) as parquet:
+            for number in wanted:
+                yield from _row_group(parquet, groups[number], None, ROW_GROUP_BYTES // 2, opened.columns_at_once)
+
+    def batches(self, rows: Batches, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        return rows.batches()
 
     def kept_schema(self) -> pa.Schema:
         return self.schema
 
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        several = list(self._runs())
-        opened = _Opened(columns_at_once=len(several) == 1)
-        for groups, _, size in several:
-            masks = [rows.take(self._group_sizes[group][0], self.name) for group in groups]
-            if any(mask.any() for mask in masks):
-                yield Step(partial(self._kept, opened, groups, masks), size)
-
-    def _kept(self, opened: _Opened, groups: range, masks: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
-        """The kept rows of some row groups, with a mask for each."""
-        with self._open(opened) as parquet:
-            for group, keep in zip(groups, masks, strict=True):
-                if not keep.any():
-                    continue
-                start = 0
-                for batch in _row_group(parquet, group, None, ROW_GROUP_BYTES // 2, opened.columns_at_once):
-                    yield filtered(batch, keep[start : start + batch.num_rows])
-                    start += batch.num_rows
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Batches]]) -> None:
+        write_parquet(folder, name, self.schema, then(kept, Batches.batches))
 
 
 @dataclass

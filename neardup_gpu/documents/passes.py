@@ -59,19 +59,6 @@ def located(passes: list[Pass], document: int) -> tuple[str, str, int]:
     return "input", "document", document + 1
 
 
-def over_all_rows(passes: list[Pass], keep: np.ndarray) -> np.ndarray:
-    """A keep mask of documents as one of all rows, in which skipped rows are not kept."""
-    if not any(each.skipped.ranges for each in passes):
-        return keep
-    parts, start = [], 0
-    for each in passes:
-        part = each.read_rows()
-        part[part] = keep[start : start + each.num_documents]
-        parts.append(part)
-        start += each.num_documents
-    return np.concatenate(parts)
-
-
 def over_readers(
     readers: Sequence[Reader],
     steps: Callable[[int], Iterator[Step[T]]],

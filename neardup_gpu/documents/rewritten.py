@@ -22,16 +22,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrow_versions import bytes_of
 from ..errors import InputError, ParameterError
 from ..report import shorten
 from .ahead import Step, ahead, closing, in_order
+from .batches import ragged
 from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
+from .edits import Cuts, EditQueue, Edits, kept_rows
 from .formats import format_of
+from .joined_text import as_bytes
 from .jsonlines import JsonLines
-from .kept import Rows, each_in_order, in_groups, united, writing
+from .kept import each_in_order, in_groups, united, writing
 from .memory import bounded
 from .packed import COMPRESSIONS
 from .parquet_types import check_parquet, parquet_columns, parquet_schema
@@ -48,7 +52,7 @@ Piece: TypeAlias = pa.RecordBatch | bytes
 def write_rewritten(
     documents: Documents,
     folder: Path,
-    keep: np.ndarray,
+    edits: Edits,
     how: Writing,
     *,
     schema: pa.Schema | None = None,
@@ -56,15 +60,16 @@ def write_rewritten(
     prefix: str = "part",
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write the rows to keep, all their columns, as `how` says.
+    """Write the kept rows, with all their columns, as `how` says, and cut the spans of `edits` out of their texts.
 
     Parameters
     ----------
     documents : Documents
-        Which have been read.
+        They have been read. If there are cuts, they have one column of text.
     folder : Path
-        Made if it does not exist.
-    keep : array of bool, shape (documents,)
+        Created if it does not exist.
+    edits : Edits
+        One per document.
     how : Writing
         One that `rewrites`.
     schema : pyarrow.Schema, optional
@@ -85,25 +90,26 @@ def write_rewritten(
     """
     kind, readers = how.format_for(documents), documents._readers
     schema = schema_of(documents, how) if schema is None else schema
-    rows, parts = documents._rows_to_keep(keep, progress)
+    queue, parts = documents._queued(edits, progress)
+    cut = partial(with_cuts, column=documents.text_columns[0], encoding=documents._policy.encoding)
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
         with closing(
-            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step), _size_of)
+            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step, cut), _size_of)
         ) as pieces:
             made = (f"{prefix}-{i:05}{OUTPUT_FORMATS[kind]}" for i in itertools.count())
             files.write(made, schema, (piece for _, piece in pieces))
     else:
 
-        def write(reader: Reader, rows: Rows, name: str) -> None:
+        def write(reader: Reader, part: EditQueue, name: str) -> None:
             own = schema if schema is not None or kind.startswith("jsonl") else reader.kept_schema()
-            with closing(in_order(_pieces(reader, rows, kind, own, files.step), _size_of)) as pieces:
+            with closing(in_order(_pieces(reader, part, kind, own, files.step, cut), _size_of)) as pieces:
                 files.write(iter([name]), own, pieces)
 
         each_in_order(write, readers, parts, names or new_names(documents._kept_names, kind))
-    rows.finish()
+    queue.finish()
 
 
 def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
@@ -203,24 +209,57 @@ def _stem(name: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- pieces
 
 
-def _pieces(reader: Reader, rows: Rows, kind: str, schema: pa.Schema | None, most_bytes: int) -> Iterator[Step[Piece]]:
-    """The kept rows of a reader, lines of JSON in pieces of about `most_bytes`."""
-    if isinstance(reader, JsonLines) and kind.startswith("jsonl"):
-        yield from reader.kept_lines(rows, most_bytes)
-        return
+def _pieces(
+    reader: Reader, queue: EditQueue, kind: str, schema: pa.Schema | None, most_bytes: int, cut: Callable[..., Any]
+) -> Iterator[Step[Piece]]:
+    """Return the kept rows of a reader; lines of JSON that stay as they are come in pieces of about `most_bytes`."""
+    if isinstance(reader, JsonLines) and kind.startswith("jsonl") and queue.edits.cuts is None:
+        return kept_rows(reader, queue, lambda block, _: block.in_pieces(most_bytes))
     own = reader.kept_schema() if schema is None else schema
     _check(own, kind, reader.name)
-    with closing(reader.kept_steps(rows, own)) as steps:
-        for step in steps:
-            yield Step(partial(_conforming, step, own, kind, reader.name), step.num_bytes)
+    return kept_rows(reader, queue, partial(_edited, reader, own, kind, cut))
 
 
-def _conforming(step: Step[pa.RecordBatch], schema: pa.Schema, kind: str, name: str) -> Iterator[pa.RecordBatch]:
-    """What a step gives, with the columns of a schema."""
-    with closing(step.make()) as batches:
+def _edited(
+    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], rows: Any, edits: Edits
+) -> Iterator[pa.RecordBatch]:
+    """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
+    cuts, first = edits.cuts_of_kept(), 0
+    with closing(reader.batches(rows, schema)) as batches:
         for batch in batches:
-            with reading(name, "a column cannot be converted"):
-                yield _conformed(batch, schema, kind, name)
+            if cuts is not None:
+                batch = cut(batch, cuts.of(first, first + batch.num_rows))
+                first += batch.num_rows
+            with reading(reader.name, "a column cannot be converted"):
+                yield _conformed(batch, schema, kind, reader.name)
+
+
+def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
+    """Return rows without some spans of the text in a column.
+
+    The text becomes large strings, or large binary if it was bytes; bytes in another encoding become UTF-8.
+    """
+    if len(cuts.begins) == 0:
+        return batch
+    place = batch.schema.get_field_index(column)
+    texts = as_bytes(batch.column(place), encoding)
+    given = ragged(texts.fill_null(b"") if texts.null_count else texts)
+    number = np.diff(cuts.offsets)
+    starts, stops = np.repeat(given.offsets[:-1], number), np.repeat(given.offsets[1:], number)
+    ends = np.maximum.accumulate(np.minimum(starts + cuts.ends, stops))
+    begins = np.minimum(np.maximum(starts + cuts.begins, np.append(given.offsets[0], ends[:-1])), ends)
+    runs = np.empty(2 * len(ends) + 1, np.int64)  # bytes that stay, bytes that go, and so on
+    runs[1::2] = ends - begins
+    runs[::2] = np.append(begins, given.offsets[-1]) - np.append(given.offsets[0], ends)
+    stays = np.repeat(np.arange(len(runs)) % 2 == 0, runs)
+    gone = np.append(0, np.cumsum(runs[1::2]))[cuts.offsets]
+    offsets, values = given.offsets - given.offsets[0] - gone, given.values[given.offsets[0] : given.offsets[-1]]
+    kind = pa.large_binary() if is_binary(plain_type(batch.schema.field(place).type)) else pa.large_string()
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values[stays])]
+    edited = pa.Array.from_buffers(kind, len(texts), buffers)
+    if texts.null_count:
+        edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))
+    return batch.set_column(place, pa.field(column, kind), edited)
 
 
 def _size_of(piece: Piece) -> int:

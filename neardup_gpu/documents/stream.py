@@ -33,13 +33,14 @@ from .batches import PIECE_BYTES, Found, coalesce, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
+from .edits import EditQueue, Edits, kept_rows
 from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
 from .json_values import COMPARED
-from .kept import Rows, each_in_order, writing
+from .kept import each_in_order, writing
 from .memory import Memory
 from .nested import is_list, is_listed
-from .passes import Pass, located, over_all_rows, over_readers, place
+from .passes import Pass, located, over_readers, place
 from .reading import reading
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
 from .schemas import Columns, DecidedColumns, columns_of_folders
@@ -620,15 +621,15 @@ class Documents:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
         folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
         checks.optional(checks.function, "progress", progress, "how many rows were read again, and of how many")
-        rows, parts = self._rows_to_keep(keep, progress)
+        queue, parts = self._queued(Edits(keep), progress)
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
 
-        def write(reader: Reader, name: str, part: Rows) -> None:
-            reader.write(folder, name, part)
+        def write(reader: Reader, name: str, part: EditQueue) -> None:
+            reader.write(folder, name, kept_rows(reader, part, lambda rows, _: [rows]))
 
         each_in_order(write, self._readers, self._kept_names, parts)
-        rows.finish()
+        queue.finish()
 
     def _check_kept(self) -> None:
         """Raise InputError, before all work, if rows cannot be written with all their columns."""
@@ -636,18 +637,17 @@ class Documents:
             if isinstance(reader, Memory):
                 reader.check_kept()
 
-    def _rows_to_keep(
-        self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None
-    ) -> tuple[Rows, list[Rows]]:
-        """A mask of documents as one of all rows, in which skipped rows are not kept, and its part for each reader."""
-        if len(self._readers) == 1:
-            rows = Rows(over_all_rows(self._passes, keep), progress)
-            return rows, [rows]
-        if sum(each.num_documents for each in self._passes) != len(keep):  # a reading that ended early
-            for _ in self.batches():
+    def _queued(
+        self, edits: Edits, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[EditQueue, list[EditQueue]]:
+        """Return the edits of all rows, among them those that were skipped, and the part of each reader."""
+        if len(self._readers) > 1 and sum(each.num_documents for each in self._passes) != len(edits):
+            for _ in self.batches():  # the last reading ended early
                 pass
-        rows = Rows(over_all_rows(self._passes, keep), progress)
-        return rows, rows.divided([each.num_documents + each.skipped.num_rows for each in self._passes])
+        queue = EditQueue(edits.over_all_rows(self._passes), progress)
+        if len(self._readers) == 1:
+            return queue, [queue]
+        return queue, queue.divided([each.num_documents + each.skipped.num_rows for each in self._passes])
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.

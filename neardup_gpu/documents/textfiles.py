@@ -15,9 +15,10 @@ from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .charsets import file_as_utf8, page_as_utf8
+from .edits import Items, then
 from .files import File, relative_names
 from .html import Markup, read_page, without_markup
-from .kept import Rows, writing
+from .kept import writing
 from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
 from .parts import WHOLE, Part, runs
 from .reading import reading
@@ -157,12 +158,14 @@ class TextFiles:
         """Numbers of the files, from 1."""
         return rows + 1 + self.rows_before()
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
-        steps = (Step(partial(self._copy, folder, _taken(rows, some, self.files))) for some in self._runs())
-        for _ in in_order(steps, lambda _: 0):
+    def stored(self) -> Iterator[Items[int]]:
+        return map(Items, self._runs())
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Items[int]]]) -> None:
+        for _ in in_order(then(kept, lambda rows: self._copy(folder, rows.items)), lambda _: 0):
             pass
 
-    def _copy(self, folder: Path, files: list[int]) -> Iterable[None]:
+    def _copy(self, folder: Path, files: Iterable[int]) -> Iterable[None]:
         for row in files:
             file, seen, target = self.files[row], self.seen[row], folder / self.ids[row]
             with writing(target, folder):
@@ -178,15 +181,10 @@ class TextFiles:
         """The text that a reader of each file sees."""
         return pa.schema([("path", pa.string()), ("text", pa.large_string())])
 
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        for some in self._runs():
-            yield Step(partial(self._kept, _taken(rows, some, self.files), schema))
-
-    def _kept(self, files: list[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        for found in self._found(files, self.schema, ROW_GROUP_BYTES):
-            if isinstance(found, Problem):
-                continue
-            yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
+    def batches(self, rows: Items[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for found in self._found(rows.items, self.schema, ROW_GROUP_BYTES):
+            if not isinstance(found, Problem):
+                yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
 
     def _strings_of(self, found: Found) -> pa.Array:
         """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
@@ -202,11 +200,6 @@ class TextFiles:
                     "string; convert it, or leave output_format out, which copies the files as they are."
                 ) from None
         raise AssertionError("a text that Arrow refuses is valid UTF-8")
-
-
-def _taken(rows: Rows, some: range, files: list[File]) -> list[int]:
-    """The numbers of those files that are kept, of the next ones."""
-    return [row for row in some if rows.take(1, files[row].name)[0]]
 
 
 def _too_long(file: File, most: int) -> InputError:

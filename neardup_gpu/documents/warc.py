@@ -28,12 +28,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from .ahead import Step, check_stopped
+from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
+from .edits import Items, then
 from .files import File
 from .html import without_markup
 from .http_payloads import UndecodableError, is_text, text_of, undone
-from .kept import Rows, writing
+from .kept import writing
 from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import brief, reading
@@ -259,17 +260,34 @@ class Warc:
 
     # ---------------------------------------------------------------------------------------------------------- kept
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
+    def stored(self) -> Iterator[Items[Framed | None]]:
+        """Yield the records that are documents, and None for a document that is too long."""
+        found: list[Framed | None] = []
+        size = 0
+        for document in self._rows(Noted(self.policy.skips), texts=False):
+            found.append(None if document is None else document.framed)
+            size += 0 if document is None else len(document.framed.content or b"")
+            if size >= ROW_GROUP_BYTES // 2:
+                yield Items(found, size)
+                found, size = [], 0
+        yield Items(found, size)
+
+    def batches(self, rows: Items[Framed], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of some documents, with the text that a reader sees."""
+        with reading(self.name):
+            documents = (self._document(framed, packed=True, texts=True) for framed in rows.items)
+            values = [document.values for document in documents if isinstance(document, _Document)]
+        yield _batch(values, SCHEMA)
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Items[Framed]]]) -> None:
         path = folder / name
         with (
             writing(path, folder),
             open(path, "wb") as output,
             self.file.system.open_input_file(self.file.path) as source,
+            closing(in_order(then(kept, lambda rows: rows.items), lambda _: 0, 1)) as records,
         ):
-            for document in self._rows(Noted(self.policy.skips), texts=False):
-                if not rows.take(1, self.name)[0] or document is None:
-                    continue
-                framed = document.framed
+            for framed in records:
                 if framed.stop is None:
                     assert framed.content is not None
                     output.write(gzip.compress(framed.header + framed.content + END, mtime=0))
@@ -279,23 +297,6 @@ class Warc:
 
     def kept_schema(self) -> pa.Schema:
         return SCHEMA
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        yield Step(partial(self._kept, rows))
-
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        """The columns of the kept documents, with the text that a reader sees."""
-        found: list[dict[str, Any]] = []
-        size = 0
-        for document in self._rows(Noted(self.policy.skips)):
-            if not rows.take(1, self.name)[0] or document is None:
-                continue
-            found.append(document.values)
-            size += len(document.values["text"])
-            if size >= ROW_GROUP_BYTES // 2:
-                yield _batch(found, SCHEMA)
-                found, size = [], 0
-        yield _batch(found, SCHEMA)
 
 
 def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
