@@ -44,6 +44,7 @@ from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of, tabulate
+from .units import check_divisible, check_whole
 from .verification import in_host_memory
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def dedup(
     keep: str = "first",
     cluster: str = "greedy",
     max_partners: int | None = 64,
+    unit: str = "document",
     recipe: Recipe | None = None,
     frequencies: Frequencies | str | Path | None = None,
     output: str | Path | None = None,
@@ -186,9 +188,16 @@ def dedup(
         with at most `max_partners` kept documents. None lists all pairs. The number does not change which documents
         are kept. A removed document names the listed kept document that it resembles most. It has no effect if nothing
         is verified.
+    unit : "document" or "line", default "document"
+        What is compared:
+
+        - "document": whole documents.
+        - "line": the lines of all documents. A line with the words of an earlier line is cut out of its document, see
+          `Result`. The method is "exact" and the threshold 1. Needs one column of text. Excludes `against`, `html` and
+          `memory`.
     recipe : Recipe, default None
         A complete recipe. Excludes method, threshold, shingle_size, shingling, stop_words, bucket_limit, seed, keep,
-        cluster, max_partners, direction and only_against.
+        cluster, max_partners, direction, only_against and unit.
     frequencies : Frequencies or path of such a file, default None
         Document frequencies for the weighting "tfidf". If None, they are counted in the input and in `against`.
     output : path, default None
@@ -281,8 +290,11 @@ def dedup(
         cluster=cluster,
         max_partners=max_partners,
         only_against=only_against,
+        unit=unit,
     )
     check_reference(recipe, direction, against)
+    if bound is not None:
+        check_whole(recipe, "memory")
     num_checked = choose_check(check, recipe)
     clock, engine = Clock(progress), as_engine(engine)
     asked = recipe
@@ -290,6 +302,9 @@ def dedup(
     backend = engine.resolve()  # before anything is opened
     reading = arguments_for(Reading, locals())
     documents, reference = opened(source, texts, against, reading, recipe)
+    if recipe.unit != "document":
+        check_divisible(recipe.unit, documents, against)
+        writing = writing.rewriting(documents)
     room, divisible = None, False
 
     def in_tasks(need: bounded.Need, division: bounded.Division) -> Result:
@@ -428,7 +443,7 @@ def run(
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
-        facts = Facts(ranked, groups, decisions, sketched.ids)
+        facts = Facts(ranked, groups, decisions, sketched.ids, sketched.places)
         tables = tabulate(facts, recipe, documents, reference)
         report = report_of(
             facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
 
+UNITS = ("document", "line")
+"""What can be compared; see `units`."""
+
+_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document"}
+"""Settings that are described only if they differ from these values."""
+
 
 @dataclass(frozen=True)
 class Shingles:
@@ -119,6 +125,12 @@ class Recipe:
     only_against : bool, default False
         Remove a document of the input only because of a document of the reference set. Documents of the input are not
         compared with one another, so copies within the input are kept.
+    unit : "document" or "line", default "document"
+        What is compared:
+
+        - "document": whole documents.
+        - "line": the lines of all documents. A line with the words of an earlier line is cut out of its document. Only
+          equal lines are found, so the method is "exact" and the threshold 1.
 
     Raises
     ------
@@ -141,10 +153,12 @@ class Recipe:
     max_partners: int | None = 64
     seed: int = 1
     only_against: bool = False
+    unit: str = "document"
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
-        threshold = method.usual_threshold if self.threshold is None else self.threshold
+        usual = method.usual_threshold if self.unit == "document" else 1.0
+        threshold = usual if self.threshold is None else self.threshold
         plain: dict[str, Any] = {
             "shingles": checks.instance("shingles", self.shingles, Shingles),
             "threshold": None
@@ -155,6 +169,7 @@ class Recipe:
             "max_partners": checks.optional(checks.integer, "max_partners", self.max_partners, 1, 2**31 - 1),
             "seed": checks.seed(self.seed),
             "only_against": checks.flag("only_against", self.only_against),
+            "unit": checks.one_of("unit", self.unit, UNITS),
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
@@ -166,10 +181,18 @@ class Recipe:
                 "only_against and cluster 'components': components join documents of the input; leave one of them out"
             )
 
+        if self.unit != "document":
+            unused = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0, "cluster": "greedy"}
+            for name, value in unused.items():
+                if getattr(self, name) != value:
+                    raise ParameterError(
+                        f"unit {self.unit!r} and {name}: only equal {self.unit}s are found; leave {name} out"
+                    )
+
     @property
     def verifies(self) -> bool:
-        """Whether candidates are verified, which is the case if there is a threshold."""
-        return self.threshold is not None
+        """Whether candidates are verified, which is the case if there is a threshold and units may be near."""
+        return self.threshold is not None and self.unit == "document"
 
     @property
     def elements(self) -> str:
@@ -204,8 +227,7 @@ class Recipe:
         3
         """
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
-        if self.only_against:
-            own["only_against"] = True
+        own |= {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -256,7 +278,7 @@ class Recipe:
         stored = checked_settings(text, name)
         kind = METHODS.get(str(stored.pop("method", None)))
         own = {each.name for each in fields(cls)} - {"shingles", "method"}
-        stored.setdefault("only_against", False)  # which is described only where it is true
+        stored = _UNUSUAL | stored
         shingles = set(Shingles().describe())
         if kind is None or not own | shingles <= set(stored):
             raise unreadable(name)
@@ -274,8 +296,7 @@ class Recipe:
             raise RecipeMismatchError(
                 f"{name}: made with stop_words {theirs!r}, this version has {ours}; make it again"
             )
-        if not stored["only_against"]:
-            del stored["only_against"]
+        stored = {name: value for name, value in stored.items() if name not in _UNUSUAL or value != _UNUSUAL[name]}
         if described != {**stored, "method": method.name}:
             raise unreadable(name)
         return found
@@ -485,6 +506,8 @@ def choose_recipe(
                 )
             made = made.with_(direction=direction)
         return made if bucket_limit is None else made.with_(bucket_limit=bucket_limit)
+    if "unit" not in own and checks.instance("recipe", recipe, Recipe).unit != "document":
+        raise ParameterError(f"recipe: unit {recipe.unit!r} is for dedup; give recipe.with_(unit='document')")
     usual_settings = {"method": usual, "shingle_size": 5, "shingling": "set", "stop_words": None, "bucket_limit": None}
     usual_settings["direction"] = None
     usual_settings = {each.name: each.default for each in fields(Recipe)} | usual_settings

@@ -195,7 +195,10 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         )
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / max(1, documents))})"))
     removed = f"{counts['removed']:,} ({percent(counts['removed'] / max(1, documents))})"
-    if counts["removed"]:
+    if (unit := recipe.get("unit")) is not None:
+        number, cut = counts[f"{unit}s"], counts[f"{unit}s_cut"]
+        rows.append((f"{unit}s", f"{number:,}, of which {cut:,} ({percent(cut / max(1, number))}) are cut"))
+    elif counts["removed"]:
         removed += f": {', '.join(kinds_removed(counts))}"
     rows.append(("removed", removed))
     if counts.get("removed_unverified"):

@@ -260,6 +260,8 @@ class Result:
 
     def _edits(self) -> Edits:
         """Return what becomes of each document."""
+        if self.facts is not None and self.facts.places is not None:
+            return self.facts.fates().edits
         return Edits(bools(self.documents["kept"].combine_chunks()))
 
     def groups(self) -> pa.Table:
@@ -338,7 +340,7 @@ class Result:
 
         if threshold == self.recipe.threshold:
             return self
-        ranked, groups, before, _ = self.facts
+        ranked, groups, before, *_ = self.facts
         recipe = self.recipe.with_(threshold=threshold)
         limits = self.report["limits"]
         if limits["unlisted_pairs"] or not limits["all_counted"]:

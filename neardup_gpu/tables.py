@@ -15,9 +15,11 @@ from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
 from .documents.skipped import summary_of
+from .methods.contract import Sketch
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
 from .sketching import Sketches
+from .units import Fates, Places, fates_of
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
@@ -27,16 +29,26 @@ if TYPE_CHECKING:
 
 
 class Facts(NamedTuple):
-    """The decisions, in ranks, and the ids of all rows."""
+    """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them."""
 
     ranked: Ranked
     groups: Groups
     decisions: Decisions
     ids: pa.Array
+    places: Places | None = None
 
     def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array | pa.ChunkedArray:
-        """Ids of some ranks; null where `null`."""
-        return taken(self.ids, arrow(self.ranked.rows[ranks], null))
+        """Return the ids of the documents of some ranks; null where `null`."""
+        rows = self.ranked.rows[ranks]
+        return taken(self.ids, arrow(rows if self.places is None else self.places.owner[rows], null))
+
+    def fates(self) -> Fates:
+        """Return what was decided about documents, if units are parts of them."""
+        assert self.places is not None
+        ranks = self.ranked.ranks
+        return fates_of(
+            self.places, self.ranked.rows[self.decisions.keeper[ranks]], self.ranked.num_tokens[ranks], len(self.ids)
+        )
 
 
 class Tables(NamedTuple):
@@ -53,11 +65,12 @@ def tabulate(facts: Facts, recipe: Recipe, documents: Documents, reference: Docu
 
 def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
     """Like `tabulate`, where it is given which columns say where documents lie."""
-    return Tables(_documents_table(facts, recipe, places, against), _pairs_table(facts, recipe, against))
+    table = _documents_table if facts.places is None else _cut_documents_table
+    return Tables(table(facts, recipe, places, against), _pairs_table(facts, recipe, against))
 
 
 def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> pa.Table:
-    ranked, groups, decisions, ids = facts
+    ranked, groups, decisions, ids, _ = facts
     mine = ranked.of_input
     keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
     kept = keeper == mine
@@ -82,6 +95,35 @@ def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], 
         columns["near_reference"] = facts.ids_of(partner, partner < 0)
         columns[near_column(recipe)] = arrow(resemblance, np.isnan(resemblance))
     return with_recipe(columns, recipe)
+
+
+def _cut_documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> pa.Table:
+    """Make the table of documents that are divided into units, some of which are cut."""
+    fates, ids = facts.fates(), facts.ids
+    columns = {
+        "id": ids,
+        "kept": arrow(fates.kept),
+        "duplicate_of": taken(ids, arrow(fates.keeper, fates.kept)),
+        KIND: kind_column(np.zeros(len(ids), np.int8), np.ones(len(ids), bool)),
+        recipe.method.measure.name: pa.nulls(len(ids), pa.float64()),
+        "group": taken(ids, arrow(fates.keeper)),
+        **places,
+        f"{recipe.unit}s": arrow(fates.num_units),
+        f"{recipe.unit}s_cut": arrow(fates.num_cut),
+    }
+    return with_recipe(columns, recipe)
+
+
+def _cut_counts(fates: Fates, recipe: Recipe) -> dict[str, int]:
+    """Count the decisions about documents that are divided into units."""
+    return {
+        "kept": int(fates.kept.sum()),
+        "removed": int((~fates.kept).sum()),
+        **dict.fromkeys((*REMOVED_COUNTS, "removed_unverified", "verified_pairs", "groups"), 0),
+        f"{recipe.unit}s": int(fates.num_units.sum()),
+        f"{recipe.unit}s_cut": int(fates.num_cut.sum()),
+        "empty": int(np.count_nonzero(fates.num_tokens == 0)),
+    }
 
 
 KIND = "kind"
@@ -123,6 +165,10 @@ def _pairs_table(facts: Facts, recipe: Recipe, against: bool) -> pa.Table:
         columns |= {name: arrow(values) for name, values in told.items()}
     if against:
         columns["a_in_reference"] = arrow(a < ranked.num_known)
+    if facts.places is not None:
+        for side, ranks in (("a", a), ("b", b)):
+            rows = ranked.rows[ranks]
+            columns |= {f"begin_{side}": arrow(facts.places.begin[rows]), f"end_{side}": arrow(facts.places.end[rows])}
     return with_recipe(columns, recipe)
 
 
@@ -154,8 +200,9 @@ def report_of(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[st
         **{name: decided[name] for name in ("kept", "removed", *REMOVED_COUNTS, "removed_unverified")},
         "reference_documents": ranked.num_known,
         **({} if reference is None else {"near_reference": decided.get("near_reference", 0)}),
-        "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
+        "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
         **{name: getattr(job.sketches, name) for name in _COUNTED},
+        **{name: value for name, value in decided.items() if name.startswith(job.recipe.unit)},
         **({"without_spots": job.sketches.without_spots} if job.recipe.shingles.kind == "spots" else {}),
         "representatives": len(facts.groups.ranks),
         "comparisons": 0 if job.found is None else job.found.looks,
@@ -189,7 +236,7 @@ def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: boo
     """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
-    if removed:
+    if removed or facts.places is not None:
         return documents._remarks()
     of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None
     of_input = sizes_of(ranked.num_tokens[ranked.of_input])
@@ -211,7 +258,7 @@ def _limits(job: Job) -> dict[str, Any]:
             "unlisted_pairs": found.num_unlisted,
             "all_counted": found.counted,
         }
-    if found is None or method.measure.weighted:
+    if isinstance(method, Sketch) and (found is None or method.measure.weighted):
         limits |= unverified_limits(job.candidates, job.recipe)
     return limits
 
@@ -243,7 +290,9 @@ def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:
 
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Count the decisions and the sizes of groups, as a report has them."""
-    ranked, groups, decisions, ids = facts
+    if facts.places is not None:
+        return _cut_counts(facts.fates(), recipe), {"group_sizes": [], "largest_groups": []}
+    ranked, groups, decisions, ids, _ = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine
     sizes = np.bincount(decisions.keeper[mine][removed], minlength=len(ranked))

@@ -74,6 +74,14 @@ class Cuts(NamedTuple):
         return Cuts(self.offsets[first : stop + 1] - self.offsets[first], self.begins[spans], self.ends[spans])
 
 
+def inside(begins: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
+    """Return which of `size` bytes lie inside some spans, which ascend and do not overlap: bool, shape (size,)."""
+    runs = np.empty(2 * len(begins) + 1, np.int64)  # outside, inside, and so on
+    runs[::2] = np.append(begins, size) - np.append(0, ends)
+    runs[1::2] = ends - begins
+    return np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+
+
 @dataclass(frozen=True, eq=False)
 class Edits:
     """What becomes of each document: it is kept, it is dropped, or spans are cut out of its text.

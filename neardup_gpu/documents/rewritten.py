@@ -31,7 +31,7 @@ from .ahead import Step, ahead, closing, in_order
 from .batches import ragged
 from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
-from .edits import Cuts, EditQueue, Edits, kept_rows
+from .edits import Cuts, EditQueue, Edits, inside, kept_rows
 from .formats import format_of
 from .joined_text import as_bytes
 from .jsonlines import JsonLines
@@ -244,18 +244,14 @@ def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | No
     place = batch.schema.get_field_index(column)
     texts = as_bytes(batch.column(place), encoding)
     given = ragged(texts.fill_null(b"") if texts.null_count else texts)
+    offsets, values = given.offsets - given.offsets[0], given.values[given.offsets[0] : given.offsets[-1]]
     number = np.diff(cuts.offsets)
-    starts, stops = np.repeat(given.offsets[:-1], number), np.repeat(given.offsets[1:], number)
-    ends = np.maximum.accumulate(np.minimum(starts + cuts.ends, stops))
-    begins = np.minimum(np.maximum(starts + cuts.begins, np.append(given.offsets[0], ends[:-1])), ends)
-    runs = np.empty(2 * len(ends) + 1, np.int64)  # bytes that stay, bytes that go, and so on
-    runs[1::2] = ends - begins
-    runs[::2] = np.append(begins, given.offsets[-1]) - np.append(given.offsets[0], ends)
-    stays = np.repeat(np.arange(len(runs)) % 2 == 0, runs)
-    gone = np.append(0, np.cumsum(runs[1::2]))[cuts.offsets]
-    offsets, values = given.offsets - given.offsets[0] - gone, given.values[given.offsets[0] : given.offsets[-1]]
+    starts, stops = np.repeat(offsets[:-1], number), np.repeat(offsets[1:], number)
+    ends = np.maximum.accumulate(np.minimum(starts + cuts.ends, stops))  # a text may have changed since
+    begins = np.minimum(np.maximum(starts + cuts.begins, np.append(0, ends[:-1])), ends)
+    offsets = offsets - np.append(0, np.cumsum(ends - begins))[cuts.offsets]
     kind = pa.large_binary() if is_binary(plain_type(batch.schema.field(place).type)) else pa.large_string()
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values[stays])]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values[~inside(begins, ends, len(values))])]
     edited = pa.Array.from_buffers(kind, len(texts), buffers)
     if texts.null_count:
         edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .. import checks
@@ -20,6 +20,9 @@ OUTPUT_FORMATS = {
     "arrow": ".arrow",
 }
 """Formats in which any documents can be written, and the extensions of their files."""
+
+_OWN = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}
+"""The output format of documents of some formats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,7 @@ class Writing:
         """
         if self.output_format is not None:
             return self.output_format
-        own = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}.get(documents.format)
+        own = _OWN.get(documents.format)
         if own is None:
             raise ParameterError(
                 f"shard_bytes: {documents.format} is written file by file; name a format by output_format, one of "
@@ -78,6 +81,12 @@ class Writing:
         if own == "jsonl" and documents.packing is not None:
             return f"jsonl{documents.packing}"
         return own
+
+    def rewriting(self, documents: Documents) -> Writing:
+        """Return settings that write rows anew: in their own format if it is in `OUTPUT_FORMATS`, else as Parquet."""
+        if self.ids_only or self.output_format is not None:
+            return self
+        return replace(self, output_format=self.format_for(documents) if documents.format in _OWN else "parquet")
 
     def describe(self) -> dict[str, object]:
         """Return the settings that were given, for reports."""

@@ -136,8 +136,9 @@ def dedup_in_tasks(
     writing = Writing(output_format=output_format, shard_bytes=shard_bytes, ids_only=ids_only)
     if recipe is not None:
         from ..recipe import Recipe
+        from ..units import check_whole
 
-        checks.instance("recipe", recipe, Recipe)
+        check_whole(checks.instance("recipe", recipe, Recipe), "work_dir")
     workers, engine = scale_out.start(scale_out.resolved(as_engine(engine)), recipe)
     with workers:
         from .running import run_job  # which workers import as well meanwhile
