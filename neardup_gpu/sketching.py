@@ -212,14 +212,14 @@ class Sketcher:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
         categories = None if column is None else documents._categories(column)
-        return _joined(known, sketches, ids, self.recipe.method.key_columns, categories)
+        return _joined(known, sketches, ids, self.recipe, categories)
 
     def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
         sketches = self._sketch(documents, column, Sketches(), partial(_num_rows, [documents]))
         ids = _ids_of(sketches, documents)
         categories = None if column is None else documents._categories(column)
-        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns, categories)
+        return _joined(Sketches(), sketches, ids, self.recipe, categories)
 
     def _sketch(self, documents: Documents, column: str | None, known: Sketches, total: Any) -> Sketches:
         """Sketch the documents of a source, after those of another one; `total()` is the expected number of all."""
@@ -436,17 +436,17 @@ def _num_rows(sources: list[Documents]) -> int | None:
 
 
 def _joined(
-    known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int, categories: list[str] | None
+    known: Sketches, sketches: Sketches, ids: pa.Array, recipe: Recipe, categories: list[str] | None
 ) -> Sketched:
     """What was kept of all documents, the reference set before the input."""
     return Sketched(
         num_known=known.documents,
         ids=ids,
-        places=joined_places(sketches.places),
+        places=joined_places(sketches.places, recipe.unit),
         num_tokens=sketches.num_tokens.take(np.int64),
         column=pa.chunked_array(sketches.column) if sketches.column else None,
         categories=categories,
-        keys=sketches.keys.take(np.uint64, key_columns),
+        keys=sketches.keys.take(np.uint64, recipe.method.key_columns),
         document_hashes=sketches.document_hashes.take(np.uint64, 2),
         text_hashes=sketches.text_hashes.take(np.uint64),
         sketches=sketches.sketches,

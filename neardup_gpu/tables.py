@@ -15,7 +15,7 @@ from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
 from .documents.skipped import summary_of
-from .methods.contract import Sketch
+from .methods.contract import Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
 from .sketching import Sketches
@@ -252,11 +252,11 @@ def _limits(job: Job) -> dict[str, Any]:
     """
     found, method = job.found, job.recipe.method
     limits: dict[str, Any] = {}
-    if found is not None:
+    if found is not None or isinstance(method, Join):
         limits |= {
             "max_partners": job.recipe.max_partners,
-            "unlisted_pairs": found.num_unlisted,
-            "all_counted": found.counted,
+            "unlisted_pairs": 0 if found is None else found.num_unlisted,
+            "all_counted": found is None or found.counted,
         }
     if isinstance(method, Sketch) and (found is None or method.measure.weighted):
         limits |= unverified_limits(job.candidates, job.recipe)

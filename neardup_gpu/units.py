@@ -91,9 +91,12 @@ def _lines_of(text: Ragged, batch: Batch) -> tuple[Ragged, Batch, Places]:
     return found, batch, Places(owner, begins - start, ends - start, before[full], after[full])
 
 
-def joined_places(places: list[Places]) -> Places | None:
-    """Join the places of several batches; None if there are none."""
-    return Places(*map(np.concatenate, zip(*places, strict=True))) if places else None
+def joined_places(places: list[Places], unit: str) -> Places | None:
+    """Join the places of several batches; None if each document is a unit."""
+    if unit == "document":
+        return None
+    none = Places(*(np.empty(0, np.int64) for _ in range(3)), *(np.empty(0, np.uint8) for _ in range(2)))
+    return Places(*map(np.concatenate, zip(none, *places, strict=True)))
 
 
 def check_whole(recipe: Recipe, option: str) -> None:
@@ -111,7 +114,7 @@ def check_divisible(unit: str, documents: Documents, against: Any) -> None:
     names = documents.text_columns
     if len(names) > 1 or any(holder(reader.schema, names[0]) != names[0] for reader in documents._readers):
         raise ParameterError(
-            f"unit {unit!r}: needs one column of text that is not inside another one, not {', '.join(names)}; name it "
+            f"unit {unit!r}: needs one column of text, not inside another one, not {', '.join(names)}; name it "
             "with text_columns"
         )
 

@@ -148,7 +148,7 @@ class Reader(Protocol):
         """Return the columns of `batches`; reads the whole file if types are inferred."""
 
     def write(self, folder: Path, name: str, kept: Iterator[Step[Any]]) -> None:
-        """Write rows of `stored`, in the input's own format, as `folder / name`."""
+        """Write rows, as pieces of `stored` give them raw, in the input's own format, as `folder / name`."""
 
 
 class InferringReader(Reader, Protocol):

@@ -38,7 +38,6 @@ from ..report import shorten
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .compared import Values, without_markers
-from .edits import then
 from .files import POINTER, File
 from .json_blocks import MARK, joined_runs
 from .kept import writing
@@ -79,9 +78,13 @@ class _Block:
         """Memory that parsing takes."""
         return 2 * len(self.data)
 
+    def raw(self, keep: np.ndarray) -> list[bytes]:
+        """Return the bytes of the rows at which `keep` is true."""
+        return _joined(self.data, self.starts[keep], self.ends[keep])
+
     def select(self, keep: np.ndarray) -> _Block:
         """Return the rows at which `keep` is true."""
-        (data,) = _joined(self.data, self.starts[keep], self.ends[keep])
+        (data,) = self.raw(keep)
         ends = np.cumsum(self.ends[keep] - self.starts[keep])
         starts = ends - (self.ends[keep] - self.starts[keep])
         return replace(self, data=data, starts=starts, ends=ends, broken=self.broken[keep])
@@ -410,10 +413,10 @@ class Csv:
         own = pa.schema([field for field in schema if field.name in self.schema.names])
         return self._parsed(rows, np.arange(rows.num_rows), own, {}).to_batches()
 
-    def write(self, folder: Path, name: str, kept: Iterator[Step[_Block]]) -> None:
+    def write(self, folder: Path, name: str, kept: Iterator[Step[bytes]]) -> None:
         path = folder / name
         first = Step(lambda: [self.mark + self.header])
-        pieces = in_order(itertools.chain([first], then(kept, lambda block: [block.data])), len, 1)
+        pieces = in_order(itertools.chain([first], kept), len, 1)
         with writing(path, folder):
             write_packed(path, self.compression, ahead(pieces, 3 * BLOCK_BYTES, len))
 

@@ -34,8 +34,11 @@ class Stored(Protocol):
     @property
     def num_bytes(self) -> int: ...
 
+    def raw(self, keep: np.ndarray) -> Iterable[Any]:
+        """Return the rows at which `keep` is true in the form in which the reader writes them."""
+
     def select(self, keep: np.ndarray) -> Self:
-        """Return the rows at which `keep` is true."""
+        """Return the rows at which `keep` is true, to be read as Arrow batches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +53,13 @@ class Items(Generic[T]):
         """Number of rows."""
         return len(self.items)
 
+    def raw(self, keep: np.ndarray) -> list[T]:
+        """Return the items at which `keep` is true."""
+        return [item for item, is_kept in zip(self.items, keep.tolist(), strict=True) if is_kept]
+
     def select(self, keep: np.ndarray) -> Items[T]:
         """Return the rows at which `keep` is true."""
-        return Items([item for item, is_kept in zip(self.items, keep.tolist(), strict=True) if is_kept])
+        return Items(self.raw(keep))
 
 
 class Cuts(NamedTuple):
@@ -181,27 +188,15 @@ def kept_rows(reader: Reader, queue: EditQueue, use: Callable[[Any, Edits], Iter
     queue : EditQueue
         The edits of the rows of the reader.
     use : callable
-        Gives the results of a step, from the kept rows of a piece, as they are stored, and the edits of all its rows.
+        Gives the results of a step, from a piece and the edits of its rows.
     """
     with closing(reader.stored()) as pieces:
         for piece in pieces:
             edits = queue.take(piece.num_rows, reader.name)
             if edits.keep.any():
-                yield Step(partial(_used, use, piece, edits), piece.num_bytes)
+                yield Step(partial(use, piece, edits), piece.num_bytes)
 
 
-def _used(use: Callable[[Any, Edits], Iterable[T]], piece: Stored, edits: Edits) -> Iterable[T]:
-    return use(piece.select(edits.keep), edits)
-
-
-def then(steps: Iterator[Step[Any]], use: Callable[[Any], Iterable[T]]) -> Iterator[Step[T]]:
-    """Yield steps that give what `use` makes of each result of the given steps."""
-    with closing(steps):
-        for step in steps:
-            yield Step(partial(_each, step.make, use), step.num_bytes)
-
-
-def _each(make: Callable[[], Iterable[Any]], use: Callable[[Any], Iterable[T]]) -> Iterator[T]:
-    with closing(make()) as items:
-        for item in items:
-            yield from use(item)
+def as_stored(piece: Stored, edits: Edits) -> Iterable[Any]:
+    """Return the kept rows of a piece in the form in which its reader writes them."""
+    return piece.raw(edits.keep)

@@ -156,9 +156,9 @@ def _selected(reader: Any, part: EditQueue, datasets: Any) -> Any:
     if is_dataset(reader.source):
         return reader.source.select(np.flatnonzero(part.edits.keep))
     from .ahead import in_order
-    from .edits import kept_rows
+    from .edits import as_stored, kept_rows
 
-    batches = in_order(kept_rows(reader, part, lambda rows, _: reader.batches(rows, reader.schema)), bytes_of)
+    batches = in_order(kept_rows(reader, part, as_stored), bytes_of)
     return datasets.Dataset(pa.Table.from_batches(batches, reader.schema))
 
 

@@ -18,7 +18,6 @@ from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
 from .batches import Found
-from .edits import then
 from .files import File
 from .kept import Batches, writing
 from .parts import WHOLE, Part
@@ -165,7 +164,7 @@ class Ipc:
     def batches(self, rows: Batches, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
         return rows.batches()
 
-    def write(self, folder: Path, name: str, kept: Iterator[Step[Batches]]) -> None:
+    def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
         extension, path = PurePosixPath(name).suffix.lower(), folder / name
         # As pyarrow does by itself: Feather files are compressed, other Arrow files are not.
         options = pa.ipc.IpcWriteOptions(
@@ -177,7 +176,7 @@ class Ipc:
         with (
             writing(path, folder),
             opener(str(path), self.schema, options=options) as writer,
-            closing(in_order(then(kept, Batches.batches), bytes_of)) as batches,
+            closing(in_order(kept, bytes_of)) as batches,
         ):
             for batch in batches:
                 writer.write_batch(batch)

@@ -86,10 +86,13 @@ class Block:
         """Memory that parsing takes."""
         return 2 * len(self.data)
 
+    def raw(self, keep: np.ndarray) -> list[bytes]:
+        """Return the bytes of the lines at which `keep` is true."""
+        return [b"".join(self.data[start:stop] for start, stop in joined_runs(self.starts[keep], self.nexts[keep]))]
+
     def select(self, keep: np.ndarray) -> Block:
         """Return the rows at which `keep` is true; their lines follow one another."""
-        starts, nexts = self.starts[keep], self.nexts[keep]
-        data = b"".join(self.data[start:stop] for start, stop in joined_runs(starts, nexts))
+        starts, nexts, (data,) = self.starts[keep], self.nexts[keep], self.raw(keep)
         moved = np.cumsum(nexts - starts) - nexts
         return replace(
             self,

@@ -35,7 +35,6 @@ from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found
 from .columns import mixed_integers
-from .edits import then
 from .files import File
 from .json_blocks import MARK, Block, LineRange
 from .json_spread import Lines, as_array
@@ -635,9 +634,9 @@ class JsonLines:
         with reading(self.name, f"lines {block.line} to {last} cannot become a table"):
             return _whole(b"\n".join(values), schema)
 
-    def write(self, folder: Path, name: str, kept: Iterator[Step[Block]]) -> None:
+    def write(self, folder: Path, name: str, kept: Iterator[Step[bytes]]) -> None:
         path = folder / name
-        pieces = ahead(in_order(then(kept, lambda block: [block.data]), len, 1), 3 * BLOCK_BYTES, len)
+        pieces = ahead(in_order(kept, len, 1), 3 * BLOCK_BYTES, len)
         with writing(path, folder):
             write_packed(path, self.compression, self._as_in_file(pieces))
 

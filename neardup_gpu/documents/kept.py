@@ -58,6 +58,10 @@ class Batches:
         """Return the rows at which `keep` is true."""
         return replace(self, keep=keep)
 
+    def raw(self, keep: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at which `keep` is true."""
+        return self.select(keep).batches()
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows; a group without a row to read is never read."""
         keep = np.ones(self.num_rows, bool) if self.keep is None else self.keep

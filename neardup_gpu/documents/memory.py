@@ -16,7 +16,6 @@ from . import nested
 from .ahead import Step
 from .batches import Found
 from .columns import is_text, without_view_dictionary
-from .edits import then
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
 from .kept import Batches, write_parquet
@@ -151,9 +150,9 @@ class Memory:
     def batches(self, rows: Batches, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
         return rows.batches()
 
-    def write(self, folder: Path, name: str, kept: Iterator[Step[Batches]]) -> None:
+    def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
         check_parquet(self.schema, self.name)
-        write_parquet(folder, name, self.schema, then(kept, Batches.batches))
+        write_parquet(folder, name, self.schema, kept)
 
     def kept_schema(self) -> pa.Schema:
         self.check_kept()

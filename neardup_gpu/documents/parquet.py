@@ -18,7 +18,6 @@ from ..errors import InputError
 from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, Found
-from .edits import then
 from .files import File
 from .kept import Batches, write_parquet
 from .parts import WHOLE, Part, runs
@@ -174,8 +173,8 @@ class Parquet:
     def kept_schema(self) -> pa.Schema:
         return self.schema
 
-    def write(self, folder: Path, name: str, kept: Iterator[Step[Batches]]) -> None:
-        write_parquet(folder, name, self.schema, then(kept, Batches.batches))
+    def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
+        write_parquet(folder, name, self.schema, kept)
 
 
 @dataclass

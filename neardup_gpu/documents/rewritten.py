@@ -31,7 +31,7 @@ from .ahead import Step, ahead, closing, in_order
 from .batches import ragged
 from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
-from .edits import Cuts, EditQueue, Edits, inside, kept_rows
+from .edits import Cuts, EditQueue, Edits, Stored, inside, kept_rows
 from .formats import format_of
 from .joined_text import as_bytes
 from .jsonlines import JsonLines
@@ -214,18 +214,18 @@ def _pieces(
 ) -> Iterator[Step[Piece]]:
     """Return the kept rows of a reader; lines of JSON that stay as they are come in pieces of about `most_bytes`."""
     if isinstance(reader, JsonLines) and kind.startswith("jsonl") and queue.edits.cuts is None:
-        return kept_rows(reader, queue, lambda block, _: block.in_pieces(most_bytes))
+        return kept_rows(reader, queue, lambda block, edits: block.select(edits.keep).in_pieces(most_bytes))
     own = reader.kept_schema() if schema is None else schema
     _check(own, kind, reader.name)
     return kept_rows(reader, queue, partial(_edited, reader, own, kind, cut))
 
 
 def _edited(
-    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], rows: Any, edits: Edits
+    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], piece: Stored, edits: Edits
 ) -> Iterator[pa.RecordBatch]:
     """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
     cuts, first = edits.cuts_of_kept(), 0
-    with closing(reader.batches(rows, schema)) as batches:
+    with closing(reader.batches(piece.select(edits.keep), schema)) as batches:
         for batch in batches:
             if cuts is not None:
                 batch = cut(batch, cuts.of(first, first + batch.num_rows))

@@ -33,7 +33,7 @@ from .batches import PIECE_BYTES, Found, coalesce, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
-from .edits import EditQueue, Edits, kept_rows
+from .edits import EditQueue, Edits, as_stored, kept_rows
 from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
 from .json_values import COMPARED
@@ -626,7 +626,7 @@ class Documents:
             folder.mkdir(parents=True, exist_ok=True)
 
         def write(reader: Reader, name: str, part: EditQueue) -> None:
-            reader.write(folder, name, kept_rows(reader, part, lambda rows, _: [rows]))
+            reader.write(folder, name, kept_rows(reader, part, as_stored))
 
         each_in_order(write, self._readers, self._kept_names, parts)
         queue.finish()

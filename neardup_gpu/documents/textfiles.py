@@ -15,7 +15,7 @@ from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .charsets import file_as_utf8, page_as_utf8
-from .edits import Items, then
+from .edits import Items
 from .files import File, relative_names
 from .html import Markup, read_page, without_markup
 from .kept import writing
@@ -161,12 +161,12 @@ class TextFiles:
     def stored(self) -> Iterator[Items[int]]:
         return map(Items, self._runs())
 
-    def write(self, folder: Path, name: str, kept: Iterator[Step[Items[int]]]) -> None:
-        for _ in in_order(then(kept, lambda rows: self._copy(folder, rows.items)), lambda _: 0):
+    def write(self, folder: Path, name: str, kept: Iterator[Step[int]]) -> None:
+        for _ in in_order((Step(partial(self._copy, folder, step)) for step in kept), lambda _: 0):
             pass
 
-    def _copy(self, folder: Path, files: Iterable[int]) -> Iterable[None]:
-        for row in files:
+    def _copy(self, folder: Path, files: Step[int]) -> Iterable[None]:
+        for row in files.make():
             file, seen, target = self.files[row], self.seen[row], folder / self.ids[row]
             with writing(target, folder):
                 with reading(file.name):

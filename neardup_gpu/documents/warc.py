@@ -30,7 +30,7 @@ import pyarrow as pa
 from ..errors import InputError
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
-from .edits import Items, then
+from .edits import Items
 from .files import File
 from .html import without_markup
 from .http_payloads import UndecodableError, is_text, text_of, undone
@@ -279,13 +279,13 @@ class Warc:
             values = [document.values for document in documents if isinstance(document, _Document)]
         yield _batch(values, SCHEMA)
 
-    def write(self, folder: Path, name: str, kept: Iterator[Step[Items[Framed]]]) -> None:
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Framed]]) -> None:
         path = folder / name
         with (
             writing(path, folder),
             open(path, "wb") as output,
             self.file.system.open_input_file(self.file.path) as source,
-            closing(in_order(then(kept, lambda rows: rows.items), lambda _: 0, 1)) as records,
+            closing(in_order(kept, lambda _: 0, 1)) as records,
         ):
             for framed in records:
                 if framed.stop is None:
