@@ -22,7 +22,7 @@ SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
 
 UNITS = ("document", "line")
-"""What can be compared; see `units`."""
+"""The units that can be compared; see `units.py`."""
 
 _UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document"}
 """Settings that are described only if they differ from these values."""

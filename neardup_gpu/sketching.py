@@ -48,7 +48,7 @@ BLANK = np.uint64(0)
 
 @dataclass
 class Sketches:
-    """What stays in memory of each document that has been read, its id, and of each unit, a few numbers.
+    """The data that stays in memory: of each document that has been read, its id, and of each unit, a few numbers.
 
     Keys and hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys, hashes and
     numbers of tokens are of the reference set, too, if there is one.
@@ -77,7 +77,7 @@ class Sketches:
 
 
 class Waiting(Protocol):
-    """Where shingles wait for verification, such as a spool."""
+    """A place in which shingles wait for verification, such as a spool."""
 
     folder: Any
 
@@ -87,7 +87,7 @@ class Waiting(Protocol):
 
 
 class Sketched(NamedTuple):
-    """What stays in memory of all documents, the reference set before the input.
+    """The data that stays in memory of all documents, the reference set before the input.
 
     num_known : int
         Units of the reference set.
@@ -438,7 +438,7 @@ def _num_rows(sources: list[Documents]) -> int | None:
 def _joined(
     known: Sketches, sketches: Sketches, ids: pa.Array, recipe: Recipe, categories: list[str] | None
 ) -> Sketched:
-    """What was kept of all documents, the reference set before the input."""
+    """Join the data of all documents, the reference set before the input."""
     return Sketched(
         num_known=known.documents,
         ids=ids,
@@ -510,7 +510,7 @@ def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def check_skipped(skipped: pa.Table | None) -> None:
-    """Raise InputError for an input of which no row could be read; `skipped` lists its rows that could not be."""
+    """Raise InputError if no row of an input could be read; `skipped` lists the rows that could not."""
     if skipped is None or len(skipped) == 0:
         return
     first = skipped.slice(0, 1).to_pylist()[0]

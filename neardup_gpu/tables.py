@@ -1,4 +1,4 @@
-"""What a run says: the tables of documents and of pairs, and the report."""
+"""Make the tables of documents and of pairs, and the report of a run."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], 
 
 
 def _cut_documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> pa.Table:
-    """Make the table of documents that are divided into units, some of which are cut."""
+    """Make the table of documents that are divided into units, and count the units that are cut."""
     fates, ids = facts.fates(), facts.ids
     columns = {
         "id": ids,
@@ -131,7 +131,7 @@ KIND = "kind"
 
 
 def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.DictionaryArray:
-    """Return places in `KINDS` as a column of these words; null where `null`."""
+    """Return places in `KINDS` as a column of the words in `KINDS`; null where `null`."""
     return pa.DictionaryArray.from_arrays(arrow(kinds, null), strings(list(KINDS)).cast(pa.string()))
 
 
@@ -244,11 +244,10 @@ def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: boo
 
 
 def _limits(job: Job) -> dict[str, Any]:
-    """What was left out, and why: pairs that were not listed; where nothing is verified, or crowds are not joined,
-    pairs that were not compared.
+    """Count the pairs that were not listed and, if nothing is verified or crowds are not joined, not compared.
 
-    Of verified pairs, `unlisted_pairs` is the number that are known and not listed: all there are if `all_counted`,
-    else some, as others were not looked for.
+    `unlisted_pairs` is the number of verified pairs that are known and not listed. These are all if `all_counted`; else
+    more may exist that were not looked for.
     """
     found, method = job.found, job.recipe.method
     limits: dict[str, Any] = {}
@@ -264,7 +263,7 @@ def _limits(job: Job) -> dict[str, Any]:
 
 
 def unverified_limits(candidates: Candidates, recipe: Recipe) -> dict[str, Any]:
-    """What large buckets left out, of a report."""
+    """Return what large buckets left out, for a report."""
     return {
         "bucket_limit": recipe.method.bucket_limit,
         "bucket_probe": recipe.method.bucket_probe,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Places(NamedTuple):
-    """Where units are: arrays with a value per unit, by ascending document and place.
+    """The places of units: arrays with a value per unit, by ascending document and place.
 
     owner : array of int64
         The number of the document that a unit is part of.
@@ -69,7 +69,7 @@ def units_of(batch: Batch, unit: str) -> Units:
 
 
 def _lines_of(text: Ragged, batch: Batch) -> tuple[Ragged, Batch, Places]:
-    r"""Divide texts at each ``\n``, with a ``\r`` before it; lines of nothing but white space are no units."""
+    r"""Divide texts at each ``\n``, with a ``\r`` before it; a line of nothing but white space is not a unit."""
     values, offsets = text.values[text.offsets[0] : text.offsets[-1]], text.offsets - text.offsets[0]
     is_stop = np.append(False, values == ord("\n"))
     is_stop[offsets[1:]] = True
@@ -120,7 +120,7 @@ def check_divisible(unit: str, documents: Documents, against: Any) -> None:
 
 
 class Fates(NamedTuple):
-    """What was decided about documents that are divided into units.
+    """Decisions about documents that are divided into units.
 
     num_units, num_cut, num_tokens : arrays of int64, shape (documents,)
         Units of each document, those of them that are cut, and tokens of all its units.

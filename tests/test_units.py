@@ -225,7 +225,7 @@ def test_command_line(tmp_path, capsys):
     written(tmp_path / "in", "jsonl")
     options = ["--id-column", "id", "--report", "-o", str(tmp_path / "out")]
     assert main(["dedup", str(tmp_path / "in"), "--unit", "line", *options]) == 0
-    assert "19, of which 7 (36.8%) are cut" in capsys.readouterr().out
+    assert "19: 7 (36.8%) cut as copies" in capsys.readouterr().out
     assert (tmp_path / "out/report.html").exists()
     assert main(["explain", str(tmp_path / "out"), "d2"]) == 0
     assert main(["info", str(tmp_path / "out")]) == 0

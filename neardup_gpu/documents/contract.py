@@ -1,4 +1,4 @@
-"""What the library asks of a reader. A format is a file with a class of this form, and a line in `formats.FORMATS`."""
+"""Define what a reader has to do. A format is a file with a class of this form, and a line in `formats.FORMATS`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reader(Protocol):
     num_bytes : int
         Size of the file; 0 where it is not needed because `num_rows` is known.
     share : float
-        Share of these bytes that has been read so far; 0 where it is not known.
+        Share of `num_bytes` that has been read so far; 0 if it is not known.
     rewindable : bool
         Whether the rows can be read more than once.
     spent : bool
@@ -46,7 +46,7 @@ class Reader(Protocol):
     own_ids : str or None
         The column of the reader's own making that names each document, as text files have in their paths.
     usual_ids : str or None
-        The column that names each document unless another one is asked for, where the format has one.
+        The column that names each document unless the user names another one; None if the format has none.
     reads_html : bool
         Whether the reader takes the visible text of HTML by itself.
     row_word : str
@@ -56,7 +56,7 @@ class Reader(Protocol):
     stripped_pages : int
         HTML pages of the last reading that were not parsed, because a parser would have needed too long.
     left_out : dict of str to int
-        What the last reading found that is no document, by its kind, such as requests in a crawl.
+        Number of records in the last reading that are not documents, such as requests in a crawl, by their kind.
     """
 
     @property
@@ -115,7 +115,7 @@ class Reader(Protocol):
         its own, however large. Readers of files are made again with a part, to read that alone."""
 
     def states(self) -> list[State | None]:
-        """Of each file when it was first opened; None where that has not succeeded."""
+        """Return the state of each file when it was first opened; None for a file that could not be opened."""
 
     def rows_before(self) -> int:
         """Rows of the file before the part. They may have to be counted, so messages alone name them."""
@@ -127,13 +127,15 @@ class Reader(Protocol):
         """The reading of all rows, in steps that any thread may make: batches of the columns of `schema`, of about
         `max_bytes`, and rows that cannot be read, which raise an error unless they may be skipped.
 
-        Steps are asked for in order, and only after the one before it was given; what it takes to tell them apart is
-        all that is done between. An error that a step raises, or that is raised between them, is one in that place.
+        Steps are taken in order, one after another; telling them apart is the only work between them. An error that a
+        step raises, or that is raised between two steps, belongs to that place.
         """
 
     def places(self, rows: np.ndarray) -> np.ndarray:
-        """Where some rows of the last reading stand in their file, counted from 1: rows, or lines. They are counted
-        from the beginning of the part where `part.first_place` is unknown."""
+        """Return the places of some rows of the last reading in their file, counted from 1: rows, or lines.
+
+        They are counted from the beginning of the part if `part.first_place` is unknown.
+        """
 
     def stored(self) -> Iterator[Stored]:
         """Yield all rows as they are stored, in pieces: blocks of lines, record batches, files or records."""
@@ -184,14 +186,14 @@ class InferringReader(Reader, Protocol):
     def numbers(self, name: str) -> set[str]:
         """Return which numbers a column holds: "negative", "wide" (integers from 2**63 on) and "float".
 
-        There is "text" as well if the file can hold both, and holds strings that are no markers of missing values.
+        "text" is among them if the file can hold both, and holds strings other than markers of missing values.
         """
 
     def deciding_place(self, name: str) -> str:
         """The file and the row that decided the column's type, as messages name them."""
 
     def type_in_words(self, kind: pa.DataType) -> str:
-        """What a column of this type holds, as messages say it: "an array"."""
+        """Name what a column of this type holds, for messages: "an array"."""
 
 
 def infers_types(reader: Reader) -> TypeGuard[InferringReader]:

@@ -1,7 +1,7 @@
 """CSV and TSV: blocks of whole rows.
 
-A row ends at a line ending outside of quotes, and quotes count where they open a field, as in RFC 4180; lines without
-anything are no rows. After a closing quote only a delimiter or a line ending may follow. Where something else follows,
+A row ends at a line ending outside of quotes, and quotes count if they open a field, as in RFC 4180; empty lines are
+skipped. After a closing quote only a delimiter or a line ending may follow. Where something else follows,
 the line on which the row begins is a row that cannot be read, and the next row begins on the next line. A quote that
 nothing closes may be that of a file that was cut off, so nothing after it is read. The first row names the columns.
 Blocks of whole rows are found by one regular expression and parsed by pyarrow.csv, which opens a field where the
@@ -153,7 +153,7 @@ class Csv:
     # -------------------------------------------------------------------------------------------------- rows as bytes
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[_Block]:
-        """Blocks of about `size` bytes, the header taken off; `noted` is told where the file broke off."""
+        """Yield blocks of about `size` bytes without the header; note the place at which the file broke off."""
         size = size or BLOCK_BYTES
         with (
             self.seen.unchanged(self.file),
@@ -197,7 +197,7 @@ class Csv:
                     return
 
     def _begun(self, data: bytes) -> bytes:
-        """The first bytes without their mark; raises InputError where they show that the file is no CSV."""
+        """Return the first bytes without their mark; raise InputError if they show that the file is not CSV."""
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise InputError(f"{self.name}: is UTF-16; read it with encoding='utf-16'.")
         if data[:2] == b"\x1f\x8b":
@@ -222,7 +222,7 @@ class Csv:
         return ends, kinds == _LINE
 
     def _unfinished(self, data: bytes, more: bool, broken: OSError | None) -> str | None:
-        """What is wrong with bytes that are no whole row; None while more are to come."""
+        """Return the problem of bytes that are less than a row; None while more bytes follow."""
         if broken is not None:
             return f"cannot be read from here on ({brief(broken)})."
         most = self.policy.max_document_bytes
@@ -344,7 +344,7 @@ class Csv:
             start += batch.num_rows
 
     def _problems(self, block: _Block) -> dict[int, str]:
-        """What is wrong with the bytes of some rows."""
+        """Return the problems of rows whose bytes are wrong, by row."""
         most = self.policy.max_document_bytes
         found = dict.fromkeys(np.flatnonzero(block.broken).tolist(), _BROKEN)
         for place in np.flatnonzero(block.ends - block.starts > most).tolist():

@@ -91,7 +91,7 @@ def inside(begins: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Edits:
-    """What becomes of each document: it is kept, it is dropped, or spans are cut out of its text.
+    """A decision per document: to keep it, to drop it, or to cut spans out of its text.
 
     Parameters
     ----------

@@ -120,7 +120,7 @@ class Block:
             yield Block(self.data[first:last], *places, lines, int(lines[0]), int(lines[-1]) + 1, self.problems)
 
     def moved(self, by: int) -> Block:
-        """The block as it is so many lines further down."""
+        """Return the block with `by` added to its line numbers."""
         problems = {line + by: problem for line, problem in self.problems.items()}
         return replace(
             self, lines=self.lines + by, line=self.line + by, next_line=self.next_line + by, problems=problems
@@ -137,7 +137,7 @@ def joined_runs(starts: np.ndarray, stops: np.ndarray) -> Iterator[tuple[int, in
 
 
 class LineRange:
-    """The lines of a file that begin behind the first line feed from byte `start` on, up to that from `stop` on.
+    """The lines of a file after the first line feed from byte `start` on, up to the first one from `stop` on.
 
     Ranges that meet share no line and leave none out. A range from 0 begins with the file, and `stop` None is its end.
     """
@@ -157,7 +157,7 @@ class LineRange:
 
 
 def _line_start(file: Any, place: int) -> int:
-    """Where the line begins that follows the first line feed from a place on; at place 0, the first line."""
+    """Return the beginning of the line after the first line feed from a place on; at place 0, of the first line."""
     if place == 0:
         return 0
     file.seek(place)

@@ -9,7 +9,7 @@ both, both refuse a line in which a column that is read, or an object on the pat
 settled by the lines that come first. Kept lines are written as the bytes they were, with their own line endings; blank
 lines and byte order marks are left out.
 
-The columns are those of the first hundred lines; one that is asked for and not among them is looked for further down.
+The first hundred lines give the columns; a column that the user names and that they lack is looked for further down.
 Integer ids are int64, and uint64 from the first one above 2**63 - 1 on. An extra column of integers becomes float64
 only if the file holds a number in it with a fraction or an exponent, or beyond 64 bits.
 """
@@ -100,8 +100,8 @@ class JsonLines:
     def parts(self, most_bytes: int) -> list[Part]:
         """Return ranges of bytes, each of the lines after the first line feed from its first byte on.
 
-        Packed files are one part, and so are those of which an encoding was named: their first bytes may be a mark. So
-        are files whose objects run over several lines.
+        A compressed file is one part. So is a file in an encoding that the user names, as its first bytes may be a
+        mark, and a file whose objects run over several lines.
         """
         size = self.seen.size
         is_spread = self.spread is not None and self.spread.is_spread
@@ -147,7 +147,7 @@ class JsonLines:
                     yield packed, self.spread
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
-        """Blocks of whole lines, at least `size` bytes but for the last; `noted` is told where the file broke off."""
+        """Yield blocks of whole lines, at least `size` bytes but for the last; note where the file broke off."""
         with self.seen.unchanged(self.file), reading(self.name), self._opened() as (packed, stream):
             pending: list[bytes] = []
             problem: str | None = None  # of the pending line, which is then no longer held
@@ -176,7 +176,7 @@ class JsonLines:
     def _unfinished(
         self, pending: list[bytes], chunk: bytes, problem: str | None, line: int
     ) -> tuple[list[bytes], str | None]:
-        """What is held of a line that does not end in this chunk, and its problem; with one, nothing is held."""
+        """Return the part of a line that does not end in this chunk, and its problem; with a problem, no part."""
         if problem is None:
             pending.append(chunk)
             problem = self._problem(pending)
@@ -326,7 +326,7 @@ class JsonLines:
         """Return what a column of numbers holds in the whole file.
 
         There may be "negative" and "wide" integers (from 2**63 on), "float" (fractions, exponents, integers beyond 64
-        bits), and "text", strings that are no markers of missing values.
+        bits), and "text", strings other than markers of missing values.
         """
         found: set[str] = set()
         for block in self._blocks():
@@ -388,7 +388,7 @@ class JsonLines:
         return f"{self.name} line {self.decided[name]}"
 
     def type_in_words(self, kind: pa.DataType) -> str:
-        """What a column of this type holds."""
+        """Name what a column of this type holds."""
         return json_type_in_words(kind)
 
     # -------------------------------------------------------------------------------------------------- rows
@@ -455,7 +455,7 @@ class JsonLines:
         yield Step(noted.drain)
 
     def _found(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
-        """The rows of a block, the first of which is `row`."""
+        """Yield the rows of a block; `row` is the number of the first row."""
         try:
             yield from self._rows(block, schema, row, share)
         except InputError:

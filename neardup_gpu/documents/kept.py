@@ -25,7 +25,7 @@ from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Rows that are record batches, in groups that are read when they are asked for.
+    """Rows that are record batches, in groups that are read when they are needed.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ def bounded(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
 
 
 class Partly:
-    """A table of those columns that can become Arrow columns; nobody may ask for the others.
+    """A table without the columns that cannot become Arrow columns.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class Partly:
 
 
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for values that cannot become a column."""
+"""Errors that Arrow raises for values that cannot become a column."""
 
 
 def unfit_column(name: str, why: str) -> InputError:
@@ -219,7 +219,7 @@ class StoredTable:
 
 
 def as_tables(source: Any) -> dict[str, Any] | None:
-    """What `as_table` gives for a source or, of several splits, for each of them by its name; None for paths."""
+    """Return the tables that `as_table` makes of the splits of a source, by name ("" if none); None for paths."""
     splits = splits_of(source)
     if splits is None:
         table = as_table(source)

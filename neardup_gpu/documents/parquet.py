@@ -1,4 +1,4 @@
-"""Parquet: row groups, several of which are decoded at once, in batches sized from the row group's own statistics."""
+"""Read Parquet: several row groups are decoded at once, in batches sized from the statistics of their row group."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Parquet:
     def _found(
         self, opened: _Opened, groups: range, row: int, names: list[str], max_bytes: int
     ) -> Iterator[Found | Problem]:
-        """The rows of some row groups, of which `row` is the first."""
+        """Yield the rows of some row groups; `row` is the number of the first row."""
         with self._open(opened) as parquet:
             for group in groups:
                 num_rows = parquet.metadata.row_group(group).num_rows
@@ -162,7 +162,7 @@ class Parquet:
             yield Batches(sizes, partial(self._read, opened, groups), size)
 
     def _read(self, opened: _Opened, groups: range, wanted: list[int]) -> Iterator[pa.RecordBatch]:
-        """Yield all columns of some of these row groups."""
+        """Yield all columns of some row groups."""
         with self._open(opened) as parquet:
             for number in wanted:
                 yield from _row_group(parquet, groups[number], None, ROW_GROUP_BYTES // 2, opened.columns_at_once)

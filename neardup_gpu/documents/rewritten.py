@@ -1,8 +1,8 @@
 """Kept rows in another format than that of the input, or in files of another size.
 
-Each file of the input becomes one of the same name with another extension. With a size, the rows of all files follow
-one another in ``part-00000`` and so on, each of which ends once it has so many bytes. Lines of JSON stay the bytes they
-were where they become lines of JSON again.
+Each file of the input becomes a file of the same name with another extension. With a size, the rows of all files follow
+one another in ``part-00000`` and so on; each part ends once it has that size. Lines of JSON keep their bytes if they
+become lines of JSON again and nothing is cut out of any text.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def to_text(schema: pa.Schema | None) -> str | None:
 
 
 def of_text(text: str | None) -> pa.Schema | None:
-    """The schema of which `to_text` made this."""
+    """Return the schema from the text that `to_text` made."""
     return None if text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
@@ -177,7 +177,7 @@ def check_types(documents: Documents, how: Writing) -> None:
 
 
 def _kept_apart(documents: Documents) -> str | None:
-    """What only the names of files tell of documents, in words: splits, and ``key=value`` folders."""
+    """Name what only the names of files say about documents: splits, or ``key=value`` folders; None if nothing."""
     if len(documents.splits) > 1:
         return f"the splits {', '.join(documents.splits)}"
     folders = {PurePosixPath(name).parent for name in documents._kept_names}
@@ -186,7 +186,7 @@ def _kept_apart(documents: Documents) -> str | None:
 
 
 def new_names(names: list[str], kind: str) -> list[str]:
-    """Names with the extension of a format: in place of their own, or behind it where two would be the same."""
+    """Return names with the extension of a format in place of their own, or after it if two would be the same."""
     stems = [_stem(name) for name in names]
     number = Counter(stems)
     new = [
@@ -387,7 +387,7 @@ class _Files:
     def _opened(
         self, path: Path, schema: pa.Schema | None
     ) -> Iterator[tuple[Callable[[Any], object], Callable[[], int]]]:
-        """What writes a piece, and what tells the bytes of the file so far."""
+        """Yield a function that writes a piece, and one that returns the bytes of the file so far."""
         with writing(path, self.folder), pa.OSFile(str(path), "wb") as file:
             if self.kind == "parquet":
                 assert schema is not None

@@ -66,7 +66,7 @@ class Batch:
     num_null : int
         Documents whose text is null.
     columns : dict of str to pyarrow.Array, each of length n
-        The extra columns that were asked for, dictionaries decoded. Like the ids, they do not hold on to the text's
+        The extra columns that the caller named, dictionaries decoded. Like the ids, they do not hold on to the text's
         memory.
     """
 
@@ -84,7 +84,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class PartOfWhole:
-    """What `Documents` of a part of a source take over from the whole.
+    """The properties of a whole source that `Documents` of a part of it take over.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class Documents:
 
     @property
     def left_out_records(self) -> dict[str, int]:
-        """What the last pass found that is no document, by its kind, such as requests in a crawl."""
+        """Number of records in the last pass that are not documents, such as requests in a crawl, by their kind."""
         found: Counter[str] = Counter()
         for reader in self._readers:
             found.update(reader.left_out)
@@ -245,7 +245,7 @@ class Documents:
         return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
-        """What `open_described` needs to open the same documents, ready for JSON.
+        """Return what `open_described` needs to open the same documents, ready for JSON.
 
         Examples
         --------
@@ -392,7 +392,7 @@ class Documents:
     def _prepared(
         self, step: Step[Found | Problem], reader: Reader, key_type: pa.DataType | None, types: dict[str, pa.DataType]
     ) -> Iterator[_Piece | Problem]:
-        """What a step gives, with ids, text and extra columns as they are asked for."""
+        """Yield the results of a step, with ids, text and the extra columns of `types`."""
         key = self._columns.key
         with closing(step.make()) as items:
             for found in items:
@@ -445,9 +445,10 @@ class Documents:
         return *joined(columns), num_stripped
 
     def places(self) -> dict[str, pa.Array]:
-        """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
-        and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory, but for the splits of a
-        DatasetDict, whose names stand in for files.
+        """Return the places of the documents of the last reading, as columns `file` and `row`.
+
+        `file` is the path below the folder that all files share, and `row` counts from 1 (in JSON lines, the line). For
+        a DatasetDict, `file` is the split. Other documents in memory have no places.
 
         Examples
         --------
@@ -489,7 +490,7 @@ class Documents:
         return [*self._columns_lacking(), *(text for text in texts if text is not None)]
 
     def _columns_lacking(self) -> list[str]:
-        """Return a sentence for each column that was asked for and that some files do not have."""
+        """Return a sentence for each column that is needed and that some files do not have."""
         found = []
         for name, (first, *others) in ((name, files) for name, files in self._columns.lacking.items() if files):
             which = f"{first} and {count(len(others), 'other file')} have" if others else f"{first} has"
@@ -740,7 +741,7 @@ def _column_of(batch: pa.RecordBatch, name: str, reader: Reader) -> pa.Array:
 
 
 def _without_nan(column: pa.Array, name: str, reader: Reader) -> pa.Array:
-    """Return a column of text; floats, of which other files have text, have to be missing values, all of them."""
+    """Return a column of text. A column of floats, if other files have text in it, must hold missing values alone."""
     if not pa.types.is_floating(column.type):
         return column
     if pc.all(pc.is_null(column, nan_is_null=True)).as_py() is False:

@@ -194,7 +194,7 @@ class Warc:
         return False
 
     def _document(self, framed: Framed, packed: bool, texts: bool) -> _Document | str | None:
-        """The document that a record is, or why it is none; None if it is too long.
+        """Return the document that a record is, or why it is not a document; None if it is too long.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class Warc:
         return _Document(framed, values, parsed)
 
     def _read_payload(self, record: Any, texts: bool) -> Any:
-        """The media type and the text of a record, or why it is no document."""
+        """Return the media type and the text of a record, or why it is not a document."""
         charset, identified = None, record.headers.get("WARC-Identified-Payload-Type")
         encodings: list[str] = []
         declared = record.headers.get("Content-Type")
@@ -319,7 +319,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _left_out(record: Any) -> str | None:
-    """Why a record is no document, as far as its header says; None if it may be one."""
+    """Return why a record is not a document, as far as its header says; None if it may be one."""
     kind = (record.headers.get("WARC-Type") or "").strip().lower()
     if kind in ("request", "metadata", "warcinfo", "revisit"):
         return kind

@@ -1,4 +1,4 @@
-"""Files that runs leave behind, each with its recipe, and how they are told from files of others."""
+"""Write the files of a result, each with its recipe, and tell them from files of other programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_REPORT = 1 << 28
 """Bytes of a report, at most; almost all of a large one are the names of files of kept/."""
 
 PAGE = "report.html"
-"""The report as a page, where one was asked for."""
+"""The report as a page, if the user wants one."""
 
 DOCUMENTS, PAIRS, KEPT_IDS = "documents", "pairs", "kept_ids"
 """The tables of a result: a file each, or a folder of parts where tasks wrote them. `KEPT_IDS` is written where no rows
@@ -46,7 +46,7 @@ BY_ITSELF = b"neardup_by_itself"
 """Among the metadata of a table that belongs to no result, though it has the columns of one's."""
 
 LITTER = (".DS_Store",)
-"""What file managers put into every folder that they show; it is nobody's work."""
+"""Files that file managers put into every folder that they show."""
 
 CLOCK_SECONDS = 2
 """Steps in which the coarsest file systems count time."""
