@@ -25,6 +25,7 @@ from .decisions import (
 )
 from .documents import Documents, open_documents
 from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
+from .documents.units import check_divisible, check_whole
 from .documents.writing_options import Writing
 from .engine import heap
 from .engine.arrays import some_rows
@@ -44,7 +45,6 @@ from .sketching import Sketcher
 from .store.artefacts import write_result
 from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of, tabulate
-from .units import check_divisible, check_whole
 from .verification import in_host_memory
 
 if TYPE_CHECKING:

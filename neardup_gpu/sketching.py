@@ -18,6 +18,7 @@ from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
 from .documents.skipped import summary_of
+from .documents.units import Places, Units, joined_places, units_in
 from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
@@ -30,10 +31,8 @@ from .report import size, skipped_in_words
 from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, another_disk, disk_full
-from .units import Places, Units, joined_places, units_of
 
 if TYPE_CHECKING:
-    from .documents import Batch
     from .engine.clock import Clock
     from .engine.contract import Runtime
     from .methods.contract import FirstPass, Statistics
@@ -303,8 +302,8 @@ class Sketcher:
         if most is None:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
             most = self.runtime.batch_bytes(kind, method.device_bytes)
-        batches = documents.batches(columns=() if column is None else (column,), max_bytes=most)
-        return (units_of(batch, self.recipe.unit) for batch in (_at_least_one(batches) if self.stored else batches))
+        columns = () if column is None else (column,)
+        return units_in(documents, self.recipe.unit, columns, most, at_least_one=self.stored)
 
     def _summarise(self, piece: _Piece) -> _Summary:
         """Run the first stages for some documents; has no effect on the sketcher."""
@@ -389,19 +388,6 @@ def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np
 def is_blank(text: bytes) -> bool:
     """Tell whether a text is empty or nothing but white space and borders between columns."""
     return not to_readable(to_string(text)).strip()
-
-
-def _at_least_one(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Yield the batches; if there are none, one without documents, so that there are sketches, though none of them."""
-    first = next(batches, None)
-    if first is None:
-        from .documents import Batch
-
-        yield Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
-        return
-    yield first
-    del first
-    yield from batches
 
 
 def text_of(text: Ragged, first: int, last: int) -> Ragged:

@@ -15,11 +15,11 @@ from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
 from .documents.skipped import summary_of
+from .documents.units import Fates, Places, fates_of
 from .methods.contract import Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
 from .sketching import Sketches
-from .units import Fates, Places, fates_of
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime

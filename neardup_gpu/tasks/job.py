@@ -135,8 +135,8 @@ def dedup_in_tasks(
         raise ParameterError("work_dir: give ScaleOut the folder in which tasks work")
     writing = Writing(output_format=output_format, shard_bytes=shard_bytes, ids_only=ids_only)
     if recipe is not None:
+        from ..documents.units import check_whole
         from ..recipe import Recipe
-        from ..units import check_whole
 
         check_whole(checks.instance("recipe", recipe, Recipe), "work_dir")
     workers, engine = scale_out.start(scale_out.resolved(as_engine(engine)), recipe)

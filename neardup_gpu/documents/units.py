@@ -6,19 +6,21 @@ each unit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from .data import Ragged, arrow
-from .documents.edits import Cuts, Edits, inside
-from .documents.nested import holder
-from .errors import ParameterError
+from ..data import Ragged, arrow
+from ..errors import ParameterError
+from .edits import Cuts, Edits, inside
+from .nested import holder
+from .stream import Batch, Documents
 
 if TYPE_CHECKING:
-    from .documents import Batch, Documents
-    from .recipe import Recipe
+    from ..recipe import Recipe
 
 
 class Places(NamedTuple):
@@ -63,9 +65,20 @@ class Units:
         return self.batch.ids if self.places is None else self.batch.ids.take(arrow(self.places.owner))
 
 
-def units_of(batch: Batch, unit: str) -> Units:
-    """Divide the documents of a batch into units. A unit that is a document costs nothing."""
-    return Units(batch.text, batch) if unit == "document" else Units(*_lines_of(batch.text, batch))
+def units_in(
+    documents: Documents, unit: str, columns: Iterable[str], max_bytes: int, *, at_least_one: bool = False
+) -> Iterator[Units]:
+    """Yield the units of batches of documents, of about `max_bytes`.
+
+    If `at_least_one`, and there are no documents, yield units of none, so that there are sketches of none.
+    """
+    batches = documents.batches(columns, max_bytes)
+    first = next(batches, None)
+    if first is None and at_least_one:
+        first = Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
+    while first is not None:
+        yield Units(first.text, first) if unit == "document" else Units(*_lines_of(first.text, first))
+        first = next(batches, None)
 
 
 def _lines_of(text: Ragged, batch: Batch) -> tuple[Ragged, Batch, Places]:
