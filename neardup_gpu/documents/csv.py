@@ -38,13 +38,14 @@ from ..report import shorten
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .compared import Values, without_markers
+from .contract import InferringReader
 from .files import POINTER, File
 from .json_blocks import MARK, joined_runs
 from .kept import writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
-from .seen import Seen, State
+from .seen import Seen
 from .skipped import Noted, Policy, Problem
 
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
@@ -95,18 +96,9 @@ class _Block:
         return (self.line + np.searchsorted(feeds, self.starts[places])).tolist()
 
 
-class Csv:
-    rewindable = infers_types = as_strings = True
-    reads_columns_alone = spent = False
+class Csv(InferringReader):
+    as_strings = True
     sample = "the header"
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    stripped_pages = 0
-    num_rows = None
-    num_bytes = 0
-    share = 0.0  # of the file that has been read
 
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
@@ -136,19 +128,6 @@ class Csv:
     def parts(self, most_bytes: int) -> list[Part]:
         """The whole: whether a line ending is within quotes is known only to who has read what comes before it."""
         return [Part(0, None, None, self.seen.size * (1 if self.compression is None else PACKING), 0)]
-
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
-
-    def rows_before(self) -> int:
-        return 0
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
-
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the file, from 1, without the header."""
-        return rows + 1
 
     # -------------------------------------------------------------------------------------------------- rows as bytes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -18,27 +18,17 @@ from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
 from .batches import Found
+from .contract import Reader
 from .files import File
 from .kept import Batches, writing
 from .parts import WHOLE, Part
 from .reading import reading
-from .seen import Seen, State
+from .seen import Seen
 from .skipped import Noted, Policy, Problem
 from .valid import validated, with_readable_names
 
 
-class Ipc:
-    rewindable = True
-    infers_types = spent = False
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    stripped_pages = 0
-    num_rows = None
-    num_bytes = 0
-    share = 0.0  # of the file that has been read; not known of a stream before its end
-
+class Ipc(Reader):
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         with reading(self.name):
@@ -60,18 +50,12 @@ class Ipc:
             for start, stop in zip(bounds, bounds[1:], strict=False)
         ]
 
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
-
     def rows_before(self) -> int:
         if self.part.first_place is not None:
             return self.part.first_place
         before = Ipc(self.file, self.policy, replace(self.part, start=0, stop=self.part.start, first_place=0))
         names = None if self.policy.skips else self.schema.names[:1]
         return sum(num_rows for num_rows, _ in before._all(Noted(self.policy.skips), names))
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
 
     @contextlib.contextmanager
     def _open(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
@@ -153,16 +137,9 @@ class Ipc:
             row += num_rows
         yield from noted.drain()
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the file, from 1."""
-        return rows + 1 + (self.part.first_place or 0)
-
     def stored(self) -> Iterator[Batches]:
         for num_rows, batch in self._all(Noted(self.policy.skips)):
             yield Batches.of(batch, num_rows or 0)
-
-    def batches(self, rows: Batches, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
-        return rows.batches()
 
     def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
         extension, path = PurePosixPath(name).suffix.lower(), folder / name
@@ -180,6 +157,3 @@ class Ipc:
         ):
             for batch in batches:
                 writer.write_batch(batch)
-
-    def kept_schema(self) -> pa.Schema:
-        return self.schema

@@ -35,6 +35,7 @@ from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found
 from .columns import mixed_integers
+from .contract import InferringReader
 from .files import File
 from .json_blocks import MARK, Block, LineRange
 from .json_spread import Lines, as_array
@@ -57,7 +58,7 @@ from .kept import united, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
-from .seen import Seen, State
+from .seen import Seen
 from .skipped import Noted, Policy, Problem
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
@@ -65,21 +66,9 @@ SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
 PART_ROWS = 256  # parsed at once where a block has lines that pyarrow.json refuses
 
 
-class JsonLines:
-    rewindable = True
-    reads_columns_alone = spent = False
-    infers_types = True
-    as_strings = False
-    doubtful_header = None
+class JsonLines(InferringReader):
     sample = "the first 100 lines"
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "line"
-    stripped_pages = 0
-    num_rows = None
-    num_bytes = 0
-    share = 0.0  # of the file that has been read
 
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
@@ -113,9 +102,6 @@ class JsonLines:
             Part(start, None if stop == size else stop, None, stop - start, None if start else 0)
             for start, stop in zip(bounds, bounds[1:], strict=False)
         ]
-
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
 
     def rows_before(self) -> int:
         """Nothing: messages name lines, which `read` counts."""

@@ -16,6 +16,7 @@ from . import nested
 from .ahead import Step
 from .batches import Found
 from .columns import is_text, without_view_dictionary
+from .contract import Reader
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
 from .kept import Batches, write_parquet
@@ -32,21 +33,11 @@ CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pa
 """Methods by which libraries turn lazy or distributed frames into tables, the best first."""
 
 
-class Memory:
+class Memory(Reader):
     """An Arrow table, stream, or anything that gives one through ``__arrow_c_stream__``."""
 
-    reads_columns_alone = infers_types = False
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    stripped_pages = 0
-    files: list[File] = []  # noqa: RUF012 (none, ever)
-    num_bytes = 0
-    share = 0.0
-
     def __init__(self, source: Any, part: Part = WHOLE, split: str = "") -> None:
-        self.source, self.part, self.split = source, part, split
+        self.source, self.part, self.split, self.files = source, part, split, []
         self.name = split or "input"
         # A table has a length and gives its rows again; a stream has no length.
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
@@ -96,12 +87,6 @@ class Memory:
     def states(self) -> list[State | None]:
         return []
 
-    def rows_before(self) -> int:
-        return self.part.first_place or 0
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
-
     def whole_batches(self) -> Iterator[pa.RecordBatch]:
         """All columns of all rows."""
         stream, self.stream = self.stream, None
@@ -123,10 +108,6 @@ class Memory:
             yield Found(nested.select(batch, names), np.arange(row, row + batch.num_rows))
             row += batch.num_rows
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the table, from 1."""
-        return rows + 1 + self.rows_before()
-
     @property
     def unreadable(self) -> dict[str, str]:
         """The columns that cannot be read, and why."""
@@ -146,9 +127,6 @@ class Memory:
         for whole in self.whole_batches():
             for batch in bounded(whole, ROW_GROUP_BYTES):
                 yield Batches.of(batch, batch.num_rows)
-
-    def batches(self, rows: Batches, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
-        return rows.batches()
 
     def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
         check_parquet(self.schema, self.name)

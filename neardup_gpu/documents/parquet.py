@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,13 @@ from ..errors import InputError
 from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, Found
+from .contract import Reader
 from .files import File
 from .kept import Batches, write_parquet
 from .parts import WHOLE, Part, runs
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen, State, changed
+from .seen import Seen, changed
 from .skipped import Loss, Policy, Problem
 from .valid import with_readable_names
 
@@ -31,17 +32,8 @@ BATCH_ROWS = 16384
 """Most rows to decode at once: the size of a page that repeats one long value does not tell what memory it needs."""
 
 
-class Parquet:
-    rewindable = True
+class Parquet(Reader):
     reads_columns_alone = True
-    infers_types = spent = False
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    stripped_pages = 0
-    num_bytes = 0
-    share = 0.0
 
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
@@ -62,15 +54,6 @@ class Parquet:
             found.append(Part(start, stop, num_rows, sum(sizes[start:stop]), first_row))
             first_row += num_rows
         return found
-
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
-
-    def rows_before(self) -> int:
-        return self.part.first_place or 0
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
 
     @contextlib.contextmanager
     def _open(self, opened: _Opened | None = None) -> Iterator[pq.ParquetFile]:
@@ -150,10 +133,6 @@ class Parquet:
             return error
         return None
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the file, from 1."""
-        return rows + 1 + self.rows_before()
-
     def stored(self) -> Iterator[Batches]:
         several = list(self._runs())
         opened = _Opened(columns_at_once=len(several) == 1)
@@ -166,12 +145,6 @@ class Parquet:
         with self._open(opened) as parquet:
             for number in wanted:
                 yield from _row_group(parquet, groups[number], None, ROW_GROUP_BYTES // 2, opened.columns_at_once)
-
-    def batches(self, rows: Batches, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
-        return rows.batches()
-
-    def kept_schema(self) -> pa.Schema:
-        return self.schema
 
     def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
         write_parquet(folder, name, self.schema, kept)

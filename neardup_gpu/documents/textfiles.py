@@ -15,6 +15,7 @@ from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .charsets import file_as_utf8, page_as_utf8
+from .contract import Reader
 from .edits import Items
 from .files import File, relative_names
 from .html import Markup, read_page, without_markup
@@ -32,18 +33,11 @@ FILES_AT_ONCE = 64
 """Files that are read in one step."""
 
 
-class TextFiles:
+class TextFiles(Reader):
     """All text and HTML files as one table of path and text."""
 
-    rewindable = True
-    reads_columns_alone = infers_types = spent = False
     own_ids = "path"
-    usual_ids = None
     reads_html = True
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    num_bytes = 0
-    share = 0.0
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
 
     def __init__(
@@ -80,12 +74,6 @@ class TextFiles:
 
     def states(self) -> list[State | None]:
         return [None if seen is None else seen.state for seen in self.seen]
-
-    def rows_before(self) -> int:
-        return self.part.first_place or 0
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
         """A row is a file; some are read at once."""
@@ -153,10 +141,6 @@ class TextFiles:
         arrays = [ids, pa.array(without_markup(texts), pa.large_binary())]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
         return Found(batch, np.array(rows, np.int64))
-
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Numbers of the files, from 1."""
-        return rows + 1 + self.rows_before()
 
     def stored(self) -> Iterator[Items[int]]:
         return map(Items, self._runs())

@@ -30,6 +30,7 @@ import pyarrow as pa
 from ..errors import InputError
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
+from .contract import Reader
 from .edits import Items
 from .files import File
 from .html import without_markup
@@ -39,7 +40,7 @@ from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen, State
+from .seen import Seen
 from .skipped import Noted, Policy, Problem
 from .warc_records import END, DamagedRecordError, Framed, Records
 
@@ -65,17 +66,11 @@ class _Document(NamedTuple):
     parsed: bool  # its HTML, if it is any
 
 
-class Warc:
-    rewindable = True
-    reads_columns_alone = infers_types = spent = False
-    own_ids = None
+class Warc(Reader):
     usual_ids = "id"
     reads_html = True
     row_word = "record"
     schema = SCHEMA
-    num_rows = None
-    num_bytes = 0
-    share = 0.0  # of the file that has been read
 
     def __init__(self, file: File, policy: Policy = Policy(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
@@ -84,7 +79,7 @@ class Warc:
         with reading(self.name):
             self.seen = Seen(file)
         self.num_bytes = self.seen.size
-        self.stripped_pages = self.num_records = 0
+        self._stripped = self.num_records = 0
         self.left_out: Counter[str] = Counter()
         self._numbers = [np.empty(0, np.int64)]  # of the records that are rows
 
@@ -93,11 +88,9 @@ class Warc:
         packed = compression_of(self.file.path) is not None
         return [Part(0, None, None, self.seen.size * (PACKING if packed else 1), 0)]
 
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
-
-    def rows_before(self) -> int:
-        return 0
+    @property
+    def stripped_pages(self) -> int:
+        return self._stripped
 
     def num_places(self, num_rows: int) -> int:
         return self.num_records
@@ -118,12 +111,12 @@ class Warc:
         noted = Noted(self.policy.skips)
         rows: list[int] = []
         found: list[dict[str, Any]] = []
-        size = self.stripped_pages = 0
+        size = self._stripped = 0
         for row, document in enumerate(self._rows(noted)):
             yield from noted.drain()
             if document is None:
                 continue
-            self.stripped_pages += not document.parsed
+            self._stripped += not document.parsed
             text_bytes = len(document.values["text"]) + ROW_BYTES
             if found and size + text_bytes > max_bytes:
                 yield Found(_batch(found, schema), np.array(rows, np.int64), self.share)
@@ -294,9 +287,6 @@ class Warc:
                 else:
                     source.seek(framed.start)
                     output.write(source.read(framed.stop - framed.start))
-
-    def kept_schema(self) -> pa.Schema:
-        return SCHEMA
 
 
 def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
