@@ -443,7 +443,7 @@ def run(
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
-        facts = Facts(ranked, groups, decisions, sketched.ids, sketched.places)
+        facts = Facts.of(ranked, groups, decisions, sketched)
         tables = tabulate(facts, recipe, documents, reference)
         report = report_of(
             facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled

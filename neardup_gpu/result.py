@@ -103,6 +103,10 @@ class Result:
         - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
         - "near": other words.
 
+        With the unit "line", the columns lines and lines_cut count the lines of a document and those that were cut. A
+        document is removed if it has lost lines and has no words left; `duplicate_of` keeps the first of its lines, and
+        `kind` and `resemblance` are null.
+
         Files add two columns: file, the path below the folder that all files share, and row, counted from 1 (in JSON
         lines the line). For a DatasetDict, file is the split.
     pairs : pyarrow.Table
@@ -110,7 +114,8 @@ class Result:
         document with the same words represents a document, there is also a pair with resemblance 1 between the two.
         id_a has the better priority. With the method containment, the column is called containment in both tables: the
         share of the document that `duplicate_of` contains, and the share of id_b that id_a contains. Then id_a is in
-        the reference set, or has more distinct shingles, or an equal number and the better priority.
+        the reference set, or has more distinct shingles, or an equal number and the better priority. With the unit
+        "line", there is one pair per cut line; begin_a, end_a, begin_b and end_b are the bytes of its two lines.
     report : dict
         The contents of report.json: recipe, counts, timings, recall, and the numbers of pairs and documents that limits
         left out. Calling it makes a page that shows the result: ``result.report()`` displays the page in a notebook,
@@ -260,8 +265,8 @@ class Result:
 
     def _edits(self) -> Edits:
         """Return what becomes of each document."""
-        if self.facts is not None and self.facts.places is not None:
-            return self.facts.fates().edits
+        if self.facts is not None and self.facts.fates is not None:
+            return self.facts.fates.edits
         return Edits(bools(self.documents["kept"].combine_chunks()))
 
     def groups(self) -> pa.Table:

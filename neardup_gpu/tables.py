@@ -19,7 +19,7 @@ from .documents.units import Fates, Places, fates_of
 from .methods.contract import Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
-from .sketching import Sketches
+from .sketching import Sketched, Sketches
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
@@ -36,19 +36,22 @@ class Facts(NamedTuple):
     decisions: Decisions
     ids: pa.Array
     places: Places | None = None
+    fates: Fates | None = None
+
+    @classmethod
+    def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched) -> Facts:
+        """Collect the facts of a job; if units are parts of documents, decide about documents as well."""
+        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places)
+        if facts.places is None:
+            return facts
+        ranks = ranked.ranks
+        keeper, num_tokens = ranked.rows[decisions.keeper[ranks]], ranked.num_tokens[ranks]
+        return facts._replace(fates=fates_of(facts.places, keeper, num_tokens, len(facts.ids)))
 
     def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array | pa.ChunkedArray:
         """Return the ids of the documents of some ranks; null where `null`."""
         rows = self.ranked.rows[ranks]
         return taken(self.ids, arrow(rows if self.places is None else self.places.owner[rows], null))
-
-    def fates(self) -> Fates:
-        """Return what was decided about documents, if units are parts of them."""
-        assert self.places is not None
-        ranks = self.ranked.ranks
-        return fates_of(
-            self.places, self.ranked.rows[self.decisions.keeper[ranks]], self.ranked.num_tokens[ranks], len(self.ids)
-        )
 
 
 class Tables(NamedTuple):
@@ -65,12 +68,15 @@ def tabulate(facts: Facts, recipe: Recipe, documents: Documents, reference: Docu
 
 def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
     """Like `tabulate`, where it is given which columns say where documents lie."""
-    table = _documents_table if facts.places is None else _cut_documents_table
-    return Tables(table(facts, recipe, places, against), _pairs_table(facts, recipe, against))
+    if facts.fates is None:
+        documents = _documents_table(facts, recipe, places, against)
+    else:
+        documents = _cut_documents_table(facts.ids, facts.fates, recipe, places)
+    return Tables(documents, _pairs_table(facts, recipe, against))
 
 
 def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> pa.Table:
-    ranked, groups, decisions, ids, _ = facts
+    ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
     kept = keeper == mine
@@ -97,9 +103,8 @@ def _documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], 
     return with_recipe(columns, recipe)
 
 
-def _cut_documents_table(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> pa.Table:
+def _cut_documents_table(ids: pa.Array, fates: Fates, recipe: Recipe, places: dict[str, pa.Array]) -> pa.Table:
     """Make the table of documents that are divided into units, and count the units that are cut."""
-    fates, ids = facts.fates(), facts.ids
     columns = {
         "id": ids,
         "kept": arrow(fates.kept),
@@ -289,9 +294,9 @@ def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:
 
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Count the decisions and the sizes of groups, as a report has them."""
-    if facts.places is not None:
-        return _cut_counts(facts.fates(), recipe), {"group_sizes": [], "largest_groups": []}
-    ranked, groups, decisions, ids, _ = facts
+    if facts.fates is not None:
+        return _cut_counts(facts.fates, recipe), {"group_sizes": [], "largest_groups": []}
+    ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine
     sizes = np.bincount(decisions.keeper[mine][removed], minlength=len(ranked))

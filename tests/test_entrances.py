@@ -152,7 +152,7 @@ class World:
             "dedup",
             nd.dedup,
             {"source": self.table, "id_column": "id", "check": 0},
-            f"{dedup} direction:choice? only_against:flag frequencies:path? output:path? "
+            f"{dedup} direction:choice? only_against:flag unit:choice frequencies:path? output:path? "
             f"overwrite:flag {RUN} temp_dir:path? batch_bytes:count? "
             f"memory:bound? max_comparisons:count? check:count? report:flag {WRITE}",
         )
@@ -300,7 +300,7 @@ class World:
             nd.Recipe,
             {},
             "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count "
-            "only_against:flag",
+            "only_against:flag unit:choice",
         )
         yield "Shingles", nd.Shingles, {}, "size:count kind:choice stop_words:path?"
         limits = "bucket_limit:count bucket_probe:count"

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import Index, Recipe, ScaleOut, dedup, dedup_in_tasks, errors, open_documents
+from neardup_gpu import Engine, Index, Recipe, ScaleOut, dedup, dedup_in_tasks, errors, open_documents
 from neardup_gpu.cli import main
 from neardup_gpu.documents.edits import Cuts, Edits
-from neardup_gpu.documents.rewritten import with_cuts
+from neardup_gpu.documents.rewritten import with_cuts, write_rewritten
+from neardup_gpu.documents.writing_options import Writing
 
 TEXTS = [
     "Menu\nhello world one\r\nfooter text here\nlast",
@@ -235,3 +236,37 @@ def test_command_line(tmp_path, capsys):
 def test_kept_dataset():
     pytest.importorskip("datasets")
     assert dedup(texts=TEXTS, unit="line").kept_dataset()["text"][:] == list(LEFT.values())
+
+
+def test_a_source_that_changed_is_an_error(tmp_path):
+    written(tmp_path / "in", "parquet")
+    documents = open_documents(tmp_path / "in", id_column="id")
+    result = dedup(tmp_path / "in", id_column="id", unit="line")
+    for _ in documents.batches():
+        pass
+    table = pq.read_table(tmp_path / "in/a.parquet")
+    pq.write_table(pa.concat_tables([table, table]), tmp_path / "in/a.parquet")
+    with pytest.raises(errors.InputError, match="has changed"):
+        write_rewritten(documents, tmp_path / "kept", result._edits(), Writing(output_format="parquet"))
+
+
+def test_pages_in_a_folder_of_text_files_are_cut_as_their_visible_text(tmp_path):
+    for name, body in (("a", "<p>Menu</p><p>first</p>"), ("b", "<p>menu</p><p>second</p>")):
+        (tmp_path / f"{name}.html").write_text(f"<html><body>{body}</body></html>")
+    dedup(tmp_path, unit="line", output=tmp_path / "out")
+    first, second = pq.read_table(tmp_path / "out/kept")["text"].to_pylist()
+    assert re.findall("[a-z]+", first.lower()) == ["menu", "first"]
+    assert re.findall("[a-z]+", second.lower()) == ["second"]
+
+
+def test_a_stream_and_ids_alone(tmp_path):
+    table = pa.table({"text": TEXTS})
+    with pytest.raises(errors.InputError, match="a stream cannot be read again"):
+        dedup(table.to_reader(), unit="line", output=tmp_path / "out")
+    result = dedup(table.to_reader(), unit="line", ids_only=True, output=tmp_path / "ids")
+    assert pq.read_table(tmp_path / "ids/kept_ids.parquet")["id"].to_pylist() == list(LEFT)
+    assert result.report["written"] == {"ids_only": True}
+    for threads in (1, 2):
+        again = dedup(table, unit="line", engine=Engine(threads=threads), batch_bytes=1)
+        assert again.documents.equals(result.documents)
+        assert again.pairs.equals(result.pairs)
