@@ -157,7 +157,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
-        usual = method.usual_threshold if self.unit == "document" else 1.0
+        unit = checks.one_of("unit", self.unit, UNITS)
+        usual = method.usual_threshold if unit == "document" else 1.0
         threshold = usual if self.threshold is None else self.threshold
         plain: dict[str, Any] = {
             "shingles": checks.instance("shingles", self.shingles, Shingles),
@@ -169,7 +170,7 @@ class Recipe:
             "max_partners": checks.optional(checks.integer, "max_partners", self.max_partners, 1, 2**31 - 1),
             "seed": checks.seed(self.seed),
             "only_against": checks.flag("only_against", self.only_against),
-            "unit": checks.one_of("unit", self.unit, UNITS),
+            "unit": unit,
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():

@@ -266,7 +266,7 @@ def test_a_stream_and_ids_alone(tmp_path):
     result = dedup(table.to_reader(), unit="line", ids_only=True, output=tmp_path / "ids")
     assert pq.read_table(tmp_path / "ids/kept_ids.parquet")["id"].to_pylist() == list(LEFT)
     assert result.report["written"] == {"ids_only": True}
-    for threads in (1, 2):
-        again = dedup(table, unit="line", engine=Engine(threads=threads), batch_bytes=1)
+    for engine in ("reference", Engine(threads=1), Engine(threads=2)):
+        again = dedup(table, unit="line", engine=engine, batch_bytes=1)
         assert again.documents.equals(result.documents)
         assert again.pairs.equals(result.pairs)
