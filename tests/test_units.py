@@ -158,6 +158,25 @@ def test_invalid_bytes_stay_as_they_are(tmp_path):
     assert result.report["counts"]["invalid_utf8"] == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "left"),
+    [
+        ("a.csv", b'text\n"x y\nbad \xff"\n"X y\nz"\n', [b"x y\nbad \xff", b"z"]),
+        ("a.jsonl", b'{"text": "x y\\nbad \xff"}\n{"text": "x y"}\n', "holds what is not Unicode"),
+        ("a.txt", b"x y\nbad \xff\n", "is not UTF-8 at byte 9"),
+    ],
+)
+def test_invalid_bytes_in_files(tmp_path, name, data, left):
+    (tmp_path / name).write_bytes(data)
+    if isinstance(left, str):
+        with pytest.raises(errors.InputError, match=left):
+            dedup(tmp_path / name, unit="line", output=tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+    else:
+        dedup(tmp_path / name, unit="line", output=tmp_path / "out")
+        assert pq.read_table(tmp_path / "out/kept")["text"].cast(pa.binary()).to_pylist() == left
+
+
 def test_bytes_in_another_encoding_become_utf_8(tmp_path):
     texts = ["Привет\nмир".encode("cp1251"), "привет\nдругой".encode("cp1251")]
     dedup({"text": texts}, unit="line", encoding="cp1251", output=tmp_path / "out")

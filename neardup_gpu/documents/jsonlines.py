@@ -612,7 +612,7 @@ class JsonLines(InferringReader):
             except UnicodeEncodeError:
                 raise InputError(
                     f"{self.name} line {block.lines[row]}: holds what is not Unicode, so it can only stay the line "
-                    "that it is; correct it, or write JSON lines with output_format='jsonl'.",
+                    "that it is; correct it, or write JSON lines with output_format='jsonl', without unit.",
                     path=self.name,
                     row=int(block.lines[row]),
                 ) from None

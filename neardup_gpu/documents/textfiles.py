@@ -181,7 +181,7 @@ class TextFiles(Reader):
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{self.files[row].name}: is not UTF-8 at byte {error.start + 1:,}, so its text cannot become a "
-                    "string; convert it, or leave output_format out, which copies the files as they are."
+                    "string; convert it, name its encoding, or leave out what rewrites files (output_format, unit)."
                 ) from None
         raise AssertionError("a text that Arrow refuses is valid UTF-8")
 
