@@ -23,7 +23,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -40,7 +40,7 @@ from .batches import Found, size_of
 from .compared import Values, without_markers
 from .contract import InferringReader
 from .files import POINTER, File
-from .json_blocks import MARK, joined_runs
+from .json_blocks import MARK, RowBlock
 from .kept import writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
@@ -58,37 +58,16 @@ _WORDS = {"\t": "tab"}
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class _Block(RowBlock):
     """Whole rows of a file."""
 
-    data: bytes
-    starts: np.ndarray  # of each row
-    ends: np.ndarray  # with the line ending
     broken: np.ndarray  # bool: whether a row has something after a closing quote
     row: int  # number of the first one, from 0
     line: int  # on which the block begins, from 1
     next_line: int
 
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-        return len(self.starts)
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory that parsing takes."""
-        return 2 * len(self.data)
-
-    def raw(self, keep: np.ndarray) -> list[bytes]:
-        """Return the bytes of the rows at which `keep` is true."""
-        return _joined(self.data, self.starts[keep], self.ends[keep])
-
-    def select(self, keep: np.ndarray) -> _Block:
-        """Return the rows at which `keep` is true."""
-        (data,) = self.raw(keep)
-        ends = np.cumsum(self.ends[keep] - self.starts[keep])
-        starts = ends - (self.ends[keep] - self.starts[keep])
-        return replace(self, data=data, starts=starts, ends=ends, broken=self.broken[keep])
+    def _others(self, keep: np.ndarray, moved: np.ndarray) -> dict[str, np.ndarray]:
+        return {"broken": self.broken[keep]}
 
     def lines_of(self, places: list[int]) -> list[int]:
         """Return the lines on which some rows of the block begin."""
@@ -116,7 +95,7 @@ class Csv(InferringReader):
         first = b""
         with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
             for block in blocks:
-                first = self.header or block.data[: block.ends[0] if len(block.ends) else 0]
+                first = self.header or block.data[: block.nexts[0] if len(block.nexts) else 0]
                 if first:
                     break
         names = self._names(first)
@@ -160,7 +139,7 @@ class Csv(InferringReader):
                         if block.broken[0]:
                             problem = f"the header: {_BROKEN}"
                             break
-                        self.header, block = block.data[block.starts[0] : block.ends[0]], _without_first(block)
+                        self.header, block = block.data[block.starts[0] : block.nexts[0]], _without_first(block)
                     row, line = block.row + len(block.starts), block.next_line
                     yield block
                 else:
@@ -326,7 +305,7 @@ class Csv(InferringReader):
         """Return the problems of rows whose bytes are wrong, by row."""
         most = self.policy.max_document_bytes
         found = dict.fromkeys(np.flatnonzero(block.broken).tolist(), _BROKEN)
-        for place in np.flatnonzero(block.ends - block.starts > most).tolist():
+        for place in np.flatnonzero(block.nexts - block.starts > most).tolist():
             found[place] = f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
         return found
 
@@ -334,9 +313,9 @@ class Csv(InferringReader):
         """The columns of the good rows; those with too few or too many fields are added to the problems."""
         if not len(good):
             return schema.empty_table()
-        data = block.data[block.starts[0] : block.ends[-1]]
+        data = block.data[block.starts[0] : block.nexts[-1]]
         if len(good) < len(block.starts):
-            (data,) = _joined(block.data, block.starts[good], block.ends[good])
+            (data,) = block.raw(good)
 
         def refuse(row: Any) -> str:
             fields = f"{row.actual_columns} field{'' if row.actual_columns == 1 else 's'}"
@@ -350,7 +329,7 @@ class Csv(InferringReader):
             first = pa.schema([(self.schema.names[0], pa.string())])
             self._read(data.translate(_HIGH_AS_LETTERS), first, refuse)
             if len(fitting := _without(good, problems)) < len(good):
-                good, data = fitting, b"".join(block.data[block.starts[i] : block.ends[i]] for i in fitting.tolist())
+                good, data = fitting, b"".join(block.data[block.starts[i] : block.nexts[i]] for i in fitting.tolist())
         return self._read(data, schema, refuse) if len(good) else schema.empty_table()
 
     def _read(self, data: bytes, schema: pa.Schema, refuse: Any) -> pa.Table:
@@ -461,12 +440,8 @@ def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int,
         row, line, start, first = row + len(block.starts), block.next_line, stop, stop_row
 
 
-def _joined(data: bytes, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
-    return [b"".join(data[start:stop] for start, stop in joined_runs(starts, ends))]
-
-
 def _without_first(block: _Block) -> _Block:
-    rest = block.starts[1:], block.ends[1:], block.broken[1:]
+    rest = block.starts[1:], block.nexts[1:], block.broken[1:]
     return _Block(block.data, *rest, block.row + 1, block.line, block.next_line)
 
 
