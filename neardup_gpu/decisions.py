@@ -61,9 +61,10 @@ class Ranked:
 
 
 def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) -> Ranked:
-    """Rank the documents of a reference set and of the input, from the best priority to the worst.
+    """Rank the units of a reference set and of the input, from the best priority to the worst.
 
-    Where sizes are given, of all rows, the input's are ranked by falling size, and by priority among equals.
+    Units have the priority of their document, and those of one document keep their order. If sizes are given, of all
+    rows, the input's are ranked by falling size, and by priority among equals.
 
     Raises
     ------
@@ -71,7 +72,14 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
         If the column of the rule has no order.
     """
     known = sketched.num_known
-    order = known + rows_by_priority(rule, sketched.num_tokens[known:], sketched.column, sketched.categories)
+    num_tokens = sketched.num_tokens[known:]
+    if sketched.places is not None:
+        num_tokens = np.bincount(sketched.places.owner, num_tokens, len(sketched.ids))
+    order = known + rows_by_priority(rule, num_tokens, sketched.column, sketched.categories)
+    if sketched.places is not None and rule != "first":
+        order = np.argsort(np.argsort(order)[sketched.places.owner], kind="stable")
+    elif sketched.places is not None:
+        order = np.arange(len(sketched.num_tokens))
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
@@ -138,12 +146,12 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
     representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
     hashes, keys = sketched.document_hashes, sketched.keys
     texts = some_rows(runtime.fetch(sketched.text_hashes), ranked.rows)
-    written = np.flatnonzero((ranked.num_tokens > 0) | (texts != BLANK))
+    written = np.flatnonzero(ranked.num_tokens > 0 if sketched.places else (ranked.num_tokens > 0) | (texts != BLANK))
     representative[written] = written[identical(hashes, ranked.rows[written], runtime)]
     hashes = runtime.fetch(hashes)  # the keys need the room
     ranks = present[representative[present] == present]
     rows = ranked.rows[ranks]
-    told = recipe.method.tells_pairs or not recipe.verifies
+    told = isinstance(recipe.method, Sketch) and (recipe.method.tells_pairs or not recipe.verifies)
     all_keys = runtime.fetch(keys)[ranked.rows] if told else None
     return Groups(
         representative,
@@ -167,7 +175,9 @@ def _pairs_that_count(groups: Groups, pairs: Pairs, only_against: bool, runtime:
 
 
 def unverified(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -> Verified:
-    """The candidates as verified pairs, where nothing is verified: their likeness stands for resemblance."""
+    """Return the candidates as verified pairs, if nothing is verified: their likeness stands for resemblance."""
+    if len(pairs) == 0:
+        return Verified(pairs, runtime.put(np.empty(0)))
     assert groups.all_keys is not None
     return Verified(pairs, runtime.put(recipe.method.likeness(groups.all_keys[groups.ranks], pairs.left, pairs.right)))
 
@@ -299,7 +309,7 @@ def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
     A method that does not sketch proposes none; all rows are joined by their shingles then, as crowded ones are.
     """
     if isinstance(recipe.method, Join):
-        return Candidates(NO_PAIRS, 0, 0, np.ones(len(groups.ranks), bool))
+        return Candidates(NO_PAIRS, 0, 0, np.full(len(groups.ranks), recipe.verifies))
     candidates = found_by(groups.keys, recipe, runtime)
     return candidates._replace(pairs=_pairs_that_count(groups, candidates.pairs, recipe.only_against, runtime))
 

@@ -25,7 +25,8 @@ from .decisions import (
 )
 from .documents import Documents
 from .documents.reading_options import Reading, chosen_reading
-from .documents.writing_options import Writing, described
+from .documents.units import check_divisible, check_whole
+from .documents.writing_options import Writing, described, rewriting
 from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.memory import parse_size
@@ -119,8 +120,8 @@ def dedup(
     writing : Writing, default None
         What is written and reported: format and size of files, ids only, overwriting, the page, the check of recall.
     recipe : Recipe, default None
-        All settings that change results: shingles, seed, clustering, listed pairs. Excludes `method`, `threshold` and
-        `keep`, which a recipe holds as well.
+        All settings that change results: shingles, seed, clustering, listed pairs, and the unit that is compared,
+        documents or lines. Excludes `method`, `threshold` and `keep`, which a recipe holds as well.
     workers : Workers, default None
         If given, the job is cut into tasks over files in a work folder, which several processes or machines run. A job
         that was interrupted continues when it is started again with the same work folder.
@@ -167,14 +168,17 @@ def dedup(
         source=source,
         against=against,
         reading=chosen_reading(reading, id_column, text_columns),
-        recipe=choose_recipe(recipe, "exact", method=method, threshold=threshold, keep=keep),
+        recipe=choose_recipe(recipe, "exact", units=True, method=method, threshold=threshold, keep=keep),
         output=checks.optional(checks.path, "output", output),
         writing=Writing() if writing is None else checks.instance("writing", writing, Writing),
         engine=as_engine(engine),
         memory=None if memory is None else parse_size(memory, "memory"),
         progress=progress,
     )
+    if memory is not None:
+        check_whole(arguments.recipe, "memory")
     if workers is not None:
+        check_whole(arguments.recipe, "work_dir")
         return run_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _run_here(arguments)
 
@@ -186,6 +190,9 @@ def _run_here(arguments: Arguments) -> Result:
     recipe, statistics = arguments.recipe.with_statistics(None)
     backend = engine.resolve()  # before anything is opened
     documents, reference = arguments.opened()
+    if recipe.unit != "document":
+        check_divisible(recipe.unit, documents, arguments.against)
+        writing = rewriting(writing, documents)
     if bound is not None and (division := bounded.division_of(arguments, documents, reference, recipe)) is not None:
         bounded.tell(division.need, division)
         return bounded.decided_in_tasks(division, arguments, (documents, reference))
@@ -280,7 +287,7 @@ def run(
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
-        facts = Facts(ranked, groups, decisions, sketched.ids)
+        facts = Facts.of(ranked, groups, decisions, sketched)
         tables = tabulate(facts, recipe, documents, reference)
         report = report_of_job(
             facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled

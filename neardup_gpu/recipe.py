@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
 
+UNITS = ("document", "line")
+"""The units that can be compared; see `units.py`."""
+
+_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document"}
+"""Settings that are described only if they differ from these values."""
+
 
 @dataclass(frozen=True)
 class Shingles:
@@ -118,6 +124,12 @@ class Recipe:
     only_against : bool, default False
         Remove a document of the input only because of a document of the reference set. Documents of the input are not
         compared with one another, so copies within the input are kept.
+    unit : "document" or "line", default "document"
+        What is compared:
+
+        - "document": whole documents.
+        - "line": the lines of all documents. A line with the words of an earlier line is cut out of its document. Only
+          equal lines are found, so the method is "exact" and the threshold 1.
 
     Raises
     ------
@@ -140,10 +152,13 @@ class Recipe:
     max_partners: int | None = 64
     seed: int = 1
     only_against: bool = False
+    unit: str = "document"
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
-        threshold = method.usual_threshold if self.threshold is None else self.threshold
+        unit = checks.one_of("unit", self.unit, UNITS)
+        usual = method.usual_threshold if unit == "document" else 1.0
+        threshold = usual if self.threshold is None else self.threshold
         plain: dict[str, Any] = {
             "shingles": checks.instance("shingles", self.shingles, Shingles),
             "threshold": None
@@ -154,6 +169,7 @@ class Recipe:
             "max_partners": checks.optional(checks.integer, "max_partners", self.max_partners, 1, 2**31 - 1),
             "seed": checks.seed(self.seed),
             "only_against": checks.flag("only_against", self.only_against),
+            "unit": unit,
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
@@ -165,10 +181,18 @@ class Recipe:
                 "only_against and cluster 'components': components join documents of the input; leave one of them out"
             )
 
+        if self.unit != "document":
+            unused = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0, "cluster": "greedy"}
+            for name, value in unused.items():
+                if getattr(self, name) != value:
+                    raise ParameterError(
+                        f"unit {self.unit!r} and {name}: only equal {self.unit}s are found; leave {name} out"
+                    )
+
     @property
     def verifies(self) -> bool:
-        """Whether candidates are verified, which is the case if there is a threshold."""
-        return self.threshold is not None
+        """Whether candidates are verified, which is the case if there is a threshold and units may be near."""
+        return self.threshold is not None and self.unit == "document"
 
     @property
     def elements(self) -> str:
@@ -203,8 +227,7 @@ class Recipe:
         3
         """
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
-        if self.only_against:
-            own["only_against"] = True
+        own |= {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -255,7 +278,7 @@ class Recipe:
         stored = checked_settings(text, name)
         kind = METHODS.get(str(stored.pop("method", None)))
         own = {each.name for each in fields(cls)} - {"shingles", "method"}
-        stored.setdefault("only_against", False)  # which is described only where it is true
+        stored = _UNUSUAL | stored
         shingles = set(Shingles().describe())
         if kind is None or not own | shingles <= set(stored):
             raise unreadable(name)
@@ -273,8 +296,7 @@ class Recipe:
             raise RecipeMismatchError(
                 f"{name}: made with stop_words {theirs!r}, this version has {ours}; make it again"
             )
-        if not stored["only_against"]:
-            del stored["only_against"]
+        stored = {name: value for name, value in stored.items() if name not in _UNUSUAL or value != _UNUSUAL[name]}
         if described != {**stored, "method": method.name}:
             raise unreadable(name)
         return found
@@ -455,7 +477,7 @@ def check_reference(recipe: Recipe, against: Any) -> None:
         raise ParameterError("only_against: removes what resembles a reference set; give against, or leave it out")
 
 
-def choose_recipe(recipe: Any, usual: str, **given: Any) -> Recipe:
+def choose_recipe(recipe: Any, usual: str, *, units: bool = False, **given: Any) -> Recipe:
     """Return the recipe, or make one of the settings that functions take directly.
 
     Parameters
@@ -463,6 +485,8 @@ def choose_recipe(recipe: Any, usual: str, **given: Any) -> Recipe:
     recipe : Recipe or None
     usual : str
         The method if none is given.
+    units : bool, default False
+        Whether a recipe may compare parts of documents.
     **given : settings by name
         Fields of `Recipe`.
 
@@ -473,7 +497,8 @@ def choose_recipe(recipe: Any, usual: str, **given: Any) -> Recipe:
     """
     if recipe is None:
         return Recipe(**given)
-    checks.instance("recipe", recipe, Recipe)
+    if checks.instance("recipe", recipe, Recipe).unit != "document" and not units:
+        raise ParameterError(f"recipe: unit {recipe.unit!r} is for dedup; give recipe.with_(unit='document')")
     usual_values = {each.name: each.default for each in fields(Recipe)} | {"method": usual}
     for name, value in given.items():
         if not (isinstance(value, type(usual_values[name])) and value == usual_values[name]):

@@ -26,7 +26,7 @@ RECORDS = {
     "not_text": "non-text payload",
     "undecodable": "undecodable payload",
 }
-"""Records of a crawl that are no documents: their names in reports, and in words."""
+"""Names of records that are not documents, in reports and in words."""
 
 LEFT_OUT = {
     "other_kinds": "files of other kinds",
@@ -195,7 +195,10 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         )
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / max(1, documents))})"))
     removed = f"{counts['removed']:,} ({percent(counts['removed'] / max(1, documents))})"
-    if counts["removed"]:
+    if (unit := recipe.get("unit")) is not None:
+        number, cut = counts[f"{unit}s"], counts[f"{unit}s_cut"]
+        rows.append((f"{unit}s", f"{number:,}: {cut:,} ({percent(cut / max(1, number))}) cut as copies"))
+    elif counts["removed"]:
         removed += f": {', '.join(kinds_removed(counts))}"
     rows.append(("removed", removed))
     if counts.get("removed_unverified"):
@@ -300,7 +303,7 @@ def _replaced(counts: dict[str, Any]) -> str:
 
 
 def _unlisted(listed: int, limits: dict[str, Any]) -> list[str]:
-    """What is said of the pairs that a result does not list."""
+    """Describe the pairs that a result does not list."""
     more, most = limits["unlisted_pairs"], limits["max_partners"]
     least = "" if limits["all_counted"] else "at least "
     left_out = f"{least}{more:,} more are not" if more else "perhaps not all"

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import checks
-from .data import arrow
+from .data import arrow, bools
 from .documents import Documents
+from .documents.edits import Edits
 from .errors import InputError, ParameterError
 from .recipe import Recipe
 from .report import count
@@ -42,6 +43,10 @@ class Result:
         - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
         - "near": other words.
 
+        With the unit "line", the columns lines and lines_cut count the lines of a document and those that were cut. A
+        document is removed if it has lost lines and has no words left; `duplicate_of` keeps the first of its lines, and
+        `kind` and `resemblance` are null.
+
         Files add two columns: file, the path below the folder that all files share, and row, counted from 1 (in JSON
         lines the line). For a DatasetDict, file is the split.
     pairs : pyarrow.Table
@@ -49,7 +54,8 @@ class Result:
         document with the same words represents a document, there is also a pair with resemblance 1 between the two.
         id_a has the better priority. With the method containment, the column is called containment in both tables: the
         share of the document that `duplicate_of` contains, and the share of id_b that id_a contains. Then id_a is in
-        the reference set, or has more distinct shingles, or an equal number and the better priority.
+        the reference set, or has more distinct shingles, or an equal number and the better priority. With the unit
+        "line", there is one pair per cut line; begin_a, end_a, begin_b and end_b are the bytes of its two lines.
     report : dict
         The contents of report.json: recipe, counts, timings, recall, and the numbers of pairs and documents that limits
         left out. `write_report` makes a page of them.
@@ -188,7 +194,13 @@ class Result:
             raise InputError("this result has no documents to return; run dedup again")
         from .documents.hugging_face import kept_dataset
 
-        return kept_dataset(self.sources[0], np.asarray(self.documents["kept"].combine_chunks()))
+        return kept_dataset(self.sources[0], self._edits())
+
+    def _edits(self) -> Edits:
+        """Return what becomes of each document."""
+        if self.facts is not None and self.facts.fates is not None:
+            return self.facts.fates.edits
+        return Edits(bools(self.documents["kept"].combine_chunks()))
 
     def groups(self) -> pa.Table:
         """Return the groups of near-duplicates, the largest groups first.
@@ -267,7 +279,7 @@ class Result:
 
         if threshold == self.recipe.threshold:
             return self
-        ranked, groups, before, _ = self.facts
+        ranked, groups, before, *_ = self.facts
         recipe = self.recipe.with_(threshold=threshold)
         limits = self.report["limits"]
         if limits["unlisted_pairs"] or not limits["all_counted"]:

@@ -18,6 +18,7 @@ from .data import Ragged, one_array
 from .documents import Documents
 from .documents.batches import one_integer_type
 from .documents.skipped import summary_of
+from .documents.units import Places, Units, joined_places, units_in
 from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
@@ -32,7 +33,6 @@ from .store.disk import room
 from .store.spool import DiskFullError, another_disk, disk_full
 
 if TYPE_CHECKING:
-    from .documents import Batch
     from .engine.clock import Clock
     from .engine.contract import Runtime
     from .methods.contract import FirstPass, Statistics
@@ -47,7 +47,7 @@ BLANK = np.uint64(0)
 
 @dataclass
 class Sketches:
-    """What stays in memory of each document that has been read: its id and a few numbers more.
+    """The data that stays in memory: of each document that has been read, its id, and of each unit, a few numbers.
 
     Keys and hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys, hashes and
     numbers of tokens are of the reference set, too, if there is one.
@@ -66,6 +66,7 @@ class Sketches:
     tokens: int = 0
     shingles: int = 0
     without_spots: int = 0
+    places: list[Places] = field(default_factory=list)
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
@@ -75,7 +76,7 @@ class Sketches:
 
 
 class Waiting(Protocol):
-    """Where shingles wait for verification, such as a spool."""
+    """A place in which shingles wait for verification, such as a spool."""
 
     folder: Any
 
@@ -85,17 +86,20 @@ class Waiting(Protocol):
 
 
 class Sketched(NamedTuple):
-    """What stays in memory of all documents, the reference set before the input.
+    """The data that stays in memory of all documents, the reference set before the input.
 
     num_known : int
-        Documents of the reference set.
+        Units of the reference set.
     ids : pyarrow.Array
-    num_tokens : array of int64, shape (documents,)
+        Of documents.
+    places : Places or None
+        Where the units of the input are; None if each document is a unit.
+    num_tokens : array of int64, shape (units,)
     column : pyarrow.ChunkedArray or None
         Of the input: what decides who is kept.
     categories : list of str or None
         The order of its values, if these are ordered categories.
-    keys, document_hashes, text_hashes : arrays, a row for each document
+    keys, document_hashes, text_hashes : arrays, a row for each unit
         On a GPU, if all of them are there. See `WORDLESS` and `BLANK`; sketches that are to be stored have no
         text_hashes.
     sketches : list of arrays, or of Ragged
@@ -108,6 +112,7 @@ class Sketched(NamedTuple):
 
     num_known: int
     ids: pa.Array
+    places: Places | None
     num_tokens: np.ndarray
     column: pa.ChunkedArray | None
     categories: list[str] | None
@@ -121,18 +126,18 @@ class Sketched(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Piece(OfBatch):
-    """Some documents of a batch, whose text lies where the backend wants it."""
+    """Some units of a batch, whose text lies where the backend wants it."""
 
     text: Ragged
 
 
 class _Summary(NamedTuple):
-    """Results of the first stages for some documents; None for results that are not needed yet or at all.
+    """Results of the first stages for some units; None for results that are not needed yet or at all.
 
-    `ended` is the batch, where these are its last documents.
+    `ended` has the units of the batch if these are its last ones.
     """
 
-    ended: Batch | None
+    ended: Units | None
     measured: Any
     num_shingles: int
     waiting: Ragged | None
@@ -206,14 +211,14 @@ class Sketcher:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
         categories = None if column is None else documents._categories(column)
-        return _joined(known, sketches, ids, self.recipe.method.key_columns, categories)
+        return _joined(known, sketches, ids, self.recipe, categories)
 
     def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
         sketches = self._sketch(documents, column, Sketches(), partial(_num_rows, [documents]))
         ids = _ids_of(sketches, documents)
         categories = None if column is None else documents._categories(column)
-        return _joined(Sketches(), sketches, ids, self.recipe.method.key_columns, categories)
+        return _joined(Sketches(), sketches, ids, self.recipe, categories)
 
     def _sketch(self, documents: Documents, column: str | None, known: Sketches, total: Any) -> Sketches:
         """Sketch the documents of a source, after those of another one; `total()` is the expected number of all."""
@@ -225,8 +230,8 @@ class Sketcher:
             num_tokens=known.num_tokens,
         )
         check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
-        staged = self.runtime.staged(self._batches(documents, column))
-        pieces = (_Piece(batch, Span.of_documents(batch.text.offsets, batch.ids), text) for batch, text in staged)
+        staged = self.runtime.staged(self._units(documents, column))
+        pieces = (_Piece(units, Span.of_documents(units.text.offsets, units.ids), text) for units, text in staged)
         for part in self.runtime.map(self._summarise, pieces):
             try:
                 self._add(kept, part, total())
@@ -238,10 +243,14 @@ class Sketcher:
                     raise
                 folder, needed, why = error.told
                 raise disk_full(folder, needed + 8 * more, why, about=True) from None
-            batch = part.ended
+            units = part.ended
             del part  # the next one needs the room
-            if batch is None:
+            if units is None:
                 continue
+            batch = units.batch
+            if units.places is not None:
+                kept.places.append(units.places._replace(owner=units.places.owner + kept.documents))
+                check_rows(len(kept.num_tokens), "units")
             if column is not None:
                 kept.column.append(batch.columns[column])
             kept.ids.append(batch.ids)
@@ -287,14 +296,14 @@ class Sketcher:
                 sketches.sketches.append(self.runtime.fetch(kept))
         self.first_pass.close()
 
-    def _batches(self, documents: Documents, column: str | None) -> Iterator[Batch]:
-        """Batches of a size that the runtime can hold."""
+    def _units(self, documents: Documents, column: str | None) -> Iterator[Units]:
+        """Yield the units of batches of a size that the runtime can hold."""
         method, most = self.recipe.method, self.max_bytes
         if most is None:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
             most = self.runtime.batch_bytes(kind, method.device_bytes)
-        batches = documents.batches(columns=() if column is None else (column,), max_bytes=most)
-        return _at_least_one(batches) if self.stored else batches
+        columns = () if column is None else (column,)
+        return units_in(documents, self.recipe.unit, columns, most, at_least_one=self.stored)
 
     def _summarise(self, piece: _Piece) -> _Summary:
         """Run the first stages for some documents; has no effect on the sketcher."""
@@ -302,7 +311,7 @@ class Sketcher:
         text = text_of(piece.text, piece.span.first, piece.span.last)
         tokens, invalid = count_tokens(text, recipe, backend)
         shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
-        if self.spool is not None or method.elements == "shingles":
+        if self.spool is not None or (isinstance(method, Sketch) and method.elements == "shingles"):
             shingles, without_spots = count_shingles(tokens, recipe, backend)
             elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
         waiting = None
@@ -321,13 +330,13 @@ class Sketcher:
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
         if self.hashed and not self.stored:
             of_texts = text_hashes_of(text, recipe, backend)
-            if not num_tokens.all():
+            if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
                 on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
         if self.stored and method.elements == "shingles":
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
-        ended = piece.batch if piece.span.last == piece.batch.num_rows else None
+        ended = piece.batch if piece.span.last == len(piece.batch.text) else None
         return _Summary(ended, *found, invalid, without_spots)
 
     def _add(self, kept: Sketches, part: _Summary, total: int | None) -> None:
@@ -381,19 +390,6 @@ def is_blank(text: bytes) -> bool:
     return not to_readable(to_string(text)).strip()
 
 
-def _at_least_one(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Yield the batches; if there are none, one without documents, so that there are sketches, though none of them."""
-    first = next(batches, None)
-    if first is None:
-        from .documents import Batch
-
-        yield Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
-        return
-    yield first
-    del first
-    yield from batches
-
-
 def text_of(text: Ragged, first: int, last: int) -> Ragged:
     """Take rows `first` to `last`; in host memory, without the values of other rows, as they may have to be copied."""
     if not isinstance(text.offsets, np.ndarray):
@@ -426,16 +422,17 @@ def _num_rows(sources: list[Documents]) -> int | None:
 
 
 def _joined(
-    known: Sketches, sketches: Sketches, ids: pa.Array, key_columns: int, categories: list[str] | None
+    known: Sketches, sketches: Sketches, ids: pa.Array, recipe: Recipe, categories: list[str] | None
 ) -> Sketched:
-    """What was kept of all documents, the reference set before the input."""
+    """Join the data of all documents, the reference set before the input."""
     return Sketched(
         num_known=known.documents,
         ids=ids,
+        places=joined_places(sketches.places, recipe.unit),
         num_tokens=sketches.num_tokens.take(np.int64),
         column=pa.chunked_array(sketches.column) if sketches.column else None,
         categories=categories,
-        keys=sketches.keys.take(np.uint64, key_columns),
+        keys=sketches.keys.take(np.uint64, recipe.method.key_columns),
         document_hashes=sketches.document_hashes.take(np.uint64, 2),
         text_hashes=sketches.text_hashes.take(np.uint64),
         sketches=sketches.sketches,
@@ -499,7 +496,7 @@ def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def check_skipped(skipped: pa.Table | None) -> None:
-    """Raise InputError for an input of which no row could be read; `skipped` lists its rows that could not be."""
+    """Raise InputError if no row of an input could be read; `skipped` lists the rows that could not."""
     if skipped is None or len(skipped) == 0:
         return
     first = skipped.slice(0, 1).to_pylist()[0]

@@ -1,4 +1,4 @@
-"""What a run says: the tables of documents and of pairs, and the report."""
+"""Make the tables of documents and of pairs, and the report of a run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents import Documents
 from .documents.skipped import summary_of
+from .documents.units import Fates, Places, fates_of
+from .methods.contract import Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
-from .sketching import Sketches
+from .sketching import Sketched, Sketches
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
@@ -28,16 +30,29 @@ if TYPE_CHECKING:
 
 
 class Facts(NamedTuple):
-    """The decisions, in ranks, and the ids of all rows."""
+    """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them."""
 
     ranked: Ranked
     groups: Groups
     decisions: Decisions
     ids: pa.Array
+    places: Places | None = None
+    fates: Fates | None = None
+
+    @classmethod
+    def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched) -> Facts:
+        """Collect the facts of a job; if units are parts of documents, decide about documents as well."""
+        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places)
+        if facts.places is None:
+            return facts
+        ranks = ranked.ranks
+        keeper, num_tokens = ranked.rows[decisions.keeper[ranks]], ranked.num_tokens[ranks]
+        return facts._replace(fates=fates_of(facts.places, keeper, num_tokens, len(facts.ids)))
 
     def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array | pa.ChunkedArray:
-        """Ids of some ranks; null where `null`."""
-        return taken(self.ids, arrow(self.ranked.rows[ranks], null))
+        """Return the ids of the documents of some ranks; null where `null`."""
+        rows = self.ranked.rows[ranks]
+        return taken(self.ids, arrow(rows if self.places is None else self.places.owner[rows], null))
 
 
 class Tables(NamedTuple):
@@ -54,8 +69,11 @@ def tabulate(facts: Facts, recipe: Recipe, documents: Documents, reference: Docu
 
 def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
     """Like `tabulate`, where it is given which columns say where documents lie."""
-    documents, pairs = _documents_of(facts, recipe, places, against), _pairs_of(facts, recipe, against)
-    return Tables(documents_table(documents, recipe), pairs_table(pairs, recipe))
+    if facts.fates is None:
+        documents = _documents_of(facts, recipe, places, against)
+    else:
+        documents = _cut_documents_of(facts.ids, facts.fates, recipe, places)
+    return Tables(documents_table(documents, recipe), pairs_table(_pairs_of(facts, recipe, against), recipe))
 
 
 class DocumentColumns(NamedTuple):
@@ -67,7 +85,7 @@ class DocumentColumns(NamedTuple):
         The ids of the documents, of the documents that they repeat (null if kept), and of the kept ones.
     kept : array of bool
     kinds : array of int8
-        Places in `KINDS` of removed documents.
+        Places in `KINDS` of removed documents; -1 where the column is null.
     resemblance : array of float64
         To the document that is kept; NaN where it is not known.
     places : dict of str to pyarrow.Array
@@ -80,6 +98,8 @@ class DocumentColumns(NamedTuple):
         The ids of the most similar documents of the reference set.
     near : array of float64, or None
         Their resemblance; NaN where there is none or it is not known.
+    units : dict of str to array
+        If documents are divided into units, how many each has, and how many are cut.
     """
 
     ids: pa.Array | pa.ChunkedArray
@@ -93,6 +113,7 @@ class DocumentColumns(NamedTuple):
     in_reference: np.ndarray | None = None
     near_reference: pa.Array | pa.ChunkedArray | None = None
     near: np.ndarray | None = None
+    units: Mapping[str, np.ndarray] = {}
 
 
 def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
@@ -102,11 +123,12 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
         "id": found.ids,
         "kept": arrow(kept),
         "duplicate_of": found.duplicate_of,
-        KIND: kind_column(found.kinds, kept),
+        KIND: kind_column(found.kinds, kept | (found.kinds < 0)),
         measure: arrow(found.resemblance, kept | np.isnan(found.resemblance)),
         "group": found.group,
         **found.places,
         **{name: arrow(values, kept) for name, values in found.told.items()},
+        **{name: arrow(values) for name, values in found.units.items()},
     }
     if found.in_reference is not None and found.near is not None:
         columns["in_reference"] = arrow(found.in_reference)
@@ -124,6 +146,7 @@ class PairColumns(NamedTuple):
     resemblance: np.ndarray
     told: dict[str, np.ndarray]
     a_in_reference: np.ndarray | None = None
+    places: Mapping[str, np.ndarray] = {}
 
 
 def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
@@ -137,11 +160,12 @@ def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
     }
     if found.a_in_reference is not None:
         columns["a_in_reference"] = arrow(found.a_in_reference)
+    columns |= {name: arrow(values) for name, values in found.places.items()}
     return with_recipe(columns, recipe)
 
 
 def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> DocumentColumns:
-    ranked, groups, decisions, ids = facts
+    ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
     kept = keeper == mine
@@ -169,12 +193,39 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
     )
 
 
+def _cut_documents_of(ids: pa.Array, fates: Fates, recipe: Recipe, places: dict[str, pa.Array]) -> DocumentColumns:
+    """Return the columns of documents that are divided into units, and count the units that are cut."""
+    return DocumentColumns(
+        ids=ids,
+        kept=fates.kept,
+        duplicate_of=taken(ids, arrow(fates.keeper, fates.kept)),
+        group=taken(ids, arrow(fates.keeper)),
+        kinds=np.full(len(ids), -1, np.int8),
+        resemblance=np.full(len(ids), np.nan),
+        places=places,
+        told={},
+        units={f"{recipe.unit}s": fates.num_units, f"{recipe.unit}s_cut": fates.num_cut},
+    )
+
+
+def _cut_counts(fates: Fates, recipe: Recipe) -> dict[str, int]:
+    """Count the decisions about documents that are divided into units."""
+    return {
+        "kept": int(fates.kept.sum()),
+        "removed": int((~fates.kept).sum()),
+        **dict.fromkeys((*REMOVED_COUNTS, "removed_unverified", "verified_pairs", "groups"), 0),
+        f"{recipe.unit}s": int(fates.num_units.sum()),
+        f"{recipe.unit}s_cut": int(fates.num_cut.sum()),
+        "empty": int(np.count_nonzero(fates.num_tokens == 0)),
+    }
+
+
 KIND = "kind"
 """The column that says how the two documents of a row are alike, in both tables."""
 
 
 def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.DictionaryArray:
-    """Return places in `KINDS` as a column of these words; null where `null`."""
+    """Return places in `KINDS` as a column of the words in `KINDS`; null where `null`."""
     return pa.DictionaryArray.from_arrays(arrow(kinds, null), strings(list(KINDS)).cast(pa.string()))
 
 
@@ -192,6 +243,8 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
         resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
+    sides = () if facts.places is None else (("a", ranked.rows[a]), ("b", ranked.rows[b]))
+    where = {f"{end}_{side}": getattr(facts.places, end)[rows] for side, rows in sides for end in ("begin", "end")}
     return PairColumns(
         id_a=facts.ids_of(a),
         id_b=facts.ids_of(b),
@@ -199,6 +252,7 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
         resemblance=resemblance,
         told={} if groups.all_keys is None else recipe.method.pair_columns(groups.all_keys, a, b),
         a_in_reference=a < ranked.num_known if against else None,
+        places=where,
     )
 
 
@@ -289,7 +343,7 @@ def report_of_job(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dic
         **{name: getattr(job.sketches, name) for name in (*SKETCH_COUNTS, "without_spots")},
         "reference_documents": ranked.num_known,
         "near_reference": decided.get("near_reference", 0),
-        "empty": int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0)),
+        "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
         "representatives": len(facts.groups.ranks),
         "comparisons": 0 if found is None else found.looks,
         "candidate_pairs": len(candidates.pairs) if found is None else found.num_candidates,
@@ -312,7 +366,7 @@ def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: boo
     """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
-    if removed:
+    if removed or facts.places is not None:
         return documents._remarks()
     of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None
     of_input = sizes_of(ranked.num_tokens[ranked.of_input])
@@ -334,9 +388,10 @@ def limits_of(
         What large buckets left out, if nothing is verified or crowds are not joined.
     """
     limits: dict[str, Any] = {}
-    if unlisted is not None:
-        limits = {"max_partners": recipe.max_partners, "unlisted_pairs": unlisted[0], "all_counted": unlisted[1]}
-    if unlisted is None or recipe.method.measure.weighted:
+    if unlisted is not None or isinstance(recipe.method, Join):
+        number, counted = unlisted or (0, True)
+        limits = {"max_partners": recipe.max_partners, "unlisted_pairs": number, "all_counted": counted}
+    if isinstance(recipe.method, Sketch) and (unlisted is None or recipe.method.measure.weighted):
         limits |= {
             "bucket_limit": recipe.method.bucket_limit,
             "bucket_probe": recipe.method.bucket_probe,
@@ -357,7 +412,8 @@ REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 
 COUNTS = (
     *("documents", "kept", "removed", *REMOVED_COUNTS, "removed_unverified", "reference_documents", "near_reference"),
-    *("empty", *SKETCH_COUNTS[1:], "without_spots", "representatives", "comparisons", "candidate_pairs"),
+    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut", "without_spots"),
+    *("representatives", "comparisons", "candidate_pairs"),
     *("verified_pairs", "groups", "skipped"),
 )
 """Names of all counts of a report, in their order."""
@@ -370,7 +426,9 @@ def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:
 
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Count the decisions and the sizes of groups, as a report has them."""
-    ranked, groups, decisions, ids = facts
+    if facts.fates is not None:
+        return _cut_counts(facts.fates, recipe), {"group_sizes": [], "largest_groups": []}
+    ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine
     sizes = np.bincount(decisions.keeper[mine][removed], minlength=len(ranked))

@@ -295,7 +295,7 @@ class World:
             nd.Recipe,
             {},
             "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count "
-            "only_against:flag",
+            "only_against:flag unit:choice",
         )
         yield "Shingles", nd.Shingles, {}, "size:count kind:choice stop_words:path?"
         limits = "bucket_limit:count bucket_probe:count"

@@ -55,6 +55,7 @@ class Keeping:
         "first", "Which document of a group to keep: first, longest, or by a column such as date:desc.", metavar="RULE"
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
+    unit: str = setting("document", "Compare whole documents, or cut repeated lines: document or line.", metavar="UNIT")
     max_partners: str = setting(
         "64",
         "Maximum number of listed pairs per document with better documents, and again with kept documents; or all.",

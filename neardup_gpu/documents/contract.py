@@ -1,24 +1,26 @@
-"""What the library asks of a reader. A format is a file with a class of this form, and a line in `formats.FORMATS`."""
+"""Define what a reader has to do. A format is a file with a class of this form, and a line in `formats.FORMATS`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, TypeGuard
+from types import MappingProxyType
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
 from .ahead import Step
 from .batches import Found
+from .edits import Stored
 from .files import File
-from .kept import Rows
 from .parts import Part
 from .seen import State
 from .skipped import Problem
 
 
-class Reader(Protocol):
+class Reader(ABC):
     """Documents of one file, of one table in memory, or of all text files together.
 
     Attributes
@@ -34,7 +36,7 @@ class Reader(Protocol):
     num_bytes : int
         Size of the file; 0 where it is not needed because `num_rows` is known.
     share : float
-        Share of these bytes that has been read so far; 0 where it is not known.
+        Share of `num_bytes` that has been read so far; 0 if it is not known.
     rewindable : bool
         Whether the rows can be read more than once.
     spent : bool
@@ -46,107 +48,96 @@ class Reader(Protocol):
     own_ids : str or None
         The column of the reader's own making that names each document, as text files have in their paths.
     usual_ids : str or None
-        The column that names each document unless another one is asked for, where the format has one.
+        The column that names each document unless the user names another one; None if the format has none.
     reads_html : bool
         Whether the reader takes the visible text of HTML by itself.
     row_word : str
         What a row is called: "row", "line" or "record".
     part : Part
         Which of the rows the reader gives: `parts.WHOLE`, or what it was made with.
-    stripped_pages : int
-        HTML pages of the last reading that were not parsed, because a parser would have needed too long.
     left_out : dict of str to int
-        What the last reading found that is no document, by its kind, such as requests in a crawl.
+        Number of records in the last reading that are not documents, such as requests in a crawl, by their kind.
+    seen : Seen or list of (Seen or None)
+        The file, or each file, as it was when it was first opened.
     """
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    files: list[File]
+    schema: pa.Schema
+    num_rows: int | None = None
+    num_bytes: int = 0
+    share: float = 0.0
+    rewindable: bool = True
+    spent: bool = False
+    reads_columns_alone: bool = False
+    infers_types: bool = False
+    own_ids: str | None = None
+    usual_ids: str | None = None
+    reads_html: bool = False
+    row_word: str = "row"
+    part: Part
+    left_out: Mapping[str, int] = MappingProxyType({})
+    seen: Any
 
     @property
-    def files(self) -> list[File]: ...
+    def stripped_pages(self) -> int:
+        """HTML pages of the last reading that were not parsed, because a parser would have needed too long."""
+        return 0
 
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    @property
-    def num_rows(self) -> int | None: ...
-
-    @property
-    def num_bytes(self) -> int: ...
-
-    @property
-    def share(self) -> float: ...
-
-    @property
-    def rewindable(self) -> bool: ...
-
-    @property
-    def spent(self) -> bool: ...
-
-    @property
-    def reads_columns_alone(self) -> bool: ...
-
-    @property
-    def infers_types(self) -> bool: ...
-
-    @property
-    def own_ids(self) -> str | None: ...
-
-    @property
-    def usual_ids(self) -> str | None: ...
-
-    @property
-    def reads_html(self) -> bool: ...
-
-    @property
-    def row_word(self) -> str: ...
-
-    @property
-    def part(self) -> Part: ...
-
-    @property
-    def stripped_pages(self) -> int: ...
-
-    @property
-    def left_out(self) -> dict[str, int]: ...
-
+    @abstractmethod
     def parts(self, most_bytes: int) -> list[Part]:
         """All rows in parts of about `most_bytes` of text, in order; at least one. What cannot be divided is a part of
         its own, however large. Readers of files are made again with a part, to read that alone."""
 
     def states(self) -> list[State | None]:
-        """Of each file when it was first opened; None where that has not succeeded."""
+        """Return the state of each file when it was first opened; None for a file that could not be opened."""
+        return [self.seen.state]
 
     def rows_before(self) -> int:
         """Rows of the file before the part. They may have to be counted, so messages alone name them."""
+        return self.part.first_place or 0
 
     def num_places(self, num_rows: int) -> int:
         """Places that the last reading, of this many rows, passed: rows, or lines with blank ones."""
+        return num_rows
 
+    @abstractmethod
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
         """The reading of all rows, in steps that any thread may make: batches of the columns of `schema`, of about
         `max_bytes`, and rows that cannot be read, which raise an error unless they may be skipped.
 
-        Steps are asked for in order, and only after the one before it was given; what it takes to tell them apart is
-        all that is done between. An error that a step raises, or that is raised between them, is one in that place.
+        Steps are taken in order, one after another; telling them apart is the only work between them. An error that a
+        step raises, or that is raised between two steps, belongs to that place.
         """
 
     def places(self, rows: np.ndarray) -> np.ndarray:
-        """Where some rows of the last reading stand in their file, counted from 1: rows, or lines. They are counted
-        from the beginning of the part where `part.first_place` is unknown."""
+        """Return the places of some rows of the last reading in their file, counted from 1: rows, or lines.
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
-        """Write the kept rows with all their columns, in the input's own format, as `folder / name`."""
+        They are counted from the beginning of the part if `part.first_place` is unknown.
+        """
+        return rows + 1 + (self.part.first_place or 0)
+
+    @abstractmethod
+    def stored(self) -> Iterator[Stored]:
+        """Yield all rows as they are stored, in pieces: blocks of lines, record batches, files or records."""
+
+    def batches(self, rows: Any, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        """Return rows of `stored` with all their columns. Any thread may read them.
+
+        `schema` gives the columns of all files if types are inferred.
+        """
+        return rows.batches()
 
     def kept_schema(self) -> pa.Schema:
-        """The columns of `kept_steps`; reads the whole file where types are inferred."""
+        """Return the columns of `batches`; reads the whole file if types are inferred."""
+        return self.schema
 
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        """The kept rows with all their columns, in steps as those of `steps`. `schema` gives the columns of all files,
-        where types are inferred."""
+    @abstractmethod
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Any]]) -> None:
+        """Write rows, as pieces of `stored` give them raw, in the input's own format, as `folder / name`."""
 
 
-class InferringReader(Reader, Protocol):
+class InferringReader(Reader):
     """A reader whose file has no schema, so that columns and types are inferred from its first rows.
 
     Attributes
@@ -160,33 +151,41 @@ class InferringReader(Reader, Protocol):
     """
 
     sample: str
-    as_strings: bool
-    doubtful_header: str | None
+    as_strings: bool = False
+    doubtful_header: str | None = None
+    infers_types = True
 
+    @abstractmethod
     def look_for(self, name: str, typed: bool, key: bool) -> None:
         """Add a column to the schema, however far down it first appears; `typed`: with a value that is not null;
         `key`: it names the documents."""
 
+    @abstractmethod
     def members(self, name: str) -> list[str]:
         """Names of the columns within a column of objects, as far as the sample shows them."""
 
+    @abstractmethod
     def texts_within(self, name: str) -> Iterator[str]:
         """Yield the paths that lead from a column to strings within it, as far as the sample shows them."""
 
+    @abstractmethod
     def holds_text(self, name: str) -> bool:
         """Whether the column holds a string anywhere."""
 
+    @abstractmethod
     def numbers(self, name: str) -> set[str]:
         """Return which numbers a column holds: "negative", "wide" (integers from 2**63 on) and "float".
 
-        There is "text" as well if the file can hold both, and holds strings that are no markers of missing values.
+        "text" is among them if the file can hold both, and holds strings other than markers of missing values.
         """
 
+    @abstractmethod
     def deciding_place(self, name: str) -> str:
         """The file and the row that decided the column's type, as messages name them."""
 
+    @abstractmethod
     def type_in_words(self, kind: pa.DataType) -> str:
-        """What a column of this type holds, as messages say it: "an array"."""
+        """Name what a column of this type holds, for messages: "an array"."""
 
 
 def infers_types(reader: Reader) -> TypeGuard[InferringReader]:

@@ -1,7 +1,7 @@
 """CSV and TSV: blocks of whole rows.
 
-A row ends at a line ending outside of quotes, and quotes count where they open a field, as in RFC 4180; lines without
-anything are no rows. After a closing quote only a delimiter or a line ending may follow. Where something else follows,
+A row ends at a line ending outside of quotes, and quotes count if they open a field, as in RFC 4180; empty lines are
+skipped. After a closing quote only a delimiter or a line ending may follow. Where something else follows,
 the line on which the row begins is a row that cannot be read, and the next row begins on the next line. A quote that
 nothing closes may be that of a file that was cut off, so nothing after it is read. The first row names the columns.
 Blocks of whole rows are found by one regular expression and parsed by pyarrow.csv, which opens a field where the
@@ -20,8 +20,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
@@ -37,14 +38,15 @@ from ..report import shorten
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .compared import Values, without_markers
+from .contract import InferringReader
 from .files import POINTER, File
-from .json_blocks import MARK, joined_runs
-from .kept import Rows, writing
+from .json_blocks import MARK, RowBlock
+from .kept import writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .reading_options import Reading
-from .seen import Seen, State
+from .seen import Seen
 from .skipped import Noted, Problem
 
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
@@ -57,16 +59,16 @@ _WORDS = {"\t": "tab"}
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class _Block(RowBlock):
     """Whole rows of a file."""
 
-    data: bytes
-    starts: np.ndarray  # of each row
-    ends: np.ndarray  # with the line ending
     broken: np.ndarray  # bool: whether a row has something after a closing quote
     row: int  # number of the first one, from 0
     line: int  # on which the block begins, from 1
     next_line: int
+
+    def _others(self, keep: np.ndarray, moved: np.ndarray) -> dict[str, np.ndarray]:
+        return {"broken": self.broken[keep]}
 
     def lines_of(self, places: list[int]) -> list[int]:
         """Return the lines on which some rows of the block begin."""
@@ -74,18 +76,9 @@ class _Block:
         return (self.line + np.searchsorted(feeds, self.starts[places])).tolist()
 
 
-class Csv:
-    rewindable = infers_types = as_strings = True
-    reads_columns_alone = spent = False
+class Csv(InferringReader):
+    as_strings = True
     sample = "the header"
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    stripped_pages = 0
-    num_rows = None
-    num_bytes = 0
-    share = 0.0  # of the file that has been read
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
@@ -103,7 +96,7 @@ class Csv:
         first = b""
         with contextlib.closing(self._blocks(SAMPLE_BYTES)) as blocks:  # type: ignore[type-var]
             for block in blocks:
-                first = self.header or block.data[: block.ends[0] if len(block.ends) else 0]
+                first = self.header or block.data[: block.nexts[0] if len(block.nexts) else 0]
                 if first:
                     break
         names = self._names(first)
@@ -116,23 +109,10 @@ class Csv:
         """The whole: whether a line ending is within quotes is known only to who has read what comes before it."""
         return [Part(0, None, None, self.seen.size * (1 if self.compression is None else PACKING), 0)]
 
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
-
-    def rows_before(self) -> int:
-        return 0
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
-
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the file, from 1, without the header."""
-        return rows + 1
-
     # -------------------------------------------------------------------------------------------------- rows as bytes
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[_Block]:
-        """Blocks of about `size` bytes, the header taken off; `noted` is told where the file broke off."""
+        """Yield blocks of about `size` bytes without the header; note the place at which the file broke off."""
         size = size or BLOCK_BYTES
         with (
             self.seen.unchanged(self.file),
@@ -160,7 +140,7 @@ class Csv:
                         if block.broken[0]:
                             problem = f"the header: {_BROKEN}"
                             break
-                        self.header, block = block.data[block.starts[0] : block.ends[0]], _without_first(block)
+                        self.header, block = block.data[block.starts[0] : block.nexts[0]], _without_first(block)
                     row, line = block.row + len(block.starts), block.next_line
                     yield block
                 else:
@@ -176,7 +156,7 @@ class Csv:
                     return
 
     def _begun(self, data: bytes) -> bytes:
-        """The first bytes without their mark; raises InputError where they show that the file is no CSV."""
+        """Return the first bytes without their mark; raise InputError if they show that the file is not CSV."""
         if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise InputError(f"{self.name}: is UTF-16; read it with encoding='utf-16'.")
         if data[:2] == b"\x1f\x8b":
@@ -201,7 +181,7 @@ class Csv:
         return ends, kinds == _LINE
 
     def _unfinished(self, data: bytes, more: bool, broken: OSError | None) -> str | None:
-        """What is wrong with bytes that are no whole row; None while more are to come."""
+        """Return the problem of bytes that are less than a row; None while more bytes follow."""
         if broken is not None:
             return f"cannot be read from here on ({brief(broken)})."
         most = self.policy.max_document_bytes
@@ -323,10 +303,10 @@ class Csv:
             start += batch.num_rows
 
     def _problems(self, block: _Block) -> dict[int, str]:
-        """What is wrong with the bytes of some rows."""
+        """Return the problems of rows whose bytes are wrong, by row."""
         most = self.policy.max_document_bytes
         found = dict.fromkeys(np.flatnonzero(block.broken).tolist(), _BROKEN)
-        for place in np.flatnonzero(block.ends - block.starts > most).tolist():
+        for place in np.flatnonzero(block.nexts - block.starts > most).tolist():
             found[place] = f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
         return found
 
@@ -334,9 +314,9 @@ class Csv:
         """The columns of the good rows; those with too few or too many fields are added to the problems."""
         if not len(good):
             return schema.empty_table()
-        data = block.data[block.starts[0] : block.ends[-1]]
+        data = block.data[block.starts[0] : block.nexts[-1]]
         if len(good) < len(block.starts):
-            (data,) = _joined(block.data, block.starts[good], block.ends[good])
+            (data,) = block.raw(good)
 
         def refuse(row: Any) -> str:
             fields = f"{row.actual_columns} field{'' if row.actual_columns == 1 else 's'}"
@@ -350,7 +330,7 @@ class Csv:
             first = pa.schema([(self.schema.names[0], pa.string())])
             self._read(data.translate(_HIGH_AS_LETTERS), first, refuse)
             if len(fitting := _without(good, problems)) < len(good):
-                good, data = fitting, b"".join(block.data[block.starts[i] : block.ends[i]] for i in fitting.tolist())
+                good, data = fitting, b"".join(block.data[block.starts[i] : block.nexts[i]] for i in fitting.tolist())
         return self._read(data, schema, refuse) if len(good) else schema.empty_table()
 
     def _read(self, data: bytes, schema: pa.Schema, refuse: Any) -> pa.Table:
@@ -385,17 +365,19 @@ class Csv:
             delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=True, invalid_row_handler=refuse
         )
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
-        path = folder / name
-        with writing(path, folder):
-            write_packed(path, self.compression, ahead(in_order(self._kept_bytes(rows), len, 1), 3 * BLOCK_BYTES, len))
+    def stored(self) -> Iterator[_Block]:
+        return self._blocks()
 
-    def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
-        """The header, and the kept rows as the bytes they were."""
-        yield Step(lambda: [self.mark + self.header])
-        for block in self._blocks():
-            keep = rows.take(len(block.starts), self.name)
-            yield Step(partial(_joined, block.data, block.starts[keep], block.ends[keep]), 2 * len(block.data))
+    def batches(self, rows: _Block, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        own = pa.schema([field for field in schema if field.name in self.schema.names])
+        return self._parsed(rows, np.arange(rows.num_rows), own, {}).to_batches()
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[bytes]]) -> None:
+        path = folder / name
+        first = Step(lambda: [self.mark + self.header])
+        pieces = in_order(itertools.chain([first], kept), len, 1)
+        with writing(path, folder):
+            write_packed(path, self.compression, ahead(pieces, 3 * BLOCK_BYTES, len))
 
     def kept_schema(self) -> pa.Schema:
         """All columns, of strings where there are no values, or numbers with leading zeros or 16 digits and more."""
@@ -407,15 +389,6 @@ class Csv:
         return pa.schema(
             [(name, pa.string() if name in as_strings else types.get(name, pa.string())) for name in names]
         )
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        own = pa.schema([field for field in schema if field.name in self.schema.names])
-        for block in self._blocks():
-            keep = rows.take(len(block.starts), self.name)
-            yield Step(partial(self._kept, block, np.flatnonzero(keep), own), 2 * len(block.data))
-
-    def _kept(self, block: _Block, good: np.ndarray, schema: pa.Schema) -> list[pa.RecordBatch]:
-        return self._parsed(block, good, schema, {}).to_batches()
 
 
 @lru_cache(maxsize=8)
@@ -468,12 +441,8 @@ def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int,
         row, line, start, first = row + len(block.starts), block.next_line, stop, stop_row
 
 
-def _joined(data: bytes, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
-    return [b"".join(data[start:stop] for start, stop in joined_runs(starts, ends))]
-
-
 def _without_first(block: _Block) -> _Block:
-    rest = block.starts[1:], block.ends[1:], block.broken[1:]
+    rest = block.starts[1:], block.nexts[1:], block.broken[1:]
     return _Block(block.data, *rest, block.row + 1, block.line, block.next_line)
 
 

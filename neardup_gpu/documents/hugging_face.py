@@ -17,7 +17,7 @@ from ..errors import InputError, NeardupError
 from .reading import brief
 
 if TYPE_CHECKING:
-    from .kept import Rows
+    from .edits import EditQueue, Edits
     from .stream import Documents
 
 BATCH_ROWS = 1000  # taken at once from a dataset
@@ -114,8 +114,8 @@ def _conformed(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
 # ------------------------------------------------------------------------------------------------------------ and back
 
 
-def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
-    """The documents at which `keep` is true, with all their columns: see `Result.kept_dataset`."""
+def kept_dataset(documents: Documents, edits: Edits) -> Any:
+    """Return the documents after some edits, with all their columns: see `Result.kept_dataset`."""
     try:
         import datasets
     except ImportError:
@@ -128,22 +128,22 @@ def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
     from .rewritten import new_names, write_rewritten
     from .writing_options import Writing
 
-    _, parts = documents._rows_to_keep(keep)
+    _, parts = documents._queued(edits)
     names = documents.splits or [""]
-    if documents.format == "memory":
+    if documents.format == "memory" and edits.cuts is None:
         found = {
-            name: _selected(reader, rows, datasets)
-            for name, reader, rows in zip(names, documents._readers, parts, strict=True)
+            name: _selected(reader, part, datasets)
+            for name, reader, part in zip(names, documents._readers, parts, strict=True)
         }
         return datasets.DatasetDict(found) if documents.splits else found[""]
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder, "kept")
-        if documents.format == "parquet":
+        if documents.format == "parquet" and edits.cuts is None:
             names = documents._kept_names
-            documents.write_kept(kept, keep)
+            documents.write_kept(kept, edits.keep)
         else:  # the library would take other texts and numbers from CSV and JSON than were read here
             names = new_names(documents._kept_names, "parquet")
-            write_rewritten(documents, kept, keep, Writing(output_format="parquet"))
+            write_rewritten(documents, kept, edits, Writing(output_format="parquet"))
         files = [str(kept / name) for name in names]
         with _quiet(datasets):
             return datasets.load_dataset(
@@ -151,17 +151,14 @@ def kept_dataset(documents: Documents, keep: np.ndarray) -> Any:
             )
 
 
-def _selected(reader: Any, rows: Rows, datasets: Any) -> Any:
+def _selected(reader: Any, part: EditQueue, datasets: Any) -> Any:
+    """Return the kept rows of a reader as a Dataset."""
     if is_dataset(reader.source):
-        return reader.source.select(np.flatnonzero(rows.keep))
-    return _of_batches(reader, rows, datasets)
-
-
-def _of_batches(reader: Any, rows: Rows, datasets: Any) -> Any:
-    """A Dataset in memory of the rows of a reader."""
+        return reader.source.select(np.flatnonzero(part.edits.keep))
     from .ahead import in_order
+    from .edits import as_stored, kept_rows
 
-    batches = in_order(reader.kept_steps(rows, reader.schema), bytes_of)
+    batches = in_order(kept_rows(reader, part, as_stored), bytes_of)
     return datasets.Dataset(pa.Table.from_batches(batches, reader.schema))
 
 

@@ -18,28 +18,18 @@ from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
 from .batches import Found
+from .contract import Reader
 from .files import File
-from .kept import Rows, filtered, writing
+from .kept import Batches, writing
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
-from .seen import Seen, State
+from .seen import Seen
 from .skipped import Noted, Problem
 from .valid import validated, with_readable_names
 
 
-class Ipc:
-    rewindable = True
-    infers_types = spent = False
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    stripped_pages = 0
-    num_rows = None
-    num_bytes = 0
-    share = 0.0  # of the file that has been read; not known of a stream before its end
-
+class Ipc(Reader):
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         with reading(self.name):
@@ -61,18 +51,12 @@ class Ipc:
             for start, stop in zip(bounds, bounds[1:], strict=False)
         ]
 
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
-
     def rows_before(self) -> int:
         if self.part.first_place is not None:
             return self.part.first_place
         before = Ipc(self.file, self.policy, replace(self.part, start=0, stop=self.part.start, first_place=0))
         names = None if self.policy.skips else self.schema.names[:1]
         return sum(num_rows for num_rows, _ in before._all(Noted(self.policy.skips), names))
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
 
     @contextlib.contextmanager
     def _open(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
@@ -154,11 +138,11 @@ class Ipc:
             row += num_rows
         yield from noted.drain()
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the file, from 1."""
-        return rows + 1 + (self.part.first_place or 0)
+    def stored(self) -> Iterator[Batches]:
+        for num_rows, batch in self._all(Noted(self.policy.skips)):
+            yield Batches.of(batch, num_rows or 0)
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
+    def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
         extension, path = PurePosixPath(name).suffix.lower(), folder / name
         # As pyarrow does by itself: Feather files are compressed, other Arrow files are not.
         options = pa.ipc.IpcWriteOptions(
@@ -170,19 +154,7 @@ class Ipc:
         with (
             writing(path, folder),
             opener(str(path), self.schema, options=options) as writer,
-            closing(in_order(self.kept_steps(rows, self.schema), bytes_of)) as batches,
+            closing(in_order(kept, bytes_of)) as batches,
         ):
             for batch in batches:
                 writer.write_batch(batch)
-
-    def kept_schema(self) -> pa.Schema:
-        return self.schema
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        yield Step(partial(self._kept, rows))
-
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        for num_rows, batch in self._all(Noted(self.policy.skips)):
-            keep = rows.take(num_rows, self.name)
-            if batch is not None:
-                yield filtered(batch, keep)

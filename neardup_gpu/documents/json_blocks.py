@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,13 +18,43 @@ SEARCH_BYTES = 64 << 10  # read at once to find the end of a line
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Whole lines of a JSON-lines file; a row is a line that is not blank."""
+class RowBlock:
+    """Whole rows of a file of lines, as their bytes."""
 
     data: bytes
     starts: np.ndarray  # of each row
+    nexts: np.ndarray  # with the line ending
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return len(self.starts)
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that parsing takes."""
+        return 2 * len(self.data)
+
+    def raw(self, keep: np.ndarray) -> list[bytes]:
+        """Return the bytes of some rows, by a mask or by their numbers."""
+        return [b"".join(self.data[start:stop] for start, stop in joined_runs(self.starts[keep], self.nexts[keep]))]
+
+    def select(self, keep: np.ndarray) -> Self:
+        """Return the rows at which `keep` is true; they follow one another."""
+        starts, nexts, (data,) = self.starts[keep], self.nexts[keep], self.raw(keep)
+        moved = np.cumsum(nexts - starts) - nexts
+        return replace(self, data=data, starts=starts + moved, nexts=nexts + moved, **self._others(keep, moved))
+
+    def _others(self, keep: np.ndarray, moved: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the other arrays of some rows, whose bytes have moved."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Block(RowBlock):
+    """Whole lines of a JSON-lines file; a row is a line that is not blank."""
+
     ends: np.ndarray  # without trailing blanks and line ending
-    nexts: np.ndarray  # where the next line begins
     lines: np.ndarray  # line number, from 1
     line: int  # the first one
     next_line: int
@@ -49,11 +79,7 @@ class Block:
             ends[i] = starts[i] + len(data[starts[i] : ends[i]].rstrip(b" \t\r\n"))
         full = ends > starts
         lines = line + np.flatnonzero(full)
-        return cls(data, starts[full], ends[full], nexts[full], lines, line, line + len(nexts), problems)
-
-    @property
-    def num_rows(self) -> int:
-        return len(self.starts)
+        return cls(data, starts[full], nexts[full], ends[full], lines, line, line + len(nexts), problems)
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -81,21 +107,27 @@ class Block:
         values = np.frombuffer(self.data, np.uint8)
         return bool(np.all(values[self.starts] == ord("{")) and np.all(values[self.ends - 1] == ord("}")))
 
-    def runs(self, keep: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Byte ranges of the kept lines, neighbours joined."""
-        return joined_runs(self.starts[keep], self.nexts[keep])
+    def _others(self, keep: np.ndarray, moved: np.ndarray) -> dict[str, np.ndarray]:
+        return {"ends": self.ends[keep] + moved, "lines": self.lines[keep]}
+
+    def in_pieces(self, most_bytes: int) -> Iterator[bytes]:
+        """Yield the lines of a block that `select` made, each with its line feed, in pieces of about `most_bytes`."""
+        last = np.flatnonzero(np.diff(self.nexts // most_bytes, append=-1))
+        for start, stop in zip([0, *(last[:-1] + 1).tolist()], last.tolist(), strict=True):
+            lines = self.data[self.starts[start] : self.nexts[stop]]
+            yield lines if lines.endswith(b"\n") else lines + b"\n"
 
     def divided(self, num_rows: int) -> Iterator[Block]:
         """Yield the rows in blocks of at most `num_rows`."""
         for start in range(0, self.num_rows, num_rows):
             rows = slice(start, start + num_rows)
             first, last = int(self.starts[rows][0]), int(self.nexts[rows][-1])
-            places = (self.starts[rows] - first, self.ends[rows] - first, self.nexts[rows] - first)
+            places = (self.starts[rows] - first, self.nexts[rows] - first, self.ends[rows] - first)
             lines = self.lines[rows]
             yield Block(self.data[first:last], *places, lines, int(lines[0]), int(lines[-1]) + 1, self.problems)
 
     def moved(self, by: int) -> Block:
-        """The block as it is so many lines further down."""
+        """Return the block with `by` added to its line numbers."""
         problems = {line + by: problem for line, problem in self.problems.items()}
         return replace(
             self, lines=self.lines + by, line=self.line + by, next_line=self.next_line + by, problems=problems
@@ -112,7 +144,7 @@ def joined_runs(starts: np.ndarray, stops: np.ndarray) -> Iterator[tuple[int, in
 
 
 class LineRange:
-    """The lines of a file that begin behind the first line feed from byte `start` on, up to that from `stop` on.
+    """The lines of a file after the first line feed from byte `start` on, up to the first one from `stop` on.
 
     Ranges that meet share no line and leave none out. A range from 0 begins with the file, and `stop` None is its end.
     """
@@ -132,7 +164,7 @@ class LineRange:
 
 
 def _line_start(file: Any, place: int) -> int:
-    """Where the line begins that follows the first line feed from a place on; at place 0, the first line."""
+    """Return the beginning of the line after the first line feed from a place on; at place 0, of the first line."""
     if place == 0:
         return 0
     file.seek(place)

@@ -9,7 +9,7 @@ both, both refuse a line in which a column that is read, or an object on the pat
 settled by the lines that come first. Kept lines are written as the bytes they were, with their own line endings; blank
 lines and byte order marks are left out.
 
-The columns are those of the first hundred lines; one that is asked for and not among them is looked for further down.
+The first hundred lines give the columns; a column that the user names and that they lack is looked for further down.
 Integer ids are int64, and uint64 from the first one above 2**63 - 1 on. An extra column of integers becomes float64
 only if the file holds a number in it with a fraction or an exponent, or beyond 64 bits.
 """
@@ -20,7 +20,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found
 from .columns import mixed_integers
+from .contract import InferringReader
 from .files import File
 from .json_blocks import MARK, Block, LineRange
 from .json_spread import Lines, as_array
@@ -53,12 +54,12 @@ from .json_values import (
     to_line,
     types_of_members,
 )
-from .kept import Rows, united, writing
+from .kept import united, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .reading_options import Reading
-from .seen import Seen, State
+from .seen import Seen
 from .skipped import Noted, Problem
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
@@ -66,21 +67,9 @@ SAMPLE_BYTES = 1 << 16  # of JSON lines read at once to learn their columns
 PART_ROWS = 256  # parsed at once where a block has lines that pyarrow.json refuses
 
 
-class JsonLines:
-    rewindable = True
-    reads_columns_alone = spent = False
-    infers_types = True
-    as_strings = False
-    doubtful_header = None
+class JsonLines(InferringReader):
     sample = "the first 100 lines"
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
     row_word = "line"
-    stripped_pages = 0
-    num_rows = None
-    num_bytes = 0
-    share = 0.0  # of the file that has been read
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
@@ -101,8 +90,8 @@ class JsonLines:
     def parts(self, most_bytes: int) -> list[Part]:
         """Return ranges of bytes, each of the lines after the first line feed from its first byte on.
 
-        Packed files are one part, and so are those of which an encoding was named: their first bytes may be a mark. So
-        are files whose objects run over several lines.
+        A compressed file is one part. So is a file in an encoding that the user names, as its first bytes may be a
+        mark, and a file whose objects run over several lines.
         """
         size = self.seen.size
         is_spread = self.spread is not None and self.spread.is_spread
@@ -114,9 +103,6 @@ class JsonLines:
             Part(start, None if stop == size else stop, None, stop - start, None if start else 0)
             for start, stop in zip(bounds, bounds[1:], strict=False)
         ]
-
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
 
     def rows_before(self) -> int:
         """Nothing: messages name lines, which `read` counts."""
@@ -148,7 +134,7 @@ class JsonLines:
                     yield packed, self.spread
 
     def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[Block]:
-        """Blocks of whole lines, at least `size` bytes but for the last; `noted` is told where the file broke off."""
+        """Yield blocks of whole lines, at least `size` bytes but for the last; note where the file broke off."""
         with self.seen.unchanged(self.file), reading(self.name), self._opened() as (packed, stream):
             pending: list[bytes] = []
             problem: str | None = None  # of the pending line, which is then no longer held
@@ -177,7 +163,7 @@ class JsonLines:
     def _unfinished(
         self, pending: list[bytes], chunk: bytes, problem: str | None, line: int
     ) -> tuple[list[bytes], str | None]:
-        """What is held of a line that does not end in this chunk, and its problem; with one, nothing is held."""
+        """Return the part of a line that does not end in this chunk, and its problem; with a problem, no part."""
         if problem is None:
             pending.append(chunk)
             problem = self._problem(pending)
@@ -327,7 +313,7 @@ class JsonLines:
         """Return what a column of numbers holds in the whole file.
 
         There may be "negative" and "wide" integers (from 2**63 on), "float" (fractions, exponents, integers beyond 64
-        bits), and "text", strings that are no markers of missing values.
+        bits), and "text", strings other than markers of missing values.
         """
         found: set[str] = set()
         for block in self._blocks():
@@ -389,7 +375,7 @@ class JsonLines:
         return f"{self.name} line {self.decided[name]}"
 
     def type_in_words(self, kind: pa.DataType) -> str:
-        """What a column of this type holds."""
+        """Name what a column of this type holds."""
         return json_type_in_words(kind)
 
     # -------------------------------------------------------------------------------------------------- rows
@@ -456,7 +442,7 @@ class JsonLines:
         yield Step(noted.drain)
 
     def _found(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
-        """The rows of a block, the first of which is `row`."""
+        """Yield the rows of a block; `row` is the number of the first row."""
         try:
             yield from self._rows(block, schema, row, share)
         except InputError:
@@ -583,12 +569,6 @@ class JsonLines:
                 arrays.append(pa.array(column, kind))
         return pa.RecordBatch.from_arrays(arrays, schema.names), np.array(rows, np.int64)
 
-    def kept_lines(self, rows: Rows, most_bytes: int) -> Iterator[Step[bytes]]:
-        """The kept lines as the bytes they were, in pieces of whole lines of about `most_bytes`."""
-        for block in self._blocks():
-            keep = rows.take(block.num_rows, self.name)
-            yield Step(partial(_lines, block, keep, most_bytes), 2 * len(block.data))
-
     def kept_schema(self) -> pa.Schema:
         """All columns, of all lines that can be read, however deep; times stay strings."""
         blocks = self._blocks(noted=Noted(self.policy.skips))
@@ -601,32 +581,29 @@ class JsonLines:
         return united(found, self.name)
 
     def _schema_of(self, block: Block) -> list[pa.Schema]:
-        schema = self._table(block, np.ones(block.num_rows, bool), None).schema
+        schema = self._table(block.select(np.ones(block.num_rows, bool)), None).schema
         return [pa.schema([(field.name, _as_written(field.type)) for field in schema])]
 
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        for block in self._blocks():
-            keep = rows.take(block.num_rows, self.name)
-            yield Step(partial(self._kept, block, keep, schema), 2 * len(block.data))
+    def stored(self) -> Iterator[Block]:
+        return self._blocks()
 
-    def _kept(self, block: Block, keep: np.ndarray, schema: pa.Schema) -> list[pa.RecordBatch]:
-        return self._table(block, keep, schema).to_batches()
+    def batches(self, rows: Block, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        return self._table(rows, schema).to_batches()
 
-    def _table(self, block: Block, keep: np.ndarray, schema: pa.Schema | None) -> pa.Table:
-        """Some lines of a block with all their columns, in types that are inferred unless they are given."""
-        if not keep.any():
+    def _table(self, block: Block, schema: pa.Schema | None) -> pa.Table:
+        """Return the lines of a block with all their columns, in types that are inferred unless they are given."""
+        if not block.num_rows:
             return pa.table({}) if schema is None else schema.empty_table()
         if block.is_plain and not self._nests_too_deep(block):
-            lines = b"".join(block.data[start:stop] for start, stop in block.runs(keep))
             with contextlib.suppress(pa.ArrowInvalid, UnicodeDecodeError):
-                table = _whole(lines, schema)
+                table = _whole(block.data, schema)
                 table.validate(full=True)
-                if table.num_rows == np.count_nonzero(keep):
+                if table.num_rows == block.num_rows:
                     return table
         values = []
-        for row in np.flatnonzero(keep):
+        for row in range(block.num_rows):
             try:
-                line = json.dumps(self._object(block, int(row)), ensure_ascii=False)
+                line = json.dumps(self._object(block, row), ensure_ascii=False)
             except InputError:
                 if not self.policy.skips:
                     raise
@@ -636,7 +613,7 @@ class JsonLines:
             except UnicodeEncodeError:
                 raise InputError(
                     f"{self.name} line {block.lines[row]}: holds what is not Unicode, so it can only stay the line "
-                    "that it is; correct it, or write JSON lines with output_format='jsonl'.",
+                    "that it is; correct it, or write JSON lines with output_format='jsonl', without unit.",
                     path=self.name,
                     row=int(block.lines[row]),
                 ) from None
@@ -644,10 +621,10 @@ class JsonLines:
         with reading(self.name, f"lines {block.line} to {last} cannot become a table"):
             return _whole(b"\n".join(values), schema)
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
+    def write(self, folder: Path, name: str, kept: Iterator[Step[bytes]]) -> None:
         path = folder / name
+        pieces = ahead(in_order(kept, len, 1), 3 * BLOCK_BYTES, len)
         with writing(path, folder):
-            pieces = ahead(in_order(self._kept_bytes(rows), len, 1), 3 * BLOCK_BYTES, len)
             write_packed(path, self.compression, self._as_in_file(pieces))
 
     def _as_in_file(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -657,31 +634,11 @@ class JsonLines:
             pieces = itertools.chain([first], pieces)
             yield from as_array(pieces) if self.spread is not None and self.spread.is_array else pieces
 
-    def _kept_bytes(self, rows: Rows) -> Iterator[Step[bytes]]:
-        for block in self._blocks():
-            keep = rows.take(block.num_rows, self.name)
-            yield Step(partial(_joined, block, keep), 2 * len(block.data))
-
 
 _ARRAY = "an array, not an object; an array of a whole file has to hold objects."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
 _UTF16 = "is UTF-16; read it with encoding='utf-16'."
 _FOREIGN = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"\x1f\x8b": "is compressed by gzip; let its name end in .gz."}
-
-
-def _joined(block: Block, keep: np.ndarray) -> list[bytes]:
-    return [b"".join(block.data[start:stop] for start, stop in block.runs(keep))]
-
-
-def _lines(block: Block, keep: np.ndarray, most_bytes: int) -> Iterator[bytes]:
-    """The kept lines of a block, each with its line feed, in pieces of about `most_bytes`."""
-    kept = np.flatnonzero(keep)
-    ends = np.cumsum(block.nexts[kept] - block.starts[kept])
-    for piece in np.split(kept, np.flatnonzero(np.diff(ends // most_bytes)) + 1):
-        keep = np.zeros(block.num_rows, bool)
-        keep[piece] = True
-        (lines,) = _joined(block, keep)
-        yield lines if lines.endswith(b"\n") or not lines else lines + b"\n"
 
 
 def _whole(lines: bytes, schema: pa.Schema | None) -> pa.Table:

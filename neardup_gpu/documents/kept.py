@@ -1,10 +1,10 @@
-"""Writing the kept rows: the keep mask, filtered columns, Parquet parts."""
+"""Write the kept rows: filtered columns, united schemas, Parquet files."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from ..arrow_versions import bytes_of
 from ..data import arrow
 from ..engine.processors import own_threads
 from ..errors import InputError, NeardupError, OutputError, ResourceError, want
-from ..report import count
 from .ahead import Step, closing, in_order
 from .columns import is_view, plain_type, with_inner_types
 from .parquet_types import parquet_columns, parquet_schema
@@ -24,50 +23,54 @@ from .reading import brief
 from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 
 
-class Rows:
-    """The keep mask, handed out file by file.
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Rows that are record batches, in groups that are read when they are needed.
 
     Parameters
     ----------
-    keep : array of bool
-    progress : callable, optional
-        Called with how many rows were handed out, and of how many.
+    sizes : list of int
+        Number of rows of each group.
+    read : callable
+        Gives the batches of some groups, by their numbers.
+    num_bytes : int
+        About the memory that reading takes besides the batches.
+    keep : array of bool, optional
+        The rows to read; None for all.
     """
 
-    def __init__(self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None) -> None:
-        self.keep, self.position, self.progress = keep, 0, progress
-        self._counting = threading.Lock()
-        self._whole: Rows | None = None
+    sizes: list[int]
+    read: Callable[[list[int]], Iterable[pa.RecordBatch]]
+    num_bytes: int = 0
+    keep: np.ndarray | None = None
 
-    def divided(self, numbers: Sequence[int]) -> list[Rows]:
-        """The same rows in consecutive parts, which several threads may take from, each from its own."""
-        parts = [Rows(part) for part in np.split(self.keep, np.cumsum(numbers)[:-1])]
-        for part in parts:
-            part._whole = self
-        return parts
+    @classmethod
+    def of(cls, batch: pa.RecordBatch | None, num_rows: int) -> Batches:
+        """Make one of a batch that has been read; None, whose rows are damaged, must not be selected."""
+        return cls([num_rows], lambda groups: [batch for _ in groups])
 
-    def take(self, count: int, name: str) -> np.ndarray:
-        """The mask of the next `count` rows, which are those of the file `name`."""
-        first, whole = self.position, self if self._whole is None else self._whole
-        with whole._counting:
-            self.position += count
-            if whole is not self:
-                whole.position += count
-            if self.position > len(self.keep):
-                raise InputError(
-                    f"{name}: more documents than when it was first read; run again on files that do not change."
-                )
-            if whole.progress is not None:
-                whole.progress(whole.position, len(whole.keep))
-        return self.keep[first : first + count]
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return sum(self.sizes)
 
-    def finish(self) -> None:
-        """Raise InputError unless the mask of every row has been taken."""
-        if self.position != len(self.keep):
-            raise InputError(
-                f"{count(len(self.keep), 'document')} at the first reading, and now {self.position:,}; "
-                "run again on files that do not change."
-            )
+    def select(self, keep: np.ndarray) -> Batches:
+        """Return the rows at which `keep` is true."""
+        return replace(self, keep=keep)
+
+    def raw(self, keep: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at which `keep` is true."""
+        return self.select(keep).batches()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows; a group without a row to read is never read."""
+        keep = np.ones(self.num_rows, bool) if self.keep is None else self.keep
+        of_groups = np.split(keep, np.cumsum(self.sizes)[:-1])
+        groups = [number for number, of_group in enumerate(of_groups) if of_group.any()]
+        rest = np.concatenate([of_groups[number] for number in groups]) if groups else keep[:0]
+        for batch in self.read(groups):
+            yield filtered(batch, rest[: batch.num_rows])
+            rest = rest[batch.num_rows :]
 
 
 def filtered(batch: pa.RecordBatch, keep: np.ndarray) -> pa.RecordBatch:

@@ -16,9 +16,10 @@ from . import nested
 from .ahead import Step
 from .batches import Found
 from .columns import is_text, without_view_dictionary
+from .contract import Reader
 from .files import File, check_relative
 from .hugging_face import is_dataset, is_kind, splits_of, stream_of_dataset, stream_of_iterable
-from .kept import Rows, filtered, write_parquet
+from .kept import Batches, write_parquet
 from .parquet_types import check_parquet
 from .parts import WHOLE, Part
 from .ray_data import RayDataset
@@ -32,21 +33,11 @@ CONVERSIONS = ("to_arrow", "to_pyarrow", "toArrow", "collect", "compute", "to_pa
 """Methods by which libraries turn lazy or distributed frames into tables, the best first."""
 
 
-class Memory:
+class Memory(Reader):
     """An Arrow table, stream, or anything that gives one through ``__arrow_c_stream__``."""
 
-    reads_columns_alone = infers_types = False
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    stripped_pages = 0
-    files: list[File] = []  # noqa: RUF012 (none, ever)
-    num_bytes = 0
-    share = 0.0
-
     def __init__(self, source: Any, part: Part = WHOLE, split: str = "") -> None:
-        self.source, self.part, self.split = source, part, split
+        self.source, self.part, self.split, self.files = source, part, split, []
         self.name = split or "input"
         # A table has a length and gives its rows again; a stream has no length.
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
@@ -96,12 +87,6 @@ class Memory:
     def states(self) -> list[State | None]:
         return []
 
-    def rows_before(self) -> int:
-        return self.part.first_place or 0
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
-
     def whole_batches(self) -> Iterator[pa.RecordBatch]:
         """All columns of all rows."""
         stream, self.stream = self.stream, None
@@ -123,10 +108,6 @@ class Memory:
             yield Found(nested.select(batch, names), np.arange(row, row + batch.num_rows))
             row += batch.num_rows
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the table, from 1."""
-        return rows + 1 + self.rows_before()
-
     @property
     def unreadable(self) -> dict[str, str]:
         """The columns that cannot be read, and why."""
@@ -142,21 +123,18 @@ class Memory:
             f"{self.name}: several columns have one name, so that no rows can be written; rename them, or use ids_only."
         )
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
+    def stored(self) -> Iterator[Batches]:
+        for whole in self.whole_batches():
+            for batch in bounded(whole, ROW_GROUP_BYTES):
+                yield Batches.of(batch, batch.num_rows)
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
         check_parquet(self.schema, self.name)
-        write_parquet(folder, name, self.schema, self.kept_steps(rows, self.schema))
+        write_parquet(folder, name, self.schema, kept)
 
     def kept_schema(self) -> pa.Schema:
         self.check_kept()
         return self.schema
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        yield Step(partial(self._kept, rows))
-
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        for whole in self.whole_batches():
-            for batch in bounded(whole, ROW_GROUP_BYTES):
-                yield filtered(batch, rows.take(batch.num_rows, self.name))
 
 
 def bounded(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -167,7 +145,7 @@ def bounded(batch: pa.RecordBatch, most_bytes: int) -> Iterator[pa.RecordBatch]:
 
 
 class Partly:
-    """A table of those columns that can become Arrow columns; nobody may ask for the others.
+    """A table without the columns that cannot become Arrow columns.
 
     Parameters
     ----------
@@ -196,7 +174,7 @@ class Partly:
 
 
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for values that cannot become a column."""
+"""Errors that Arrow raises for values that cannot become a column."""
 
 
 def unfit_column(name: str, why: str) -> InputError:
@@ -219,7 +197,7 @@ class StoredTable:
 
 
 def as_tables(source: Any) -> dict[str, Any] | None:
-    """What `as_table` gives for a source or, of several splits, for each of them by its name; None for paths."""
+    """Return the tables that `as_table` makes of the splits of a source, by name ("" if none); None for paths."""
     splits = splits_of(source)
     if splits is None:
         table = as_table(source)

@@ -1,4 +1,4 @@
-"""Parquet: row groups, several of which are decoded at once, in batches sized from the row group's own statistics."""
+"""Read Parquet: several row groups are decoded at once, in batches sized from the statistics of their row group."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from ..errors import InputError
 from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, Found
+from .contract import Reader
 from .files import File
-from .kept import Rows, filtered, write_parquet
+from .kept import Batches, write_parquet
 from .parts import WHOLE, Part, even_runs, runs
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen, State, changed
+from .seen import Seen, changed
 from .skipped import Loss, Problem
 from .valid import with_readable_names
 
@@ -32,17 +33,8 @@ BATCH_ROWS = 16384
 """Most rows to decode at once: the size of a page that repeats one long value does not tell what memory it needs."""
 
 
-class Parquet:
-    rewindable = True
+class Parquet(Reader):
     reads_columns_alone = True
-    infers_types = spent = False
-    own_ids = usual_ids = None
-    reads_html = False
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    stripped_pages = 0
-    num_bytes = 0
-    share = 0.0
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
@@ -63,15 +55,6 @@ class Parquet:
             found.append(Part(start, stop, num_rows, sum(sizes[start:stop]), first_row))
             first_row += num_rows
         return found
-
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
-
-    def rows_before(self) -> int:
-        return self.part.first_place or 0
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
 
     @contextlib.contextmanager
     def _open(self, opened: _Opened | None = None) -> Iterator[pq.ParquetFile]:
@@ -129,7 +112,7 @@ class Parquet:
     def _found(
         self, opened: _Opened, groups: range, row: int, names: list[str], max_bytes: int
     ) -> Iterator[Found | Problem]:
-        """The rows of some row groups, of which `row` is the first."""
+        """Yield the rows of some row groups; `row` is the number of the first row."""
         with self._open(opened) as parquet:
             for group in groups:
                 num_rows = parquet.metadata.row_group(group).num_rows
@@ -151,34 +134,21 @@ class Parquet:
             return error
         return None
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the file, from 1."""
-        return rows + 1 + self.rows_before()
-
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
-        write_parquet(folder, name, self.schema, self.kept_steps(rows, self.schema))
-
-    def kept_schema(self) -> pa.Schema:
-        return self.schema
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
+    def stored(self) -> Iterator[Batches]:
         several = list(self._runs())
         opened = _Opened(columns_at_once=len(several) == 1)
         for groups, _, size in several:
-            masks = [rows.take(self._group_sizes[group][0], self.name) for group in groups]
-            if any(mask.any() for mask in masks):
-                yield Step(partial(self._kept, opened, groups, masks), size)
+            sizes = [self._group_sizes[group][0] for group in groups]
+            yield Batches(sizes, partial(self._read, opened, groups), size)
 
-    def _kept(self, opened: _Opened, groups: range, masks: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
-        """The kept rows of some row groups, with a mask for each."""
+    def _read(self, opened: _Opened, groups: range, wanted: list[int]) -> Iterator[pa.RecordBatch]:
+        """Yield all columns of some row groups."""
         with self._open(opened) as parquet:
-            for group, keep in zip(groups, masks, strict=True):
-                if not keep.any():
-                    continue
-                start = 0
-                for batch in _row_group(parquet, group, None, ROW_GROUP_BYTES // 2, opened.columns_at_once):
-                    yield filtered(batch, keep[start : start + batch.num_rows])
-                    start += batch.num_rows
+            for number in wanted:
+                yield from _row_group(parquet, groups[number], None, ROW_GROUP_BYTES // 2, opened.columns_at_once)
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[pa.RecordBatch]]) -> None:
+        write_parquet(folder, name, self.schema, kept)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What came of one pass over the documents: how many each reader gave, which rows it skipped, and where each one is."""
+"""Count, for one pass over the documents, what each reader gave and skipped, and find the place of each document."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Pass:
         return self.skipped.read(self.num_documents)
 
     def places(self, documents: np.ndarray) -> np.ndarray:
-        """Where some of its documents, by their numbers from 0, are in their file: rows or lines, from 1."""
+        """Return the places in their file, rows or lines from 1, of some documents by their numbers from 0."""
         rows = documents
         if self.skipped.ranges:
             rows = np.flatnonzero(self.read_rows())[documents]
@@ -59,25 +59,14 @@ def located(passes: list[Pass], document: int) -> tuple[str, str, int]:
     return "input", "document", document + 1
 
 
-def over_all_rows(passes: list[Pass], keep: np.ndarray) -> np.ndarray:
-    """A keep mask of documents as one of all rows, in which skipped rows are not kept."""
-    if not any(each.skipped.ranges for each in passes):
-        return keep
-    parts, start = [], 0
-    for each in passes:
-        part = each.read_rows()
-        part[part] = keep[start : start + each.num_documents]
-        parts.append(part)
-        start += each.num_documents
-    return np.concatenate(parts)
-
-
 def over_readers(
     readers: Sequence[Reader],
     steps: Callable[[int], Iterator[Step[T]]],
     num_bytes: Callable[[T], int],
 ) -> Iterator[tuple[int, T]]:
-    """What the steps of all readers give, in order, each with the number of its reader; several are made at once.
+    """Yield the results of the steps of all readers, in order, each with the number of its reader.
+
+    Several steps are made at once.
 
     Parameters
     ----------

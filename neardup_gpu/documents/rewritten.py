@@ -1,8 +1,8 @@
 """Kept rows in another format than that of the input, or in files of another size.
 
-Each file of the input becomes one of the same name with another extension. With a size, the rows of all files follow
-one another in ``part-00000`` and so on, each of which ends once it has so many bytes. Lines of JSON stay the bytes they
-were where they become lines of JSON again.
+Each file of the input becomes a file of the same name with another extension. With a size, the rows of all files follow
+one another in ``part-00000`` and so on; each part ends once it has that size. Lines of JSON keep their bytes if they
+become lines of JSON again and nothing is cut out of any text.
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrow_versions import bytes_of
 from ..errors import InputError, ParameterError
 from ..report import shorten
 from .ahead import Step, ahead, closing, in_order
+from .batches import ragged
 from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
+from .edits import Cuts, EditQueue, Edits, Stored, inside, kept_rows
 from .formats import format_of
+from .joined_text import as_bytes
 from .jsonlines import JsonLines
-from .kept import Rows, each_in_order, in_groups, united, writing
+from .kept import each_in_order, in_groups, united, writing
 from .memory import bounded
 from .packed import COMPRESSIONS
 from .parquet_types import check_parquet, parquet_columns, parquet_schema
@@ -48,7 +52,7 @@ Piece: TypeAlias = pa.RecordBatch | bytes
 def write_rewritten(
     documents: Documents,
     folder: Path,
-    keep: np.ndarray,
+    edits: Edits,
     how: Writing,
     *,
     schema: pa.Schema | None = None,
@@ -56,15 +60,16 @@ def write_rewritten(
     prefix: str = "part",
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write the rows to keep, all their columns, as `how` says.
+    """Write the kept rows, with all their columns, as `how` says, and cut the spans of `edits` out of their texts.
 
     Parameters
     ----------
     documents : Documents
-        Which have been read.
+        They have been read. If there are cuts, they have one column of text.
     folder : Path
-        Made if it does not exist.
-    keep : array of bool, shape (documents,)
+        Created if it does not exist.
+    edits : Edits
+        One per document.
     how : Writing
         One that `rewrites`.
     schema : pyarrow.Schema, optional
@@ -85,25 +90,26 @@ def write_rewritten(
     """
     kind, readers = format_for(how, documents), documents._readers
     schema = schema_of(documents, how) if schema is None else schema
-    rows, parts = documents._rows_to_keep(keep, progress)
+    queue, parts = documents._queued(edits, progress)
+    cut = partial(with_cuts, column=documents.text_columns[0], encoding=documents._policy.encoding)
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
         with closing(
-            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step), _size_of)
+            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step, cut), _size_of)
         ) as pieces:
             made = (f"{prefix}-{i:05}{OUTPUT_FORMATS[kind]}" for i in itertools.count())
             files.write(made, schema, (piece for _, piece in pieces))
     else:
 
-        def write(reader: Reader, rows: Rows, name: str) -> None:
+        def write(reader: Reader, part: EditQueue, name: str) -> None:
             own = schema if schema is not None or kind.startswith("jsonl") else reader.kept_schema()
-            with closing(in_order(_pieces(reader, rows, kind, own, files.step), _size_of)) as pieces:
+            with closing(in_order(_pieces(reader, part, kind, own, files.step, cut), _size_of)) as pieces:
                 files.write(iter([name]), own, pieces)
 
         each_in_order(write, readers, parts, names or new_names(documents._kept_names, kind))
-    rows.finish()
+    queue.finish()
 
 
 def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
@@ -143,7 +149,7 @@ def to_text(schema: pa.Schema | None) -> str | None:
 
 
 def of_text(text: str | None) -> pa.Schema | None:
-    """The schema of which `to_text` made this."""
+    """Return the schema from the text that `to_text` made."""
     return None if text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
@@ -171,7 +177,7 @@ def check_types(documents: Documents, how: Writing) -> None:
 
 
 def _kept_apart(documents: Documents) -> str | None:
-    """What only the names of files tell of documents, in words: splits, and ``key=value`` folders."""
+    """Name what only the names of files say about documents: splits, or ``key=value`` folders; None if nothing."""
     if len(documents.splits) > 1:
         return f"the splits {', '.join(documents.splits)}"
     folders = {PurePosixPath(name).parent for name in documents._kept_names}
@@ -180,7 +186,7 @@ def _kept_apart(documents: Documents) -> str | None:
 
 
 def new_names(names: list[str], kind: str) -> list[str]:
-    """Names with the extension of a format: in place of their own, or behind it where two would be the same."""
+    """Return names with the extension of a format in place of their own, or after it if two would be the same."""
     stems = [_stem(name) for name in names]
     number = Counter(stems)
     new = [
@@ -203,24 +209,53 @@ def _stem(name: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- pieces
 
 
-def _pieces(reader: Reader, rows: Rows, kind: str, schema: pa.Schema | None, most_bytes: int) -> Iterator[Step[Piece]]:
-    """The kept rows of a reader, lines of JSON in pieces of about `most_bytes`."""
-    if isinstance(reader, JsonLines) and kind.startswith("jsonl"):
-        yield from reader.kept_lines(rows, most_bytes)
-        return
+def _pieces(
+    reader: Reader, queue: EditQueue, kind: str, schema: pa.Schema | None, most_bytes: int, cut: Callable[..., Any]
+) -> Iterator[Step[Piece]]:
+    """Return the kept rows of a reader; lines of JSON that stay as they are come in pieces of about `most_bytes`."""
+    if isinstance(reader, JsonLines) and kind.startswith("jsonl") and queue.edits.cuts is None:
+        return kept_rows(reader, queue, lambda block, edits: block.select(edits.keep).in_pieces(most_bytes))
     own = reader.kept_schema() if schema is None else schema
     _check(own, kind, reader.name)
-    with closing(reader.kept_steps(rows, own)) as steps:
-        for step in steps:
-            yield Step(partial(_conforming, step, own, kind, reader.name), step.num_bytes)
+    return kept_rows(reader, queue, partial(_edited, reader, own, kind, cut))
 
 
-def _conforming(step: Step[pa.RecordBatch], schema: pa.Schema, kind: str, name: str) -> Iterator[pa.RecordBatch]:
-    """What a step gives, with the columns of a schema."""
-    with closing(step.make()) as batches:
+def _edited(
+    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], piece: Stored, edits: Edits
+) -> Iterator[pa.RecordBatch]:
+    """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
+    cuts, first = edits.cuts_of_kept(), 0
+    with closing(reader.batches(piece.select(edits.keep), schema)) as batches:
         for batch in batches:
-            with reading(name, "a column cannot be converted"):
-                yield _conformed(batch, schema, kind, name)
+            if cuts is not None:
+                batch = cut(batch, cuts.of(first, first + batch.num_rows))
+                first += batch.num_rows
+            with reading(reader.name, "a column cannot be converted"):
+                yield _conformed(batch, schema, kind, reader.name)
+
+
+def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
+    """Return rows without some spans of the text in a column.
+
+    The text becomes large strings, or large binary if it was bytes; bytes in another encoding become UTF-8.
+    """
+    if len(cuts.begins) == 0:
+        return batch
+    place = batch.schema.get_field_index(column)
+    texts = as_bytes(batch.column(place), encoding)
+    given = ragged(texts.fill_null(b"") if texts.null_count else texts)
+    offsets, values = given.offsets - given.offsets[0], given.values[given.offsets[0] : given.offsets[-1]]
+    number = np.diff(cuts.offsets)
+    starts, stops = np.repeat(offsets[:-1], number), np.repeat(offsets[1:], number)
+    ends = np.maximum.accumulate(np.minimum(starts + cuts.ends, stops))  # a text may have changed since
+    begins = np.minimum(np.maximum(starts + cuts.begins, np.append(0, ends[:-1])), ends)
+    offsets = offsets - np.append(0, np.cumsum(ends - begins))[cuts.offsets]
+    kind = pa.large_binary() if is_binary(plain_type(batch.schema.field(place).type)) else pa.large_string()
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values[~inside(begins, ends, len(values))])]
+    edited = pa.Array.from_buffers(kind, len(texts), buffers)
+    if texts.null_count:
+        edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))
+    return batch.set_column(place, pa.field(column, kind), edited)
 
 
 def _size_of(piece: Piece) -> int:
@@ -352,7 +387,7 @@ class _Files:
     def _opened(
         self, path: Path, schema: pa.Schema | None
     ) -> Iterator[tuple[Callable[[Any], object], Callable[[], int]]]:
-        """What writes a piece, and what tells the bytes of the file so far."""
+        """Yield a function that writes a piece, and one that returns the bytes of the file so far."""
         with writing(path, self.folder), pa.OSFile(str(path), "wb") as file:
             if self.kind == "parquet":
                 assert schema is not None

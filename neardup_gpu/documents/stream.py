@@ -33,13 +33,14 @@ from .batches import PIECE_BYTES, Found, coalesce, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
+from .edits import EditQueue, Edits, as_stored, kept_rows
 from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
 from .json_values import COMPARED
-from .kept import Rows, each_in_order, writing
+from .kept import each_in_order, writing
 from .memory import Memory
 from .nested import is_list, is_listed
-from .passes import Pass, located, over_all_rows, over_readers, place
+from .passes import Pass, located, over_readers, place
 from .reading import reading
 from .reading_options import Reading, described, of_columns
 from .row_ids import IntegerRange, repeated, stands_for_several, with_ids
@@ -66,7 +67,7 @@ class Batch:
     num_null : int
         Documents whose text is null.
     columns : dict of str to pyarrow.Array, each of length n
-        The extra columns that were asked for, dictionaries decoded. Like the ids, they do not hold on to the text's
+        The extra columns that the caller named, dictionaries decoded. Like the ids, they do not hold on to the text's
         memory.
     """
 
@@ -84,7 +85,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class PartOfWhole:
-    """What `Documents` of a part of a source take over from the whole.
+    """The properties of a whole source that `Documents` of a part of it take over.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ class Documents:
 
     @property
     def left_out_records(self) -> dict[str, int]:
-        """What the last pass found that is no document, by its kind, such as requests in a crawl."""
+        """Number of records in the last pass that are not documents, such as requests in a crawl, by their kind."""
         found: Counter[str] = Counter()
         for reader in self._readers:
             found.update(reader.left_out)
@@ -240,7 +241,7 @@ class Documents:
         return [file.path for file in files if isinstance(file.system, fs.LocalFileSystem)]
 
     def describe(self) -> dict[str, Any]:
-        """What `open_described` needs to open the same documents, ready for JSON.
+        """Return what `open_described` needs to open the same documents, ready for JSON.
 
         Examples
         --------
@@ -387,7 +388,7 @@ class Documents:
     def _prepared(
         self, step: Step[Found | Problem], reader: Reader, key_type: pa.DataType | None, types: dict[str, pa.DataType]
     ) -> Iterator[_Piece | Problem]:
-        """What a step gives, with ids, text and extra columns as they are asked for."""
+        """Yield the results of a step, with ids, text and the extra columns of `types`."""
         key = self._columns.key
         with closing(step.make()) as items:
             for found in items:
@@ -440,9 +441,10 @@ class Documents:
         return *joined(columns), num_stripped
 
     def places(self) -> dict[str, pa.Array]:
-        """Where the documents of the last reading lie: columns `file`, its path below the folder that all files share,
-        and `row` in it, from 1 (of JSON lines the line); nothing for documents in memory, but for the splits of a
-        DatasetDict, whose names stand in for files.
+        """Return the places of the documents of the last reading, as columns `file` and `row`.
+
+        `file` is the path below the folder that all files share, and `row` counts from 1 (in JSON lines, the line). For
+        a DatasetDict, `file` is the split. Other documents in memory have no places.
 
         Examples
         --------
@@ -484,7 +486,7 @@ class Documents:
         return [*self._columns_lacking(), *(text for text in texts if text is not None)]
 
     def _columns_lacking(self) -> list[str]:
-        """Return a sentence for each column that was asked for and that some files do not have."""
+        """Return a sentence for each column that is needed and that some files do not have."""
         found = []
         for name, (first, *others) in ((name, files) for name, files in self._columns.lacking.items() if files):
             which = f"{first} and {count(len(others), 'other file')} have" if others else f"{first} has"
@@ -606,15 +608,15 @@ class Documents:
             raise InputError("a stream cannot be read again to write the kept rows; pass a table instead.")
         folder, keep = Path(checks.path("folder", folder)), checks.array("keep", keep, bool)
         checks.optional(checks.function, "progress", progress, "how many rows were read again, and of how many")
-        rows, parts = self._rows_to_keep(keep, progress)
+        queue, parts = self._queued(Edits(keep), progress)
         with writing(folder, folder):
             folder.mkdir(parents=True, exist_ok=True)
 
-        def write(reader: Reader, name: str, part: Rows) -> None:
-            reader.write(folder, name, part)
+        def write(reader: Reader, name: str, part: EditQueue) -> None:
+            reader.write(folder, name, kept_rows(reader, part, as_stored))
 
         each_in_order(write, self._readers, self._kept_names, parts)
-        rows.finish()
+        queue.finish()
 
     def _check_kept(self) -> None:
         """Raise InputError, before all work, if rows cannot be written with all their columns."""
@@ -622,18 +624,17 @@ class Documents:
             if isinstance(reader, Memory):
                 reader.check_kept()
 
-    def _rows_to_keep(
-        self, keep: np.ndarray, progress: Callable[[int, int], None] | None = None
-    ) -> tuple[Rows, list[Rows]]:
-        """A mask of documents as one of all rows, in which skipped rows are not kept, and its part for each reader."""
-        if len(self._readers) == 1:
-            rows = Rows(over_all_rows(self._passes, keep), progress)
-            return rows, [rows]
-        if sum(each.num_documents for each in self._passes) != len(keep):  # a reading that ended early
-            for _ in self.batches():
+    def _queued(
+        self, edits: Edits, progress: Callable[[int, int], None] | None = None
+    ) -> tuple[EditQueue, list[EditQueue]]:
+        """Return the edits of all rows, among them those that were skipped, and the part of each reader."""
+        if len(self._readers) > 1 and sum(each.num_documents for each in self._passes) != len(edits):
+            for _ in self.batches():  # the last reading ended early
                 pass
-        rows = Rows(over_all_rows(self._passes, keep), progress)
-        return rows, rows.divided([each.num_documents + each.skipped.num_rows for each in self._passes])
+        queue = EditQueue(edits.over_all_rows(self._passes), progress)
+        if len(self._readers) == 1:
+            return queue, [queue]
+        return queue, queue.divided([each.num_documents + each.skipped.num_rows for each in self._passes])
 
     def texts(self, rows: Iterable[int]) -> dict[int, str]:
         """Text of a few documents, by row number; reads the source up to the last of them.
@@ -726,7 +727,7 @@ def _column_of(batch: pa.RecordBatch, name: str, reader: Reader) -> pa.Array:
 
 
 def _without_nan(column: pa.Array, name: str, reader: Reader) -> pa.Array:
-    """Return a column of text; floats, of which other files have text, have to be missing values, all of them."""
+    """Return a column of text. A column of floats, if other files have text in it, must hold missing values alone."""
     if not pa.types.is_floating(column.type):
         return column
     if pc.all(pc.is_null(column, nan_is_null=True)).as_py() is False:

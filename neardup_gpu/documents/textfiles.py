@@ -15,9 +15,11 @@ from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .charsets import file_as_utf8, page_as_utf8
+from .contract import Reader
+from .edits import Items
 from .files import File, relative_names
 from .html import Markup, read_page, without_markup
-from .kept import Rows, writing
+from .kept import writing
 from .packed import PACKED_BYTES, PACKING, compression_of, unpacked, without_compression
 from .parts import WHOLE, Part, runs
 from .reading import reading
@@ -32,18 +34,11 @@ FILES_AT_ONCE = 64
 """Files that are read in one step."""
 
 
-class TextFiles:
+class TextFiles(Reader):
     """All text and HTML files as one table of path and text."""
 
-    rewindable = True
-    reads_columns_alone = infers_types = spent = False
     own_ids = "path"
-    usual_ids = None
     reads_html = True
-    left_out: dict[str, int] = {}  # noqa: RUF012 (none, ever)
-    row_word = "row"
-    num_bytes = 0
-    share = 0.0
     schema = pa.schema([("path", pa.string()), ("text", pa.large_binary())])
 
     def __init__(
@@ -80,12 +75,6 @@ class TextFiles:
 
     def states(self) -> list[State | None]:
         return [None if seen is None else seen.state for seen in self.seen]
-
-    def rows_before(self) -> int:
-        return self.part.first_place or 0
-
-    def num_places(self, num_rows: int) -> int:
-        return num_rows
 
     def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
         """A row is a file; some are read at once."""
@@ -154,17 +143,15 @@ class TextFiles:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
         return Found(batch, np.array(rows, np.int64))
 
-    def places(self, rows: np.ndarray) -> np.ndarray:
-        """Numbers of the files, from 1."""
-        return rows + 1 + self.rows_before()
+    def stored(self) -> Iterator[Items[int]]:
+        return map(Items, self._runs())
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
-        steps = (Step(partial(self._copy, folder, _taken(rows, some, self.files))) for some in self._runs())
-        for _ in in_order(steps, lambda _: 0):
+    def write(self, folder: Path, name: str, kept: Iterator[Step[int]]) -> None:
+        for _ in in_order((Step(partial(self._copy, folder, step)) for step in kept), lambda _: 0):
             pass
 
-    def _copy(self, folder: Path, files: list[int]) -> Iterable[None]:
-        for row in files:
+    def _copy(self, folder: Path, files: Step[int]) -> Iterable[None]:
+        for row in files.make():
             file, seen, target = self.files[row], self.seen[row], folder / self.ids[row]
             with writing(target, folder):
                 with reading(file.name):
@@ -179,15 +166,10 @@ class TextFiles:
         """The text that a reader of each file sees."""
         return pa.schema([("path", pa.string()), ("text", pa.large_string())])
 
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        for some in self._runs():
-            yield Step(partial(self._kept, _taken(rows, some, self.files), schema))
-
-    def _kept(self, files: list[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        for found in self._found(files, self.schema, ROW_GROUP_BYTES):
-            if isinstance(found, Problem):
-                continue
-            yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
+    def batches(self, rows: Items[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for found in self._found(rows.items, self.schema, ROW_GROUP_BYTES):
+            if not isinstance(found, Problem):
+                yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
 
     def _strings_of(self, found: Found) -> pa.Array:
         """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
@@ -200,14 +182,9 @@ class TextFiles:
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{self.files[row].name}: is not UTF-8 at byte {error.start + 1:,}, so its text cannot become a "
-                    "string; convert it, or leave output_format out, which copies the files as they are."
+                    "string; convert it, name its encoding, or leave out what rewrites files (output_format, unit)."
                 ) from None
         raise AssertionError("a text that Arrow refuses is valid UTF-8")
-
-
-def _taken(rows: Rows, some: range, files: list[File]) -> list[int]:
-    """The numbers of those files that are kept, of the next ones."""
-    return [row for row in some if rows.take(1, files[row].name)[0]]
 
 
 def _too_long(file: File, most: int) -> InputError:

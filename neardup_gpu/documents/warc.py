@@ -28,18 +28,20 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
-from .ahead import Step, check_stopped
+from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
+from .contract import Reader
+from .edits import Items
 from .files import File
 from .html import without_markup
 from .http_payloads import UndecodableError, is_text, text_of, undone
-from .kept import Rows, writing
+from .kept import writing
 from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import brief, reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen, State
+from .seen import Seen
 from .skipped import Noted, Problem
 from .warc_records import END, DamagedRecordError, Framed, Records
 
@@ -65,17 +67,11 @@ class _Document(NamedTuple):
     parsed: bool  # its HTML, if it is any
 
 
-class Warc:
-    rewindable = True
-    reads_columns_alone = infers_types = spent = False
-    own_ids = None
+class Warc(Reader):
     usual_ids = "id"
     reads_html = True
     row_word = "record"
     schema = SCHEMA
-    num_rows = None
-    num_bytes = 0
-    share = 0.0  # of the file that has been read
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
         self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
@@ -84,7 +80,7 @@ class Warc:
         with reading(self.name):
             self.seen = Seen(file)
         self.num_bytes = self.seen.size
-        self.stripped_pages = self.num_records = 0
+        self._stripped = self.num_records = 0
         self.left_out: Counter[str] = Counter()
         self._numbers = [np.empty(0, np.int64)]  # of the records that are rows
 
@@ -93,11 +89,9 @@ class Warc:
         packed = compression_of(self.file.path) is not None
         return [Part(0, None, None, self.seen.size * (PACKING if packed else 1), 0)]
 
-    def states(self) -> list[State | None]:
-        return [self.seen.state]
-
-    def rows_before(self) -> int:
-        return 0
+    @property
+    def stripped_pages(self) -> int:
+        return self._stripped
 
     def num_places(self, num_rows: int) -> int:
         return self.num_records
@@ -118,12 +112,12 @@ class Warc:
         noted = Noted(self.policy.skips)
         rows: list[int] = []
         found: list[dict[str, Any]] = []
-        size = self.stripped_pages = 0
+        size = self._stripped = 0
         for row, document in enumerate(self._rows(noted)):
             yield from noted.drain()
             if document is None:
                 continue
-            self.stripped_pages += not document.parsed
+            self._stripped += not document.parsed
             text_bytes = len(document.values["text"]) + ROW_BYTES
             if found and size + text_bytes > max_bytes:
                 yield Found(_batch(found, schema), np.array(rows, np.int64), self.share)
@@ -194,7 +188,7 @@ class Warc:
         return False
 
     def _document(self, framed: Framed, packed: bool, texts: bool) -> _Document | str | None:
-        """The document that a record is, or why it is none; None if it is too long.
+        """Return the document that a record is, or why it is not a document; None if it is too long.
 
         Raises
         ------
@@ -230,7 +224,7 @@ class Warc:
         return _Document(framed, values, parsed)
 
     def _read_payload(self, record: Any, texts: bool) -> Any:
-        """The media type and the text of a record, or why it is no document."""
+        """Return the media type and the text of a record, or why it is not a document."""
         charset, identified = None, record.headers.get("WARC-Identified-Payload-Type")
         encodings: list[str] = []
         declared = record.headers.get("Content-Type")
@@ -260,43 +254,40 @@ class Warc:
 
     # ---------------------------------------------------------------------------------------------------------- kept
 
-    def write(self, folder: Path, name: str, rows: Rows) -> None:
+    def stored(self) -> Iterator[Items[Framed | None]]:
+        """Yield the records that are documents, and None for a document that is too long."""
+        found: list[Framed | None] = []
+        size = 0
+        for document in self._rows(Noted(self.policy.skips), texts=False):
+            found.append(None if document is None else document.framed)
+            size += 0 if document is None else len(document.framed.content or b"")
+            if size >= ROW_GROUP_BYTES // 2:
+                yield Items(found, size)
+                found, size = [], 0
+        yield Items(found, size)
+
+    def batches(self, rows: Items[Framed], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of some documents, with the text that a reader sees."""
+        with reading(self.name):
+            documents = (self._document(framed, packed=True, texts=True) for framed in rows.items)
+            values = [document.values for document in documents if isinstance(document, _Document)]
+        yield _batch(values, SCHEMA)
+
+    def write(self, folder: Path, name: str, kept: Iterator[Step[Framed]]) -> None:
         path = folder / name
         with (
             writing(path, folder),
             open(path, "wb") as output,
             self.file.system.open_input_file(self.file.path) as source,
+            closing(in_order(kept, lambda _: 0, 1)) as records,
         ):
-            for document in self._rows(Noted(self.policy.skips), texts=False):
-                if not rows.take(1, self.name)[0] or document is None:
-                    continue
-                framed = document.framed
+            for framed in records:
                 if framed.stop is None:
                     assert framed.content is not None
                     output.write(gzip.compress(framed.header + framed.content + END, mtime=0))
                 else:
                     source.seek(framed.start)
                     output.write(source.read(framed.stop - framed.start))
-
-    def kept_schema(self) -> pa.Schema:
-        return SCHEMA
-
-    def kept_steps(self, rows: Rows, schema: pa.Schema) -> Iterator[Step[pa.RecordBatch]]:
-        yield Step(partial(self._kept, rows))
-
-    def _kept(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        """The columns of the kept documents, with the text that a reader sees."""
-        found: list[dict[str, Any]] = []
-        size = 0
-        for document in self._rows(Noted(self.policy.skips)):
-            if not rows.take(1, self.name)[0] or document is None:
-                continue
-            found.append(document.values)
-            size += len(document.values["text"])
-            if size >= ROW_GROUP_BYTES // 2:
-                yield _batch(found, SCHEMA)
-                found, size = [], 0
-        yield _batch(found, SCHEMA)
 
 
 def _batch(found: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
@@ -319,7 +310,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _left_out(record: Any) -> str | None:
-    """Why a record is no document, as far as its header says; None if it may be one."""
+    """Return why a record is not a document, as far as its header says; None if it may be one."""
     kind = (record.headers.get("WARC-Type") or "").strip().lower()
     if kind in ("request", "metadata", "warcinfo", "revisit"):
         return kind

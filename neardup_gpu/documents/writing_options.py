@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .. import checks
@@ -20,6 +20,9 @@ OUTPUT_FORMATS = {
     "arrow": ".arrow",
 }
 """Formats in which any documents can be written, and the extensions of their files."""
+
+_OWN = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}
+"""The output format of documents of some formats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +115,7 @@ def format_for(writing: Writing, documents: Documents) -> str:
     """
     if writing.output_format is not None:
         return writing.output_format
-    own = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}.get(documents.format)
+    own = _OWN.get(documents.format)
     if own is None:
         raise ParameterError(
             f"shard_bytes: {documents.format} is written file by file; name a format by output_format, one of "
@@ -127,3 +130,10 @@ def described(writing: Writing) -> dict[str, object]:
     """Return how the kept rows are written, as far as it was given, for reports."""
     given = {"output_format": writing.output_format, "shard_bytes": writing.shard_bytes, "ids_only": writing.ids_only}
     return {name: value for name, value in given.items() if value}
+
+
+def rewriting(writing: Writing, documents: Documents) -> Writing:
+    """Return settings that write rows anew: in their own format if it is in `OUTPUT_FORMATS`, else as Parquet."""
+    if writing.ids_only or writing.output_format is not None:
+        return writing
+    return replace(writing, output_format=format_for(writing, documents) if documents.format in _OWN else "parquet")

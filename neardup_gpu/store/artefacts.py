@@ -1,4 +1,4 @@
-"""Files that runs leave behind, each with its recipe, and how they are told from files of others."""
+"""Write the files of a result, each with its recipe, and tell them from files of other programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..data import bools
 from ..definitions import METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
@@ -27,9 +26,8 @@ from .folder import OF_AN_INDEX, Folder
 from .parquet import write_table
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..documents import Documents
+    from ..documents.edits import Edits
     from ..documents.writing_options import Writing
 
 REPORT, KEPT = "report.json", "kept"
@@ -38,7 +36,7 @@ MOST_REPORT = 1 << 28
 """Bytes of a report, at most; almost all of a large one are the names of files of kept/."""
 
 PAGE = "report.html"
-"""The report as a page, where one was asked for."""
+"""The report as a page, if the user wants one."""
 
 DOCUMENTS, PAIRS, KEPT_IDS = "documents", "pairs", "kept_ids"
 """The tables of a result: a file each, or a folder of parts where tasks wrote them. `KEPT_IDS` is written where no rows
@@ -48,7 +46,7 @@ BY_ITSELF = b"neardup_by_itself"
 """Among the metadata of a table that belongs to no result, though it has the columns of one's."""
 
 LITTER = (".DS_Store",)
-"""What file managers put into every folder that they show; it is nobody's work."""
+"""Files that file managers put into every folder that they show."""
 
 CLOCK_SECONDS = 2
 """Steps in which the coarsest file systems count time."""
@@ -195,8 +193,9 @@ def write_result(
     with clock.stage("write"), ThreadPoolExecutor(1, "neardup-tables") as beside:
         tables = beside.submit(_write_tables, folder, result, writing.ids_only)
         if not writing.ids_only:
-            kept = bools(result.documents["kept"].combine_chunks())
-            write_kept(documents, folder / KEPT, kept, writing, partial(clock.report, "write"), schema=schema)
+            write_kept(
+                documents, folder / KEPT, result._edits(), writing, partial(clock.report, "write"), schema=schema
+            )
         tables.result()
     result.report["seconds"] = clock.elapsed
     if page_of is not None:
@@ -224,18 +223,18 @@ def ids_of_kept(documents: pa.Table) -> pa.Table:
 def write_kept(
     documents: Documents,
     folder: Path,
-    keep: np.ndarray,
+    edits: Edits,
     writing: Writing,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> None:
-    """Write the kept rows; `options` are those of `rewritten.write_rewritten`."""
+    """Write the kept rows; `options` are those of `rewritten.write_rewritten`, which cuts."""
     if not writing.rewrites:
-        documents.write_kept(folder, keep, progress)
+        documents.write_kept(folder, edits.keep, progress)
         return
     from ..documents.rewritten import write_rewritten
 
-    write_rewritten(documents, folder, keep, writing, progress=progress, **options)
+    write_rewritten(documents, folder, edits, writing, progress=progress, **options)
 
 
 def write_page(folder: Path, run: Callable[[], Any]) -> None:

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..decisions import kinds_of
+from ..documents.edits import Edits
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of
 from ..documents.writing_options import Writing
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, ids_of_kept, part_name, write_kept
@@ -359,7 +360,7 @@ def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray, ho
         options: dict[str, Any] = {}
         if how.writing.rewrites:
             options = {"schema": of_text(how.schema), "names": list(how.names), "prefix": f"part-{files.number:05}"}
-        write_kept(slice.open(extent), Path(folder, KEPT), kept, how.writing, **options)
+        write_kept(slice.open(extent), Path(folder, KEPT), Edits(kept), how.writing, **options)
         found = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
         names = [path.relative_to(folder).as_posix() for path in found]
         for path, name in zip(found, names, strict=True):

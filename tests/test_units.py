@@ -1,0 +1,291 @@
+"""Lines as units: what is cut is what the definition says, in every format, and nothing else changes."""
+
+import gzip
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from neardup_gpu import Engine, Index, Recipe, ScaleOut, dedup, dedup_in_tasks, errors, open_documents
+from neardup_gpu.cli import main
+from neardup_gpu.documents.edits import Cuts, Edits
+from neardup_gpu.documents.rewritten import with_cuts, write_rewritten
+from neardup_gpu.documents.writing_options import Writing
+
+TEXTS = [
+    "Menu\nhello world one\r\nfooter text here\nlast",
+    "menu!\nanother thing\n\nFooter text, here",
+    "Menu\nfooter text here",
+    "}\n}\n",
+    "menu\n}\nnew words",
+    "only this\r\nMENU",
+    "ünïcode Straße\nÜNÏCODE, straße\nend\n",
+]
+LEFT = {
+    0: TEXTS[0],
+    1: "another thing\n",
+    3: TEXTS[3],
+    4: "}\nnew words",
+    5: "only this",
+    6: "ünïcode Straße\nend\n",
+}
+
+
+def cut(texts):
+    """What is left of each text, None if it is dropped, by the definition."""
+    seen, left = set(), []
+    for text in texts:
+        lines = [(found[1], found[2]) for found in re.finditer(r"([^\n]*?)(\r?\n|$)", text) if found[0]]
+        kept, words_left = [], False
+        for content, ending in lines:
+            words = tuple(re.findall("[a-z]+", content.lower()))
+            if words and words in seen:
+                continue
+            seen.add(words)
+            kept.append((content, ending))
+            words_left |= bool(words)
+        if len(kept) < len(lines) and kept and lines[-1] is not kept[-1] and not lines[-1][1]:
+            kept[-1] = kept[-1][0], ""
+        dropped = len(kept) < len(lines) and not words_left
+        left.append(None if dropped else "".join(content + ending for content, ending in kept))
+    return left
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.lists(st.sampled_from(["a", "B", "a b", "A, b!", "}", " ", "\n", "\r\n", "\n\n", "c"])).map("".join))
+)
+def test_lines_are_cut_by_the_definition(texts):
+    documents = {"text": pa.array(texts, pa.string()), "n": list(range(len(texts)))}
+    result = dedup(documents, unit="line")
+    reader, edits = open_documents(documents), result._edits()
+    left = with_cuts(pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.string())}), edits.cuts, "text", None)
+    found = [text if kept else None for text, kept in zip(left["text"].to_pylist(), edits.keep.tolist(), strict=True)]
+    assert found == cut(texts)
+    assert reader.num_rows == len(texts)
+    table = result.documents.to_pydict()
+    assert [after > 0 for after in table["lines_cut"]] == [a != b for a, b in zip(texts, found, strict=True)]
+    kept = {id for id, is_kept in zip(table["id"], table["kept"], strict=True) if is_kept}
+    assert {other for other in table["duplicate_of"] if other is not None} <= kept
+    for pair in result.pairs.to_pylist():
+        a, b = (texts[pair[f"id_{x}"]].encode()[pair[f"begin_{x}"] : pair[f"end_{x}"]].decode() for x in "ab")
+        assert re.findall("[a-z]+", a.lower()) == re.findall("[a-z]+", b.lower()) != []
+        assert (pair["kind"] == "identical") == (a == b)
+
+
+def written(folder, kind):
+    folder.mkdir()
+    table = pa.table({"id": [f"d{i}" for i in range(len(TEXTS))], "text": TEXTS, "n": list(range(len(TEXTS)))})
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist()).encode()
+    if kind == "parquet":
+        pq.write_table(table, folder / "a.parquet", row_group_size=2)
+    elif kind == "arrow":
+        with pa.ipc.new_file(folder / "a.arrow", table.schema) as file:
+            file.write_table(table, 3)
+    elif kind == "csv":
+        pa.csv.write_csv(table, folder / "a.csv")
+    elif kind == "jsonl":
+        (folder / "a.jsonl").write_bytes(lines)
+    elif kind == "jsonl.gz":
+        (folder / "a.jsonl.gz").write_bytes(gzip.compress(lines))
+    elif kind == "txt":
+        for row in table.to_pylist():
+            (folder / f"{row['id']}.txt").write_text(row["text"], newline="")
+    else:
+        records = []
+        for row in table.to_pylist():
+            text = row["text"].encode()
+            head = f"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Record-ID: {row['id']}\r\nContent-Type: text/plain\r\n"
+            records.append(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text + b"\r\n\r\n")
+        (folder / "a.warc").write_bytes(b"".join(records))
+
+
+KINDS = {"parquet": "parquet", "arrow": "arrow", "csv": "parquet", "jsonl": "jsonl", "jsonl.gz": "jsonl.gz"}
+KINDS |= {"txt": "parquet", "warc": "parquet"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shard_bytes", [None, "1MB"])
+def test_kept_is_rewritten_in_every_format(tmp_path, kind, shard_bytes):
+    if kind == "warc":
+        pytest.importorskip("fastwarc")
+    written(tmp_path / "in", kind)
+    options = {} if kind in ("txt", "warc") else {"id_column": "id"}
+    result = dedup(tmp_path / "in", unit="line", output=tmp_path / "out", shard_bytes=shard_bytes, **options)
+    (file,) = (tmp_path / "out/kept").iterdir()
+    assert file.name.endswith(f".{KINDS[kind]}")
+    kept = open_documents(tmp_path / "out/kept")
+    (batch,) = kept.batches(() if kind in ("txt", "warc") else ["n"])
+    assert [batch.text[i].tobytes().decode() for i in range(batch.num_rows)] == list(LEFT.values())
+    if "id" in options.values():
+        assert batch.columns["n"].to_pylist() == list(LEFT)
+    stored = pq.read_table(tmp_path / "out/documents.parquet")
+    assert stored.equals(result.documents)
+    assert stored["lines"].to_pylist() == [4, 3, 2, 2, 3, 2, 3]
+    assert stored["lines_cut"].to_pylist() == [0, 2, 2, 0, 1, 1, 1]
+    counts = json.loads((tmp_path / "out/report.json").read_text())["counts"]
+    assert (counts["lines"], counts["lines_cut"], counts["removed"], counts["empty"]) == (19, 7, 1, 1)
+
+
+def test_several_files_and_skipped_rows(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "x y\\nonce"}\nbroken\n{"text": "X Y\\ntwice"}\n')
+    (tmp_path / "b.jsonl").write_text(
+        '{"text": null}\nbroken\n{"text": "x y"}\n{"text": "twice\\nX y\\nz", "more": 1}\n'
+    )
+    result = dedup(tmp_path, glob="*.jsonl", unit="line", on_error="skip", output=tmp_path / "out")
+    assert result.documents["kept"].to_pylist() == [True, True, True, False, True]
+    lines = [line for name in "ab" for line in (tmp_path / f"out/kept/{name}.jsonl").read_text().splitlines()]
+    texts = [json.loads(line)["text"] for line in lines]
+    assert texts == ["x y\nonce", "twice", None, "z"]
+
+
+def test_the_document_of_better_priority_keeps_the_line():
+    documents = {"text": ["a b\nc", "a b\nd e f g", "c\nA B"], "date": [2, 3, 1]}
+    assert dedup(documents, unit="line", keep="date").documents["lines_cut"].to_pylist() == [2, 1, 0]
+    assert dedup(documents, unit="line", keep="longest").documents["lines_cut"].to_pylist() == [1, 0, 2]
+    assert dedup(documents, unit="line").documents["lines_cut"].to_pylist() == [0, 1, 2]
+
+
+def test_invalid_bytes_stay_as_they_are(tmp_path):
+    texts = [b"one\xff\ntwo", b"two\nthree\xfe\n", b"ONE\xff\nfour"]
+    result = dedup({"text": texts}, unit="line", output=tmp_path / "out")
+    assert pq.read_table(tmp_path / "out/kept")["text"].to_pylist() == [texts[0], b"three\xfe\n", b"four"]
+    assert result.report["counts"]["invalid_utf8"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "left"),
+    [
+        ("a.csv", b'text\n"x y\nbad \xff"\n"X y\nz"\n', [b"x y\nbad \xff", b"z"]),
+        ("a.jsonl", b'{"text": "x y\\nbad \xff"}\n{"text": "x y"}\n', "holds what is not Unicode"),
+        ("a.txt", b"x y\nbad \xff\n", "is not UTF-8 at byte 9"),
+    ],
+)
+def test_invalid_bytes_in_files(tmp_path, name, data, left):
+    (tmp_path / name).write_bytes(data)
+    if isinstance(left, str):
+        with pytest.raises(errors.InputError, match=left):
+            dedup(tmp_path / name, unit="line", output=tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+    else:
+        dedup(tmp_path / name, unit="line", output=tmp_path / "out")
+        assert pq.read_table(tmp_path / "out/kept")["text"].cast(pa.binary()).to_pylist() == left
+
+
+def test_bytes_in_another_encoding_become_utf_8(tmp_path):
+    texts = ["Привет\nмир".encode("cp1251"), "привет\nдругой".encode("cp1251")]
+    dedup({"text": texts}, unit="line", encoding="cp1251", output=tmp_path / "out")
+    assert pq.read_table(tmp_path / "out/kept")["text"].to_pylist()[1].decode() == "другой"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()), pa.binary()])
+def test_the_type_of_the_column_stays(tmp_path, kind):
+    table = pa.table({"text": pa.array([b"a\nb", None, b"c", b"a\nd"]).cast(pa.string()).cast(kind)})
+    dedup(table, unit="line", output=tmp_path / "out")
+    dedup(table, output=tmp_path / "whole")
+    kept, whole = (pq.read_table(tmp_path / name / "kept") for name in ("out", "whole"))
+    assert kept.schema == whole.schema
+    assert kept["text"].cast(pa.string()).to_pylist() == ["a\nb", None, "c", "d"]
+
+
+def test_edits_over_skipped_rows_and_files():
+    edits = Edits(np.array([True, False, True]), Cuts(np.array([0, 2, 2, 3]), np.array([0, 4, 1]), np.array([2, 5, 3])))
+    part = edits.of(1, 3)
+    assert part.cuts.offsets.tolist() == [0, 0, 1]
+    assert part.cuts_of_kept().begins.tolist() == [1]
+    batch = pa.RecordBatch.from_pydict({"text": ["abcdef", "xyz", None]})
+    spans = edits.cuts._replace(offsets=np.array([0, 2, 3, 3]))
+    assert with_cuts(batch, spans, "text", None)["text"].to_pylist() == ["cdf", "x", None]
+    assert with_cuts(batch.slice(1), spans.of(1, 3), "text", None)["text"].to_pylist() == ["x", None]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"threshold": 0.9}, "unit 'line' and threshold: only equal lines are found"),
+        ({"method": "minhash"}, "unit 'line' and method"),
+        ({"shingle_size": 3}, "unit 'line' and shingles"),
+        ({"cluster": "components"}, "unit 'line' and cluster"),
+        ({"against": {"text": ["x"]}}, "unit 'line' and against"),
+        ({"html": True}, "unit 'line' and html"),
+        ({"memory": "4GB"}, "unit 'line' and memory"),
+        ({"unit": "page"}, "unit"),
+        ({"text_columns": ["text", "title"]}, "needs one column of text"),
+        ({"recipe": Recipe(unit="line"), "unit": "line"}, "recipe and unit"),
+    ],
+)
+def test_what_is_not_supported_is_refused_in_one_line(options, told):
+    with pytest.raises(errors.ParameterError, match=told) as found:
+        dedup({"text": ["a\nb"], "title": ["c"]}, **{"unit": "line", **options})
+    assert "\n" not in str(found.value)
+
+
+def test_other_jobs_refuse_the_recipe(tmp_path):
+    recipe = Recipe(unit="line")
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    assert "unit" not in Recipe().describe()
+    with pytest.raises(errors.ParameterError, match="is for dedup"):
+        Index.create(tmp_path / "index", recipe=recipe)
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    with pytest.raises(errors.ParameterError, match="unit 'line' and work_dir"):
+        dedup_in_tasks(
+            tmp_path / "a.jsonl", output=tmp_path / "o", scale_out=ScaleOut(work_dir=tmp_path / "w"), recipe=recipe
+        )
+    nested = [{"page": {"text": "a\nb"}}]
+    with pytest.raises(errors.ParameterError, match="not inside another one"):
+        dedup(nested, text_columns="page.text", unit="line")
+
+
+def test_command_line(tmp_path, capsys):
+    written(tmp_path / "in", "jsonl")
+    options = ["--id-column", "id", "--report", "-o", str(tmp_path / "out")]
+    assert main(["dedup", str(tmp_path / "in"), "--unit", "line", *options]) == 0
+    assert "19: 7 (36.8%) cut as copies" in capsys.readouterr().out
+    assert (tmp_path / "out/report.html").exists()
+    assert main(["explain", str(tmp_path / "out"), "d2"]) == 0
+    assert main(["info", str(tmp_path / "out")]) == 0
+    assert main(["dedup", str(tmp_path / "in"), "--unit", "line", "--threshold", "0.5", "--dry-run"]) == 2
+
+
+def test_kept_dataset():
+    pytest.importorskip("datasets")
+    assert dedup(texts=TEXTS, unit="line").kept_dataset()["text"][:] == list(LEFT.values())
+
+
+def test_a_source_that_changed_is_an_error(tmp_path):
+    written(tmp_path / "in", "parquet")
+    documents = open_documents(tmp_path / "in", id_column="id")
+    result = dedup(tmp_path / "in", id_column="id", unit="line")
+    for _ in documents.batches():
+        pass
+    table = pq.read_table(tmp_path / "in/a.parquet")
+    pq.write_table(pa.concat_tables([table, table]), tmp_path / "in/a.parquet")
+    with pytest.raises(errors.InputError, match="has changed"):
+        write_rewritten(documents, tmp_path / "kept", result._edits(), Writing(output_format="parquet"))
+
+
+def test_pages_in_a_folder_of_text_files_are_cut_as_their_visible_text(tmp_path):
+    for name, body in (("a", "<p>Menu</p><p>first</p>"), ("b", "<p>menu</p><p>second</p>")):
+        (tmp_path / f"{name}.html").write_text(f"<html><body>{body}</body></html>")
+    dedup(tmp_path, unit="line", output=tmp_path / "out")
+    first, second = pq.read_table(tmp_path / "out/kept")["text"].to_pylist()
+    assert re.findall("[a-z]+", first.lower()) == ["menu", "first"]
+    assert re.findall("[a-z]+", second.lower()) == ["second"]
+
+
+def test_a_stream_and_ids_alone(tmp_path):
+    table = pa.table({"text": TEXTS})
+    with pytest.raises(errors.InputError, match="a stream cannot be read again"):
+        dedup(table.to_reader(), unit="line", output=tmp_path / "out")
+    result = dedup(table.to_reader(), unit="line", ids_only=True, output=tmp_path / "ids")
+    assert pq.read_table(tmp_path / "ids/kept_ids.parquet")["id"].to_pylist() == list(LEFT)
+    assert result.report["written"] == {"ids_only": True}
+    for engine in ("reference", Engine(threads=1), Engine(threads=2)):
+        again = dedup(table, unit="line", engine=engine, batch_bytes=1)
+        assert again.documents.equals(result.documents)
+        assert again.pairs.equals(result.pairs)
