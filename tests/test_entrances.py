@@ -163,7 +163,7 @@ class World:
             nd.Workers,
             {},
             "work_dir:path? runner:choice number:count? ray_address:choice? slice_bytes:bytes? partitions:integer? "
-            "task_memory:bound spool:flag keep_work:flag",
+            "task_memory:bound spool:flag? keep_work:flag",
         )
         yield (
             "sketch",

@@ -3,19 +3,24 @@
 import gzip
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from flat import flat
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import Engine, Index, Recipe, ScaleOut, dedup, dedup_in_tasks, errors, open_documents
+import neardup_gpu as nd
+from neardup_gpu import Engine, Index, Recipe, Workers, errors, open_documents
 from neardup_gpu.cli import main
 from neardup_gpu.documents.edits import Cuts, Edits
 from neardup_gpu.documents.rewritten import with_cuts, write_rewritten
 from neardup_gpu.documents.writing_options import Writing
+
+dedup = partial(flat, nd.dedup)
 
 TEXTS = [
     "Menu\nhello world one\r\nfooter text here\nlast",
@@ -216,7 +221,6 @@ def test_edits_over_skipped_rows_and_files():
         ({"memory": "4GB"}, "unit 'line' and memory"),
         ({"unit": "page"}, "unit"),
         ({"text_columns": ["text", "title"]}, "needs one column of text"),
-        ({"recipe": Recipe(unit="line"), "unit": "line"}, "recipe and unit"),
     ],
 )
 def test_what_is_not_supported_is_refused_in_one_line(options, told):
@@ -233,9 +237,7 @@ def test_other_jobs_refuse_the_recipe(tmp_path):
         Index.create(tmp_path / "index", recipe=recipe)
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
     with pytest.raises(errors.ParameterError, match="unit 'line' and work_dir"):
-        dedup_in_tasks(
-            tmp_path / "a.jsonl", output=tmp_path / "o", scale_out=ScaleOut(work_dir=tmp_path / "w"), recipe=recipe
-        )
+        dedup(tmp_path / "a.jsonl", output=tmp_path / "o", workers=Workers(work_dir=str(tmp_path / "w")), recipe=recipe)
     nested = [{"page": {"text": "a\nb"}}]
     with pytest.raises(errors.ParameterError, match="not inside another one"):
         dedup(nested, text_columns="page.text", unit="line")

@@ -126,7 +126,7 @@ class MachineMemory(NamedTuple):
 
     @property
     def usable(self) -> int | None:
-        """What this job can use at most, or None if it is not known."""
+        """Return the bytes that this job can use at most, or None if that is not known."""
         known = [number for number in (self.free, self.limit) if number is not None]
         return min(known, default=None)
 
