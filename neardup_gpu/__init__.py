@@ -34,7 +34,7 @@ except ImportError:
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import hamming, plot, theory
+    from . import hamming, papers, plot, theory
     from .comparison import Comparison, resemblance
     from .data import Pairs, Ragged
     from .documents import Documents, open_documents
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from .result import Result
     from .sketch_jobs import pairs, sketch
     from .stages import Verified, keep, shingle, tokenize, verify
-    from .suppression import suppress
     from .tasks.job import dedup_in_tasks
     from .tasks.scale_out import ScaleOut
 
@@ -124,12 +123,12 @@ __all__ = [
     "merge",
     "open_documents",
     "pairs",
+    "papers",
     "plot",
     "resemblance",
     "shingle",
     "sketch",
     "sketch_text",
-    "suppress",
     "theory",
     "tokenize",
     "verify",
@@ -202,7 +201,6 @@ _HOMES = {
         "tokenize",
         "verify",
     ),
-    "suppression": ("suppress",),
     "tasks.job": ("dedup_in_tasks",),
     "tasks.scale_out": ("ScaleOut",),
 }
@@ -213,7 +211,7 @@ if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of 
     def __getattr__(name: str) -> Any:
         import importlib
 
-        if name in ("hamming", "plot", "theory"):
+        if name in ("hamming", "papers", "plot", "theory"):
             return importlib.import_module(f"neardup_gpu.{name}")
         for home, names in _HOMES.items():
             if name in names:

@@ -263,17 +263,6 @@ def spots(draw: Draw, size: int) -> tuple:
     return values, offsets, np.unique(stops), draw.option([2, 1, 5, 17]), draw.modulus()
 
 
-def suppress(draw: Draw, size: int) -> tuple:
-    """Up to 1,000 rows of features, some of few values, so that many share some; some rows without features."""
-    kinds: list[Any] = [np.uint16, np.uint64]
-    kind, k = draw.option(kinds), draw.option([6, 1, 17])
-    rows, greatest = min(size // (4 * k), 1000), draw.option([3, np.iinfo(kind).max, 0])
-    features = draw.random.integers(0, greatest, (rows, k), kind, endpoint=True)
-    again = draw.random.random(features.shape) < 0.5
-    features[again] = np.roll(features, 1, axis=0)[again]
-    return features, draw.random.random(rows) < draw.option([0.95, 1.0, 0.0]), draw.integer(1, min(k, 4))
-
-
 def sequences(draw: Draw, size: int) -> tuple:
     """Tokens."""
     return *_ragged(draw, size), np.array([draw.modulus(), draw.modulus()])
@@ -969,7 +958,6 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "spots": spots,
     "standing": standing,
     "supershingles": supershingles,
-    "suppress": suppress,
     "tally": tally,
     "texts": texts,
     "tokens": tokens,

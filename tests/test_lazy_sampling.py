@@ -7,10 +7,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from neardup_gpu import lazy_sampling as lazy
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
-from neardup_gpu.lazy_sampling import SAMPLERS, Bits, prefixes, runs
-from neardup_gpu.theory import hoeffding
+from neardup_gpu.papers import hoeffding, lazy_sampling as lazy
+from neardup_gpu.papers.lazy_sampling import SAMPLERS, Bits, prefixes, runs
 
 
 def samples(name, elements, number, seed=1):

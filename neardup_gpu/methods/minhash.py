@@ -108,7 +108,7 @@ class MinHash(Sketch):
         estimates err less; what share of pairs a filter passes is measured, not known.
     sample_bits : 1, 2, 4 or 8, default None
         Bits that a sketch file keeps of each sample, packed in words, in place of the signature; all, unless given.
-        `theory.bbit_error` is what an estimate costs.
+        `papers.bbit_error` is what an estimate costs.
     candidates : "supershingles" or "segments", default "supershingles"
         Candidates share r of k supershingles of s samples, or r of k segments of s one-bit samples. These are cut from
         the packed bits, so that a sketch file has no other keys; more unrelated pairs share them. The bits that made a

@@ -1,8 +1,9 @@
-"""Lazy samplers: of how many random bits min-hash samples can be made. Definitions and accounting, not kernels.
+"""Count how few random bits min-hash samples can be made from: definitions and accounting, not kernels.
 
 A sample of a set is its element of the least value, under a value that each element has for that sample: an endless
-fraction of random bits. Two fractions are told apart by their first bits, so samplers look at no more of them than it
-takes. Four of them, each a generator that yields the samples of a set and counts in `Bits.used` what it looks at:
+fraction of random bits. The first bits of two fractions usually decide which is less, so samplers look at no more bits
+than they need. There are four samplers, each a generator that yields the samples of a set and counts in `Bits.used`
+what it looks at:
 
     sampler       looks at, of each element and sample, in the limit of many elements
     naive         64 bits
@@ -31,9 +32,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import accumulate
 
-from . import checks
-from .definitions import draw, mix64
-from .errors import ArgumentTypeError
+from .. import checks
+from ..definitions import draw, mix64
+from ..errors import ArgumentTypeError
 
 BUFFER = 16
 """Elements that a sample keeps while they tie; the book's BUFLEN."""
@@ -82,7 +83,7 @@ class Bits:
 
 
 class Stream:
-    """An endless stream of random bits, of which each is counted when it is taken; of a word, the lowest one first."""
+    """An endless stream of random bits, lowest bit of each word first. Each bit is counted when it is taken."""
 
     def __init__(self, word: int, used: Counter[str], purpose: str) -> None:
         self._key, self._word, self._left, self._number = word, word, 64, 0
@@ -170,7 +171,7 @@ def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int
 
 
 def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int = BUFFER) -> Iterator[int]:
-    """Samples by a byte of each element for each, and 64 bits more of those that have the least (section 3.2).
+    """Yield samples by one byte per element and sample, and 64 more bits where bytes tie for the least (section 3.2).
 
     The bytes of all samples are one stream of the element. Elements that tie wait in a buffer for each sample, and are
     decided when it is full or when all have been seen.
@@ -228,7 +229,7 @@ def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int 
 
 
 def runs(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]:
-    """Samples by the longest run of zeros, of which all samples of an element take turns in one stream (section 4.1).
+    """Yield samples by the longest run of zeros; all samples of an element share one stream (section 4.1).
 
     Parameters
     ----------
@@ -457,7 +458,7 @@ def least_prefixes(num_elements: int, prefix_bits: int = 8) -> tuple[float, floa
 
 
 def winner_probability(number: int, block: int = BLOCK) -> float:
-    """Probability that so many values of a block begin with a zero.
+    """Return the probability that `number` values of a block begin with a zero.
 
     Parameters
     ----------
@@ -487,8 +488,8 @@ def block_bits() -> float:
     Returns
     -------
     float
-        For how many winners, for which, and 2 for the run of each. Section 4.2 bounds it by 18; the entropy of which
-        values begin with a zero, below which no scheme can be, is 8.44 bits.
+        For how many winners, for which, and 2 for the run of each. Section 4.2 bounds it by 18. No scheme can
+        use fewer than 8.44 bits, the entropy of the choice of values that begin with a zero.
 
     Examples
     --------
@@ -514,7 +515,7 @@ def block_distribution() -> dict[int, float]:
 
 
 def _lengths(low: int, high: int) -> dict[int, float]:
-    """The probability that a fraction falls between two bounds, and that so many bits decide it."""
+    """Return, for each number of bits, the probability that it decides that a fraction falls between two bounds."""
     found, before = {}, 0.0
     for length in range(60):
         left = _ONE - length
@@ -525,7 +526,7 @@ def _lengths(low: int, high: int) -> dict[int, float]:
 
 
 def _uniform_lengths(parts: int) -> list[float]:
-    """The probability that so many bits decide in which of some equal parts of the unit a fraction falls."""
+    """Return, for each number of bits, the probability that it decides which of the equal parts has a fraction."""
     found, open_before = [], 1.0
     for length in range(parts.bit_length() + 60):
         size = 2**length
