@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from . import bounded, checks
+from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
     decide,
@@ -25,6 +26,7 @@ from .decisions import (
 )
 from .documents import Documents, open_documents
 from .documents.reading_options import MAX_DOCUMENT_BYTES, Reading
+from .documents.rewritten import check_types, infers_columns, schema_of
 from .documents.writing_options import Writing
 from .engine import heap
 from .engine.arrays import some_rows
@@ -38,10 +40,13 @@ from .partners import TooManyComparisonsError, partners_of
 from .priority import keep_column
 from .recall import Run, check_recall, choose_check
 from .recipe import Recipe, check_reference, choose_recipe
+from .report_page import write_page
+from .report_page.page import check_installed
 from .result import Report, Result
+from .saving import write_result
 from .settings import arguments_for
 from .sketching import Sketcher
-from .store.artefacts import write_result
+from .store.artefacts import write_report
 from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of, tabulate
 from .verification import in_host_memory
@@ -366,7 +371,10 @@ def dedup(
         else:
             if described := writing.describe():
                 result.report["written"] = described
-            write_result(folder, result, documents, writing, clock, output if with_page else None, schema)
+            write_result(folder, result, documents, writing, clock, schema)
+            if with_page:
+                write_page(folder, lambda: result.report.run(output))
+            write_report(folder, result.report)
     if result is None:
         need, _, division, _ = fit(alike=True)
         assert division is not None
@@ -405,8 +413,6 @@ def run(
                 groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime
             )
         except TooManyComparisonsError as error:
-            from .commonest import too_many_comparisons
-
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding, near = found.listed, found.deciding, found.near
     else:
@@ -447,8 +453,6 @@ def run(
 
 def check_page(output: str | None) -> None:
     """Raise ParameterError unless a page can be made and written into the output."""
-    from .report_page.page import check_installed
-
     if output is None:
         raise ParameterError("report: is written into the output; name one with output=...")
     check_installed()
@@ -475,16 +479,12 @@ def opened(
 def check_writing(documents: Documents, writing: Writing) -> None:
     """Refuse a way to write kept rows in which these documents cannot be written, before all work."""
     if writing.rewrites:
-        from .documents.rewritten import check_types
-
         check_types(documents, writing)
 
 
 def _columns_to_write(documents: Documents, writing: Writing, clock: Clock) -> pa.Schema | None:
     """The columns of all files, where `rewritten.schema_of` reads them to find out; what cannot be written is found
     before all work."""
-    from .documents.rewritten import infers_columns, schema_of
-
     if not writing.rewrites or not infers_columns(documents, writing):
         return None
     with clock.stage("columns"):

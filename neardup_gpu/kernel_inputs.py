@@ -431,6 +431,20 @@ def probe(draw: Draw, size: int) -> tuple:
     return sorted_keys, np.ascontiguousarray(orders.T.astype(np.uint32)), queries, r, first, stop, most, allowed
 
 
+def bloom(draw: Draw, size: int) -> tuple:
+    """Filters with some marks, keys to add, and queries; many queries are keys, and some places have no query."""
+    random, tables = draw.random, draw.option([6, 1, 20])
+    number = size // (2 * tables)
+    marks = random.integers(0, 2**64, (tables, draw.option([2, 64, 1024])), np.uint64)
+    marks &= random.integers(0, 2**64, marks.shape, np.uint64) * np.uint64(draw.integer(0, 1))
+    keys = draw.words(tables * number).reshape(tables, number)
+    queries = draw.words(tables * number).reshape(tables, number)
+    again = random.random(queries.shape) < draw.option([0.3, 0.0, 1.0])
+    queries[again] = keys[again]
+    numbers = np.broadcast_to(np.arange(number, dtype=np.uint32), queries.shape).copy()
+    return marks, keys, queries, numbers, random.integers(0, number + 1, tables)
+
+
 def tally(draw: Draw, size: int) -> tuple:
     """Lists of a sorted table, of which a query has some, many or none; lists that are empty, long or met again."""
     random, num_rows = draw.random, max(1, size // 8)
@@ -915,6 +929,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "bbit": bbit,
     "bbit_equal": bbit_equal,
     "below": below,
+    "bloom": bloom,
     "bottomk": bottomk,
     "bucket_probe": bucket_probe,
     "cluster_stream": cluster_stream,

@@ -10,12 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import checks
+from . import checks, plot
 from .data import arrow
 from .documents import Documents
+from .documents.hugging_face import kept_dataset
+from .engine.settings import Engine
 from .errors import InputError, ParameterError
 from .recipe import Recipe
 from .report import count
+from .report_page.run import run_of_tables
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -81,8 +84,6 @@ class Report(dict[str, Any]):
 
     def run(self, folder: str | None = None) -> Run:
         """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
-        from .report_page.run import run_of_tables
-
         documents, pairs, recipe, frequencies, sources = self.tables
         return run_of_tables(documents, pairs, self, recipe, frequencies, sources, folder)
 
@@ -253,8 +254,6 @@ class Result:
         """
         if self.sources is None:
             raise InputError("this result has no documents to return; run dedup again")
-        from .documents.hugging_face import kept_dataset
-
         return kept_dataset(self.sources[0], np.asarray(self.documents["kept"].combine_chunks()))
 
     def groups(self) -> pa.Table:
@@ -326,7 +325,6 @@ class Result:
                 "are known; run dedup again"
             )
         from .decisions import decide
-        from .engine.settings import Engine
         from .partners import selected
         from .stages import at_least
         from .tables import decided_counts, tabulate, warnings_of
@@ -379,8 +377,6 @@ class Result:
         >>> from neardup_gpu import dedup
         >>> figure = dedup(texts=["to be or not to be"] * 2).plot()  # doctest: +SKIP
         """
-        from . import plot
-
         plot.matplotlib_of("plot")
         from matplotlib.figure import Figure
 

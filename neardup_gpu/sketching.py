@@ -15,7 +15,7 @@ from neardup_gpu.kernels import distinct, sequences, texts
 from neardup_gpu.kernels._launch import check_rows, know, known
 
 from .data import Ragged, one_array
-from .documents import Documents
+from .documents import Batch, Documents
 from .documents.batches import one_integer_type
 from .documents.skipped import summary_of
 from .engine.arrays import Stack, same_device
@@ -385,8 +385,6 @@ def _at_least_one(batches: Iterator[Batch]) -> Iterator[Batch]:
     """Yield the batches; if there are none, one without documents, so that there are sketches, though none of them."""
     first = next(batches, None)
     if first is None:
-        from .documents import Batch
-
         yield Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
         return
     yield first

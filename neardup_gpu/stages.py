@@ -34,6 +34,7 @@ from neardup_gpu.kernels._launch import array_module
 
 from . import checks, stop_words
 from .data import Pairs, Ragged, as_ragged, pairs_within
+from .documents import open_documents
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ArgumentTypeError
@@ -88,8 +89,6 @@ def _as_text(documents: Any) -> Ragged:
         with contextlib.suppress(UnicodeEncodeError):  # which `checks.texts` explains
             return utf8(documents)
     import pyarrow as pa
-
-    from .documents import open_documents
 
     column = checks.texts("documents", documents)
     batches = list(open_documents(pa.table({"text": column})).batches(max_bytes=1 << 62))

@@ -194,7 +194,7 @@ def _in_tasks(
         raise ParameterError("work_dir: tasks need a folder to work in; give one, or leave their other options out")
     if shown.output is None or shown.dry_run:
         raise ParameterError("dry_run: a job of tasks writes its result; say where it goes with --output OUT")
-    from ..documents.uris import masked
+    from ..store.uris import masked
 
     recipe, others = _recipe(options)
     try:

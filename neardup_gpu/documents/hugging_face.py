@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..arrow_versions import bytes_of
 from ..errors import InputError, NeardupError
-from .reading import brief
+from ..store.uris import brief
 
 if TYPE_CHECKING:
     from .kept import Rows

@@ -15,6 +15,7 @@ from ..errors import InputError, ParameterError
 from ..log import log
 from ..report import count, unread
 from ..settings import arguments_for
+from ..store.uris import is_masked, is_uri, masked
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File
@@ -30,7 +31,6 @@ from .skipped import Entry, Policy, Skipped
 from .standard_input import NAME as STDIN
 from .stream import Batch, Documents
 from .textfiles import TextFiles
-from .uris import is_masked, is_uri, masked
 
 __all__ = ["Batch", "Documents", "open_described", "open_documents"]
 

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
+from ..store.uris import brief
 from .ahead import Step, check_stopped
 from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .files import File
@@ -36,7 +37,7 @@ from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import Rows, writing
 from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
-from .reading import brief, reading
+from .reading import reading
 from .row_groups import ROW_GROUP_BYTES
 from .seen import Seen, State
 from .skipped import Noted, Policy, Problem

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .. import checks
+from ..engine.memory import parse_size
 from ..errors import ParameterError
 from ..settings import setting
 
@@ -41,8 +42,6 @@ class Writing:
         if self.output_format is not None:
             checks.one_of("output_format", self.output_format, OUTPUT_FORMATS)
         if self.shard_bytes is not None:
-            from ..engine.memory import parse_size
-
             object.__setattr__(self, "shard_bytes", parse_size(self.shard_bytes, "shard_bytes"))
         object.__setattr__(self, "ids_only", checks.flag("ids_only", self.ids_only))
         if self.ids_only and self.rewrites:

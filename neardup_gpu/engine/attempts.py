@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import NeardupError, want
 from ..log import log, progress_log
-from ..tasks.contract import ATTEMPTS, Task, TaskFailedError
+from .tasks import ATTEMPTS, Task, TaskFailedError
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,10 @@ from typing import Any, NamedTuple
 from .. import checks
 from ..errors import BackendUnavailableError, ParameterError, ResourceError
 from ..log import log
-from ..tasks.contract import ATTEMPTS, Task
+from ..report import size
 from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of, warm_up
 from .processors import most_threads, thread_limits
+from .tasks import ATTEMPTS, Task
 
 _PROGRAM = """
 import sys
@@ -322,8 +323,6 @@ def _end_of(status: int | None, peak: int) -> _End:
 
 def _memory_in_use(peak: int) -> str:
     """Say how much memory a worker had in use at most, and how much of the machine's memory is in use now."""
-    from ..report import size
-
     said = [f"it had used up to {size(peak)} of memory"] if peak else []
     with contextlib.suppress(OSError, KeyError, ValueError):
         lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())

@@ -22,12 +22,12 @@ from pyarrow import fs
 
 from .. import __version__, checks
 from ..definitions import DEFINITIONS
-from ..documents.uris import file_system, is_uri, masked
 from ..errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from ..log import log
-from ..tasks.contract import ATTEMPTS, Task
+from ..store.uris import file_system, is_uri, masked
 from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of
 from .processors import thread_limits
+from .tasks import ATTEMPTS, Task
 
 PATIENCE = 10
 """Seconds in which an address has to answer."""

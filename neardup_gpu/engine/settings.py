@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .. import checks
 from ..settings import setting
 from .contract import BACKENDS
+from .heap import kept
+from .memory import parse_size
 
 if TYPE_CHECKING:
     from .contract import Runtime
@@ -56,8 +58,6 @@ class Engine:
         device = checks.optional(checks.integer, "device", self.device, 0, hint="devices are counted from 0")
         threads = checks.optional(checks.integer, "threads", self.threads, 1)
         if self.memory is not None:
-            from .memory import parse_size
-
             parse_size(self.memory)
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "threads", threads)
@@ -109,8 +109,6 @@ class Engine:
         ...     runtime.backend
         'cpu'
         """
-        from .heap import kept
-        from .memory import parse_size
         from .threads import on_threads
 
         name = self.resolve()

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from .. import checks
 from ..data import Ragged, arrow
+from ..documents import open_documents
+from ..documents.html import read_page
 from ..errors import InputError, ParameterError
 from ..methods.contract import Estimate
 from .columns import with_columns
@@ -85,8 +87,6 @@ def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, column
     """The answer to one text, on one thread; `html` says how its markup is read, if it has any."""
     with opened.alone() as runtime:
         if html:
-            from ..documents.html import read_page
-
             text = read_page(text, tree=html == "tree").text
         data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
         offsets = np.array([0, len(data)], np.int64)
@@ -104,8 +104,6 @@ def ask(opened: Opened, source: Any, reading: dict[str, Any], answer: Answer, co
     InputError
         If they cannot be read, or there are none.
     """
-    from ..documents import open_documents
-
     with opened.running() as runtime:
         manifest, snapshot = opened.snapshot(runtime)
         tables = [

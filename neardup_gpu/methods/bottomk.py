@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from .. import checks
 from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
+from ..report import percent
 from ..settings import setting
 from .contract import Counts
 from .elements import OnePermutation, checked_leading, in_unions, unpadded
@@ -326,8 +327,6 @@ class BottomK(OnePermutation):
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
         """The label and the sentence that describe the candidates in a report."""
-        from ..report import percent
-
         if self.candidates == "groups":
             groups = "a group" if self.shared_groups == 1 else f"{self.shared_groups} groups"
             return "sketch", f"{self.s} elements: pairs share {groups} of them, cut by content"

@@ -16,6 +16,7 @@ from .. import checks, theory
 from ..definitions import draw, one_draw, polynomial
 from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure, Weighted
+from ..report import percent
 from ..settings import setting
 from . import _bbit
 from .contract import Buckets, Candidates, Entries, Estimate, Sketch
@@ -685,7 +686,7 @@ class MinHash(Sketch):
         """
         import numpy as np
 
-        from neardup_gpu.kernels.pairtables import keys_of_tables
+        from neardup_gpu.kernels._buckets import keys_of_tables
 
         from ..engine.choice import to_host
 
@@ -758,8 +759,6 @@ class MinHash(Sketch):
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
         """The label and the sentence that describe the candidates in a report."""
-        from ..report import percent
-
         worth = "resemblance" if self.weighting == "none" else f"resemblance by {self.weighting} weights"
         words = f"{self.filter}: {percent(self._passed(threshold or 0.0))} of pairs at {worth} {threshold} pass"
         words += ", if samples were independent" if self.sampler == "fast" else ", by theory"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from .. import checks
 from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
+from ..report import percent
 from ..settings import setting
 from .contract import Counts
 from .elements import OnePermutation, checked_leading, in_unions, padded, unpadded
@@ -297,8 +298,6 @@ class ModM(OnePermutation):
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
         """The label and the sentence that describe the candidates in a report."""
-        from ..report import percent
-
         kept = "50 to 100 elements" if self.adaptive else "all elements" if self.m == 1 else f"one element in {self.m}"
         found = f"the {self.leading} smallest of {kept}"
         expected = self.expected_recall(threshold)

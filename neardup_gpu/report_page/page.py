@@ -24,6 +24,7 @@ from ..printable import printable, readable_id
 from ..report import count, facts, histogram, percent, resemblance as in_digits, size
 from ..store.outputs import new_file
 from ..tables import KIND
+from . import charts
 from .groups import MEMBERS, Groups, chosen, groups_of
 from .losses import WARNED, Losses, losses
 from .run import Run
@@ -171,8 +172,6 @@ def _num_bytes(value: Any) -> int:
 
 def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
     """What the template shows, as plain data."""
-    from . import charts
-
     report, groups = run.report, groups_of(run)
     found = losses(run.documents, *_sources(run, source_column))
     steps = curve(run)

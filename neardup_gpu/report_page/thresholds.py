@@ -26,6 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup_gpu.kernels import components
+
 from ..data import bools, numpy_of
 from ..decisions import KINDS
 from ..tables import KIND
@@ -113,8 +115,6 @@ def _is_whole(run: Run) -> bool:
 
 
 def _components(run: Run, edges: _Edges, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from neardup_gpu.kernels import components
-
     least = np.zeros(len(thresholds), np.int64)
     for step, threshold in enumerate(thresholds):
         reaches = edges.values >= threshold

@@ -29,13 +29,13 @@ from functools import cached_property
 from pathlib import Path
 
 from .. import checks
-from ..documents.uris import is_uri, masked
 from ..errors import OutputError
 from ..log import log
 from ..report import some
 from .artefacts import foreign_files, index_around, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
 from .locks import HAS_LOCKS, try_to_lock
+from .uris import is_uri, masked
 
 
 @contextlib.contextmanager

@@ -17,20 +17,22 @@ from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents.rewritten import infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import FILES, stored
-from ..documents.uris import is_uri
 from ..engine.memory import parse_size
 from ..errors import InputError, OutputError
 from ..job import check_writing, open_reference, opened
 from ..priority import keep_column
 from ..recall import choose_check
 from ..recipe import Recipe, check_reference
-from ..store.artefacts import files_in, write_page, write_report
+from ..report_page import write_page
+from ..report_page.run import run_of_folder
+from ..store.artefacts import files_in, write_report
 from ..store.folder import Folder
 from ..store.leases import Lease
 from ..store.locks import FileLock
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.places import Place
+from ..store.uris import is_uri
 from .cutting import usual_partitions
 from .driver import Job, Made, run, skipped_rows
 from .reporting import report_of
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from ..documents.writing_options import Writing
     from ..engine.clock import Clock
     from ..engine.settings import Engine
-    from .contract import Workers
+    from ..engine.tasks import Workers
     from .scale_out import ScaleOut
 
 
@@ -130,8 +132,6 @@ def run_job(
             said["written"] = described
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
         if with_page:
-            from ..report_page.run import run_of_folder
-
             written = {**said, "files": list(files_in(folder))}
             sources = (documents, reference)
             write_page(folder, lambda: run_of_folder(folder, written, output, sources, statistics))

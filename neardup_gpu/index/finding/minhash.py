@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neardup_gpu.kernels._probing import sort_queries
 from neardup_gpu.kernels._tables import sorted_tables
-from neardup_gpu.kernels.probe import in_order
 
+from ..segments import SortedQueries
 from ..snapshot import WITHOUT_END
 from .by_segment import found_of
 from .contract import Found
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
     from ..order import Order
-    from ..segments import Asked, Segment
+    from ..segments import Segment
     from ..sketches import Sketched
     from ..snapshot import Snapshot
 
@@ -94,7 +95,7 @@ class ByFeatures:
         (nearest, latest), (earliest, farthest) = _ends(first), _ends(stop)
         remaining, nowhere = np.full(size, most, np.int64), (np.zeros(size, np.int64), np.full(size, WITHOUT_END))
         parts: list[tuple[np.ndarray, np.ndarray]] = []
-        asked, numbers = None, list(range(len(snapshot.segments)))
+        queries, numbers = None, list(range(len(snapshot.segments)))
         if size == 1 and snapshot.new is None:
             numbers = snapshot.sharing("feature", sketches.keys[0], r)
         for number in numbers:
@@ -110,9 +111,9 @@ class ByFeatures:
             if snapshot.new is not None and segment is snapshot.new:
                 rows, offsets = segment.earlier("feature", bounds[1], r, bounds[0], remaining, live)
             else:
-                if asked is None:
-                    asked = snapshot.asking("feature", _in_order(sketches, snapshot))
-                rows, offsets = segment.probe("feature", asked[number], r, *bounds, remaining, live)
+                if queries is None:
+                    queries = snapshot.possible("feature", _sorted_features(sketches, snapshot))
+                rows, offsets = segment.probe("feature", queries[number], r, *bounds, remaining, live)
             if len(rows):
                 sizes = np.diff(offsets)
                 remaining -= sizes
@@ -130,13 +131,13 @@ class ByFeatures:
         return found
 
 
-def _in_order(sketches: Sketched, snapshot: Snapshot) -> Asked:
-    """What `probe` asks for: the features of documents in order, which the tables of a segment in memory have already
-    where all of its entries are asked for."""
+def _sorted_features(sketches: Sketched, snapshot: Snapshot) -> SortedQueries:
+    """Return the features of documents as sorted queries: the tables of the new segment, if it has just these."""
     new = snapshot.new
     if new is not None and new.num_entries == len(sketches.keys) == new["feature_keys"].shape[1]:
-        return new["feature_keys"], new["feature_rows"], np.full(len(new["feature_keys"]), new.num_entries)
-    return in_order(sketches.keys)
+        sizes = np.full(len(new["feature_keys"]), new.num_entries)
+        return SortedQueries(new["feature_keys"], new["feature_rows"], sizes)
+    return SortedQueries(*sort_queries(sketches.keys))
 
 
 def _ends(numbers: np.ndarray) -> tuple[int, int]:
