@@ -1,7 +1,7 @@
 """Look queries up in sorted tables: what the kernel `probe` and `neardup_gpu/index/probing.py` share.
 
-A table may be an array of which only some blocks are known to be right. Then a look-up also marks the blocks that
-decide its answer, and the caller checks these blocks before it uses the answer.
+Possibly only some blocks of a table are known to be right. Then a look-up also marks the blocks that decide its answer,
+and the caller checks these blocks before it uses the answer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _mark_blocks(first, last, sound, wanted):
 
 
 @jit()
-def _find_runs(keys, rows, table, asked, numbers, dense, first, stop, guesses, sound, wanted, runs, size):
+def _find_runs(keys, rows, table, query_keys, numbers, dense, first, stop, guesses, sound, wanted, runs, size):
     """Write the runs of a table whose keys are queried; return where the next run is to be written.
 
     A run is (query, table, first place, place after the last one), limited to the rows that are looked for. `guesses`
@@ -55,9 +55,9 @@ def _find_runs(keys, rows, table, asked, numbers, dense, first, stop, guesses, s
     there, entries = keys[table], np.int64(keys.shape[1])
     start, guessed = np.int64(-1), len(guesses) > 0
     if not guessed:
-        guesses = np.empty(min(AT_ONCE, len(asked)), np.int64)
-    for place in range(len(asked) if entries > 0 else 0):
-        key, query, at = asked[place], numbers[place], place % AT_ONCE
+        guesses = np.empty(min(AT_ONCE, len(query_keys)), np.int64)
+    for place in range(len(query_keys) if entries > 0 else 0):
+        key, query, at = query_keys[place], numbers[place], place % AT_ONCE
         if dense and start >= np.int64(0):
             while start < entries and there[start] < key:
                 start += np.int64(1)
@@ -65,12 +65,12 @@ def _find_runs(keys, rows, table, asked, numbers, dense, first, stop, guesses, s
             start = near(keys, table, key, guesses[place])
         else:
             if at == 0:
-                some = min(AT_ONCE, len(asked) - place)
+                some = min(AT_ONCE, len(query_keys) - place)
                 for i in range(some):
-                    guesses[i] = first_guess(entries, asked[place + i])
+                    guesses[i] = first_guess(entries, query_keys[place + i])
                 for _ in range(ROUNDS):
                     for i in range(some):
-                        guesses[i] = better_guess(keys, table, asked[place + i], guesses[i])
+                        guesses[i] = better_guess(keys, table, query_keys[place + i], guesses[i])
             start = near(keys, table, key, guesses[at])
         stops = start
         if start < entries and there[start] == key:
@@ -103,22 +103,22 @@ def _find_runs(keys, rows, table, asked, numbers, dense, first, stop, guesses, s
     "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], int64[::1], int64[::1], "
     "(uint8[::1], uint8[::1]), (uint8[::1], uint8[::1]), int64[:, ::1], int64[:, ::1]"
 )
-def _find_all_runs(lower, upper, keys, rows, asked, numbers, asking, first, stop, sound, wanted, runs, sizes):
+def _find_all_runs(lower, upper, keys, rows, query_keys, numbers, num_keys, first, stop, sound, wanted, runs, sizes):
     """Find the runs of pieces of each table's queries in parallel; each piece writes from a place of its own on."""
     pieces, nothing = sizes.shape[1], np.empty(0, np.int64)
     for task in range(lower, upper):
         table, piece = task // pieces, task % pieces
-        begin, end = piece * asking[table] // pieces, (piece + 1) * asking[table] // pieces
-        some, theirs = asked[table, begin:end], numbers[table, begin:end]
-        dense = keys.shape[1] <= DENSE * asking[table]
-        size = table * asked.shape[1] + begin
+        begin, end = piece * num_keys[table] // pieces, (piece + 1) * num_keys[table] // pieces
+        some, theirs = query_keys[table, begin:end], numbers[table, begin:end]
+        dense = keys.shape[1] <= DENSE * num_keys[table]
+        size = table * query_keys.shape[1] + begin
         sizes[table, piece] = (
             _find_runs(keys, rows, table, some, theirs, dense, first, stop, nothing, sound, wanted, runs, size) - size
         )
 
 
 @jit("int64[:, ::1], int64[:, ::1], int64[::1], int64, int64[::1]")
-def _by_query(runs, sizes, asking, width, ends):
+def _by_query(runs, sizes, num_keys, width, ends):
     """Group runs by query, in the order of tables; the runs of query i end before ends[i]."""
     pieces, number = sizes.shape[1], np.int64(0)
     for size in sizes.ravel():
@@ -127,7 +127,7 @@ def _by_query(runs, sizes, asking, width, ends):
     for place in range(2):
         for table in range(len(sizes)):
             for piece in range(pieces):
-                begin = table * width + piece * asking[table] // pieces
+                begin = table * width + piece * num_keys[table] // pieces
                 for at in range(begin, begin + sizes[table, piece]):
                     query = runs[at, 0]
                     if place == 0:
@@ -191,24 +191,24 @@ def _merge_all(lower, upper, rows, runs, ends, r, most, allowed, found, places, 
     "uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], int64, int64[::1], "
     "int64[::1], int64[::1], uint8[::1], (uint8[::1], uint8[::1])"
 )
-def _probe_few(keys, rows, asked, numbers, asking, r, first, stop, most, allowed, sound):
+def _probe_few(keys, rows, query_keys, numbers, num_keys, r, first, stop, most, allowed, sound):
     """Return the rows, the offsets and the wanted blocks of `find_rows`, all on one thread."""
-    (tables, width), queries = asked.shape, len(first)
+    (tables, width), queries = query_keys.shape, len(first)
     runs, sizes = np.empty((tables * width, 4), np.int64), np.zeros((tables, 1), np.int64)
     wanted = np.zeros(len(sound[0]) + 1, np.uint8), np.zeros(len(sound[1]) + 1, np.uint8)
     some, entries = np.int64(0), np.int64(keys.shape[1])
     guesses = np.empty((tables, width), np.int64)  # of all tables side by side
     for step in range(1 + ROUNDS if entries > 0 else 0):
         for table in range(tables):
-            for query in range(asking[table]):
-                key = asked[table, query]
+            for query in range(num_keys[table]):
+                key = query_keys[table, query]
                 if step == 0:
                     guesses[table, query] = first_guess(entries, key)
                 else:
                     guesses[table, query] = better_guess(keys, table, key, guesses[table, query])
     for table in range(tables):
-        begin, size = table * width, asking[table]
-        some_keys, theirs = asked[table, :size], numbers[table, :size]
+        begin, size = table * width, num_keys[table]
+        some_keys, theirs = query_keys[table, :size], numbers[table, :size]
         dense = entries <= DENSE * size
         sizes[table, 0] = (
             _find_runs(
@@ -221,7 +221,7 @@ def _probe_few(keys, rows, asked, numbers, asking, r, first, stop, most, allowed
     if some == 0:
         return np.empty(0, np.int64), offsets, wanted
     ends = np.zeros(queries, np.int64)
-    grouped = _by_query(runs, sizes, asking, width, ends)
+    grouped = _by_query(runs, sizes, num_keys, width, ends)
     found = np.empty(0, np.int64)
     for place in range(2):
         for query in range(queries):
@@ -257,7 +257,7 @@ def sort_queries(queries):
 
 
 def find_rows(keys, rows, queries, r, first, stop, most, allowed, sound=_SOUND):
-    """Find the first rows that share keys with each query, in tables of which some blocks may be damaged.
+    """Find the first rows that share keys with each query, in tables with possibly damaged blocks.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Bloom filters of tables: which keys may be in a table, told without a look at the table.
+"""Bloom filters of tables: find the keys that may be in a table without a look at the table.
 
 A filter is an array of words, in blocks of one word. The highest bits of a key choose its word, and its lowest 18 bits
-choose three bits of that word, some of which may be equal. A key is marked if all its bits are set. To add a key is to
+choose three bits of that word, which may be equal. A key is marked if all its bits are set. To add a key is to
 set its bits; so a key that was added is always marked.
 
 Queries in ascending order read the words in order, and there are few words, whereas a look into a large table waits for

@@ -17,7 +17,7 @@ import numpy as np
 
 from ._launch import Device, cuda, kernel, namespace, on_device
 from ._probing import find_rows, sort_queries
-from ._table_search import first_row
+from ._search import lower_bound, upper_bound
 
 
 def reference(keys, rows, queries, r, first, stop, most, allowed):
@@ -69,18 +69,6 @@ def cpu(keys, rows, queries, r, first, stop, most, allowed):
 
 
 @Device
-def _key_place(keys, table, low, high, key, behind):
-    """Return the place of the first key of a table that is not below a key, or, if `behind`, that is above it."""
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[table, middle] < key or (behind and keys[table, middle] == key):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@Device
 def _merge_heads(rows, heads, ends, query, r, most, allowed, found, place):
     """Merge the runs of all tables as `_probing._merge` does, moving the `heads` of a query."""
     number, tables = np.int64(0), heads.shape[1]
@@ -103,7 +91,7 @@ def _merge_heads(rows, heads, ends, query, r, most, allowed, found, place):
     return number
 
 
-_first_row_on_device = Device(first_row.py_func)
+_lower_bound, _upper_bound = Device(lower_bound.py_func), Device(upper_bound.py_func)
 
 
 @kernel("void(uint64[:,::1], uint32[:,::1], uint64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])")
@@ -114,11 +102,11 @@ def _find_each(keys, rows, queries, first, stop, starts, ends):
         query = at // queries.shape[1]
         table = at - query * queries.shape[1]
         key = queries[query, table]
-        start = _key_place(keys, table, np.int64(0), np.int64(keys.shape[1]), key, False)
-        end = _key_place(keys, table, start, np.int64(keys.shape[1]), key, True)
-        start = _first_row_on_device(rows, table, start, end, first[query])
+        start = _lower_bound(keys[table], np.int64(0), np.int64(keys.shape[1]), key)
+        end = _upper_bound(keys[table], start, np.int64(keys.shape[1]), key)
+        start = _lower_bound(rows[table], start, end, first[query])
         starts[query, table] = start
-        ends[query, table] = _first_row_on_device(rows, table, start, end, stop[query])
+        ends[query, table] = _lower_bound(rows[table], start, end, stop[query])
 
 
 @kernel(

@@ -21,9 +21,6 @@ from .report import shorten
 
 T = TypeVar("T")
 
-MOST_ROWS = 2**32 - 2
-"""Maximum number of rows in a set: kernels count rows in 32 bits, and one number is reserved for "no row"."""
-
 
 def shown(value: Any) -> str:
     """Return a value as a message shows it: a small value whole, a text shortened, any other value as its type."""

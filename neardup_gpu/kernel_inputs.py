@@ -628,13 +628,13 @@ def runs(draw: Draw, size: int) -> tuple:
 
 def setjoin(draw: Draw, size: int) -> tuple:
     """Runs, some of whose entries may be gone, and rows that ask them; some for nothing at all."""
-    from .joining import Index
+    from .joining import PostingsIndex
 
     threshold, random = draw.option(THRESHOLDS), draw.random
     shingles, entries, sizes = _postings(draw, size, threshold)
     largest, larger = int(sizes.max(initial=0)), draw.option([1, 0])
     needed = least_overlaps(2 * largest, threshold) if larger else least_shares(largest, threshold)
-    index = Index.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed, larger)
+    index = PostingsIndex.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed, larger)
     if size <= FEW and draw.chance():
         index = index.only(random.random(len(sizes)) < 0.7)
     rows = np.flatnonzero(random.random(len(sizes)) < draw.option([1.0, 0.5]))

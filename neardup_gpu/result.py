@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from . import checks, plot
 from .data import arrow
 from .documents import Documents
-from .documents.hugging_face import kept_dataset
+from .documents.kept_dataset import kept_dataset
 from .engine.settings import Engine
 from .errors import InputError, ParameterError
 from .recipe import Recipe

@@ -30,7 +30,7 @@ from neardup_gpu.kernels import (
     spots as spots_kernel,
     tokens as tokens_kernel,
 )
-from neardup_gpu.kernels._launch import array_module
+from neardup_gpu.kernels._launch import MOST_ROWS, array_module
 
 from . import checks, stop_words
 from .data import Pairs, Ragged, as_ragged, pairs_within
@@ -259,7 +259,7 @@ def keep(
     >>> keep(3, verified, Recipe(cluster="components"))
     array([0, 0, 0])
     """
-    num_documents = checks.integer("num_documents", num_documents, 0, checks.MOST_ROWS)
+    num_documents = checks.integer("num_documents", num_documents, 0, MOST_ROWS)
     checks.instance("verified", verified, Verified, "verify makes one")
     pairs = pairs_within("verified.pairs", verified.pairs, num_documents)
     resemblance = checks.array(

@@ -117,7 +117,8 @@ def circles() -> list[set[str]]:
 
     @cache
     def reached(module: str) -> frozenset[str]:
-        waiting, seen = [module], set()
+        waiting: list[str] = [module]
+        seen: set[str] = set()
         while waiting:
             new = inner[waiting.pop()] - seen
             seen |= new

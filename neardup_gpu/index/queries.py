@@ -19,7 +19,7 @@ from .comparing import compared
 from .estimates import estimated
 from .manifest import Manifest
 from .opened import Opened
-from .sketches import Sketched, sketched
+from .sketches import SketchedEntries, sketched
 from .snapshot import WITHOUT_END, Snapshot
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ AT_ONCE = 1 << 23
 """Bytes of text that are asked for at once: of a thousand long documents, which look into each table in one pass."""
 
 
-class Asked(NamedTuple):
+class QueryLimits(NamedTuple):
     """Which documents are asked for.
 
     least : float or None
@@ -54,7 +54,7 @@ Answer = Callable[["Manifest", Snapshot, pa.Array, Ragged, "Recipe", "Runtime"],
 
 def asked_for(
     recipe: Recipe, finder: Finder, threshold: float | None, radius: int | None, nearest: int | None
-) -> Asked:
+) -> QueryLimits:
     """What is asked of an index of a recipe.
 
     Raises
@@ -80,7 +80,7 @@ def asked_for(
             f"threshold {least}: this index finds pairs at {finder.least} or above; ask for no less, or create one "
             "with a lower threshold"
         )
-    return Asked(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
+    return QueryLimits(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
 
 
 def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, columns: list[str]) -> pa.Table:
@@ -123,7 +123,7 @@ def answered(
     recipe: Recipe,
     runtime: Runtime,
     *,
-    asked: Asked,
+    asked: QueryLimits,
 ) -> pa.Table:
     """Answer queries, the best first, ties by sequence number.
 
@@ -156,7 +156,7 @@ def answered(
 
 
 def _told(
-    snapshot: Snapshot, sketches: Sketched, query: np.ndarray, entry: np.ndarray, recipe: Recipe
+    snapshot: Snapshot, sketches: SketchedEntries, query: np.ndarray, entry: np.ndarray, recipe: Recipe
 ) -> dict[str, np.ndarray]:
     """What the method tells of texts and entries beside resemblance, by column."""
     if not recipe.method.tells_pairs:

@@ -43,7 +43,7 @@ from ..errors import DamagedError, OutputError
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.folder import Folder
 from ..store.ids import NAMES, Ids
-from .manifest import DELETED, SEGMENTS, Place
+from .manifest import DELETED, SEGMENTS, SegmentPlace
 from .order import Order
 from .probing import find_earlier_rows, find_earlier_runs
 
@@ -111,7 +111,7 @@ class Segment:
     arrays : dict of str to array
         See the head of this file.
     id_kind : str
-    place : Place or None
+    place : SegmentPlace or None
         None for one that is in memory alone.
     order : Order or None
         What its prefixes are taken by; None where there are none.
@@ -125,7 +125,7 @@ class Segment:
     id_kind: str
     live_documents: np.ndarray
     live_entries: np.ndarray
-    place: Place | None = None
+    place: SegmentPlace | None = None
     file: ArraysFile | None = None
     order: Order | None = None
     _sound: set[str] = field(default_factory=set)
@@ -139,7 +139,7 @@ class Segment:
         return cls(arrays, id_kind, documents, entries, order=order)
 
     @classmethod
-    def load(cls, folder: Path, place: Place, id_kind: str) -> Segment:
+    def load(cls, folder: Path, place: SegmentPlace, id_kind: str) -> Segment:
         """Map a segment, and read which of it is dead.
 
         Raises
@@ -156,7 +156,7 @@ class Segment:
             segment.read_dead(folder / DELETED / f"{place.deleted:08}", place)
         return segment
 
-    def read_dead(self, path: Path, place: Place) -> None:
+    def read_dead(self, path: Path, place: SegmentPlace) -> None:
         """Read which documents and entries are dead: so many of each as the manifest says."""
         found = ArraysFile(path, DEAD, inside=True, limits=partial(_limits_of_dead, self))
         found.verify_all()
@@ -350,7 +350,7 @@ class Segment:
         return numbers[live], places[live].astype(np.int64)
 
 
-def limits_of(place: Place, id_kind: str, arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
+def limits_of(place: SegmentPlace, id_kind: str, arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
     """Return the limits of the arrays of a segment's file: what code that looks into a segment takes for granted.
 
     All numbers of documents and entries are below the segment's end, all rows and places are of the segment, offsets

@@ -12,7 +12,7 @@ from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
 from ..report import percent
 from ..settings import setting
-from .contract import Counts
+from .contract import SampledCounts
 from .elements import OnePermutation, checked_leading, in_unions, padded, unpadded
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class ModM(OnePermutation):
         sketches = as_ragged("sketches", sketches, np.uint64, "as ModM.sketch gives")
         return Ragged(*self._split(sketches)[:2]) if self.adaptive else sketches
 
-    def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> Counts:
+    def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> SampledCounts:
         """Of each pair of sketches, the elements of their union that are in both, in the left, and in the right one."""
         import numpy as np
 
@@ -254,7 +254,7 @@ class ModM(OnePermutation):
             sizes = to_host(offsets[1:] - offsets[:-1])
             for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
                 whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return Counts(both, in_left, in_right, whole)
+        return SampledCounts(both, in_left, in_right, whole)
 
     def merge(self, sketches: Sequence[Ragged]) -> Ragged:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.merge`."""

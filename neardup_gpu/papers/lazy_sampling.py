@@ -2,8 +2,8 @@
 
 A sample of a set is its element of the least value, under a value that each element has for that sample: an endless
 fraction of random bits. The first bits of two fractions usually decide which is less, so samplers look at no more bits
-than they need. There are four samplers, each a generator that yields the samples of a set and counts in `Bits.used`
-what it looks at:
+than they need. There are four samplers, each a generator that yields the samples of a set and counts in
+`RandomBits.used` what it looks at:
 
     sampler       looks at, of each element and sample, in the limit of many elements
     naive         64 bits
@@ -54,7 +54,7 @@ MASKS = (
 """Powers of two below 2**64 whose logarithms have bit 0, 1, ..., 5."""
 
 
-class Bits:
+class RandomBits:
     """Random bits of elements, and how many were looked at.
 
     Parameters
@@ -74,15 +74,15 @@ class Bits:
         self.seed = checks.seed(seed)
         self.used: Counter[str] = Counter()
 
-    def of(self, element: int, number: int, purpose: str) -> Stream:
+    def of(self, element: int, number: int, purpose: str) -> BitStream:
         """The endless stream of bits that an element has under a number; `purpose` says under what they are counted.
 
         The first 64 bits of different elements differ, as mix64 is a permutation.
         """
-        return Stream(mix64(element ^ draw(self.seed, "lazy", number)), self.used, purpose)
+        return BitStream(mix64(element ^ draw(self.seed, "lazy", number)), self.used, purpose)
 
 
-class Stream:
+class BitStream:
     """An endless stream of random bits, lowest bit of each word first. Each bit is counted when it is taken."""
 
     def __init__(self, word: int, used: Counter[str], purpose: str) -> None:
@@ -127,9 +127,9 @@ def lowest_one(word: int) -> int:
     return sum(1 << place for place, mask in enumerate(MASKS) if power & mask)
 
 
-def _checked(elements: Iterable[int], num_samples: int, bits: Bits) -> tuple[list[int], int]:
+def _checked(elements: Iterable[int], num_samples: int, bits: RandomBits) -> tuple[list[int], int]:
     """(the elements, each once, the number of samples)"""
-    checks.instance("bits", bits, Bits)
+    checks.instance("bits", bits, RandomBits)
     num_samples = checks.integer("num_samples", num_samples)
     if not isinstance(elements, Iterable):
         raise ArgumentTypeError(f"elements: {checks.shown(elements)}; give integers from 0 to 2**64 - 1")
@@ -137,7 +137,7 @@ def _checked(elements: Iterable[int], num_samples: int, bits: Bits) -> tuple[lis
     return list(dict.fromkeys(found)), num_samples
 
 
-def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]:
+def naive(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Iterator[int]:
     """Samples by 64 bits of each element for each: the element of the least (section 3.2).
 
     Parameters
@@ -146,7 +146,7 @@ def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int
         A set; repeats do not matter.
     num_samples : int
         Samples to draw, with replacement, 0 or more.
-    bits : Bits
+    bits : RandomBits
         Where random bits come from and are counted.
 
     Yields
@@ -170,7 +170,7 @@ def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int
         yield min(every, key=lambda element: bits.of(element, number + 1, "whole").take(64))
 
 
-def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int = BUFFER) -> Iterator[int]:
+def prefixes(elements: Iterable[int], num_samples: int, bits: RandomBits, buffer: int = BUFFER) -> Iterator[int]:
     """Yield samples by one byte per element and sample, and 64 more bits where bytes tie for the least (section 3.2).
 
     The bytes of all samples are one stream of the element. Elements that tie wait in a buffer for each sample, and are
@@ -228,7 +228,7 @@ def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int 
         yield from waiting[number]
 
 
-def runs(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]:
+def runs(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Iterator[int]:
     """Yield samples by the longest run of zeros; all samples of an element share one stream (section 4.1).
 
     Parameters
@@ -263,7 +263,7 @@ def runs(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]
         yield _least(waiting[number], number, bits, "ties")
 
 
-def blocks(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]:
+def blocks(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Iterator[int]:
     """Samples by blocks of 128, of whose values each begins with a zero with probability 1/128 (section 4.2).
 
     Which values of a block begin with a zero, its winners, is drawn at once: first how many, then which ones, each by
@@ -308,7 +308,7 @@ def blocks(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[in
             yield _least(every, number, bits, "without winners")
 
 
-SAMPLERS: dict[str, Callable[[Iterable[int], int, Bits], Iterator[int]]] = {
+SAMPLERS: dict[str, Callable[[Iterable[int], int, RandomBits], Iterator[int]]] = {
     "naive": naive,
     "prefixes": prefixes,
     "runs": runs,
@@ -324,7 +324,7 @@ def _keep_longest(element: int, run: int, number: int, longest: list[int], waiti
         waiting[number].append(element)
 
 
-def _least(elements: list[int], number: int, bits: Bits, purpose: str) -> int:
+def _least(elements: list[int], number: int, bits: RandomBits, purpose: str) -> int:
     """The element whose bits for a sample are the least fraction, one bit of each at a time."""
     if len(elements) == 1:
         return elements[0]
@@ -339,12 +339,12 @@ def _least(elements: list[int], number: int, bits: Bits, purpose: str) -> int:
 # --------------------------------------------------------------------------------------------------------- the winners
 
 
-def winners(stream: Stream) -> tuple[int, ...]:
+def winners(stream: BitStream) -> tuple[int, ...]:
     """Which values of a block begin with a zero: each does with probability 1/128, independently, exactly.
 
     Parameters
     ----------
-    stream : Stream
+    stream : BitStream
         Where bits are taken: of a fraction that says how many, then of one that says which.
 
     Returns
@@ -372,7 +372,7 @@ def _bounds() -> tuple[int, ...]:
     return (0, *accumulate(each))
 
 
-def _fall(stream: Stream, bounds: tuple[int, ...]) -> int:
+def _fall(stream: BitStream, bounds: tuple[int, ...]) -> int:
     """Between which of ascending bounds a random fraction falls, by as few of its bits as decide it."""
     low, left, place = 0, _ONE, 0
     while True:
@@ -384,7 +384,7 @@ def _fall(stream: Stream, bounds: tuple[int, ...]) -> int:
         low += stream.take(1) << left
 
 
-def _uniform(stream: Stream, number: int) -> int:
+def _uniform(stream: BitStream, number: int) -> int:
     """In which of some equal parts of the unit a random fraction falls, by as few of its bits as decide it."""
     numerator, size = 0, 1
     while (numerator * number) // size != -(-(numerator + 1) * number // size) - 1:

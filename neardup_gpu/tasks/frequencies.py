@@ -17,7 +17,7 @@ import numpy as np
 from ..engine.choice import to_host
 from ..engine.clock import Clock
 from ..errors import ResourceError
-from ..methods.frequencies import Counter, counted, occurrences as occurrences_of
+from ..methods.frequencies import FrequencyCounter, counted, occurrences as occurrences_of
 from ..report import count as count_of, size
 from ..sketching import Sketcher
 from ..store.exchange import ExchangeWriter, num_rows
@@ -50,7 +50,7 @@ class _Counting:
     """
 
     def __init__(self, writer: ExchangeWriter, most: int) -> None:
-        self._writer, self._most, self._counter = writer, most, Counter()
+        self._writer, self._most, self._counter = writer, most, FrequencyCounter()
         self.num_documents = 0
 
     def measure(self, elements: Ragged, backend: str) -> Any:
@@ -99,7 +99,7 @@ def add_up(files: Files, names: list[str]) -> dict[str, Any]:
     with files.exchange("sums", COUNTS, 1, WAITING_BESIDE) as writer:
         rows = num_rows(files.place, names, part)
         for some in divided(read, rows, 3, first, stop, most, shared.temporary):
-            counter = Counter()
+            counter = FrequencyCounter()
             for _, elements, documents in some.rows:
                 counter.add((elements.view(np.uint64), documents.view(np.int64)), 0)
             elements, documents = counter.take()

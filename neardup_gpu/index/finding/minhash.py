@@ -12,7 +12,7 @@ from neardup_gpu.kernels._tables import sorted_tables
 from ..segments import SortedQueries
 from ..snapshot import WITHOUT_END
 from .by_segment import found_of
-from .contract import Found
+from .contract import FoundEntries
 
 if TYPE_CHECKING:
     from ...methods.minhash import MinHash
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..keeps import Keeps
     from ..order import Order
     from ..segments import Segment
-    from ..sketches import Sketched
+    from ..sketches import SketchedEntries
     from ..snapshot import Snapshot
 
 
@@ -52,11 +52,11 @@ class ByFeatures:
         kind = schema["packed" if "packed" in schema else "signature"]
         return str(kind.value_type), (kind.list_size,)
 
-    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """As they are; features need no order."""
         return sketches, None
 
-    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+    def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries with their features for keys: made of the sets, or of samples if these are whole."""
         how: Any = {"seed": self.seed, "backend": "cpu"}
         if self.keeps.sets:
@@ -72,7 +72,7 @@ class ByFeatures:
         """Return how many rows each entry of a segment should have in each table: one, if it has words."""
         return (segment["tokens"] > 0).astype(np.int64)
 
-    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+    def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""
         rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
         found = sorted_tables(sketches.keys, rows)
@@ -81,12 +81,12 @@ class ByFeatures:
     def first(
         self,
         snapshot: Snapshot,
-        sketches: Sketched,
+        sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
         most: int,
         allowed: list[np.ndarray] | None = None,
-    ) -> Found:
+    ) -> FoundEntries:
         """The first `most` entries that share r features with each document, from `first` on and before `stop`."""
         assert self.method.filter is not None
         size, r = len(first), self.method.filter.r
@@ -131,7 +131,7 @@ class ByFeatures:
         return found
 
 
-def _sorted_features(sketches: Sketched, snapshot: Snapshot) -> SortedQueries:
+def _sorted_features(sketches: SketchedEntries, snapshot: Snapshot) -> SortedQueries:
     """Return the features of documents as sorted queries: the tables of the new segment, if it has just these."""
     new = snapshot.new
     if new is not None and new.num_entries == len(sketches.keys) == new["feature_keys"].shape[1]:
