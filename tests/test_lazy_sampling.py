@@ -231,7 +231,7 @@ class TestBadInput:
         assert "\n" not in str(error.value)
 
     def test_bits(self, name):
-        with pytest.raises((ArgumentTypeError, ParameterError), match="bits: 1; give a Bits"):
+        with pytest.raises((ArgumentTypeError, ParameterError), match="bits: 1; give a RandomBits"):
             list(SAMPLERS[name]([1], 1, 1))
 
     def test_integers_of_numpy_are_those_of_python(self, name):

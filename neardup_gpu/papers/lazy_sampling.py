@@ -64,7 +64,7 @@ class RandomBits:
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> stream = bits.of(7, 0, "leading")
     >>> stream.take(3) < 8, bits.used
     (True, Counter({'leading': 3}))
@@ -161,7 +161,7 @@ def naive(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Iterat
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> len(list(naive([1, 2, 3], 5, bits))), bits.used.total()
     (5, 960)
     """
@@ -195,7 +195,7 @@ def prefixes(elements: Iterable[int], num_samples: int, bits: RandomBits, buffer
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> len(list(prefixes(range(1000), 128, bits))), 8 < bits.used.total() / 128_000 < 8.5
     (128, True)
     """
@@ -248,7 +248,7 @@ def runs(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Iterato
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> len(list(runs(range(1000), 128, bits))), 1.9 < bits.used.total() / 128_000 < 2.1
     (128, True)
     """
@@ -289,7 +289,7 @@ def blocks(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Itera
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> len(list(blocks(range(2000), 128, bits))), bits.used["leading"] / 256_000 < 18 / 128
     (128, True)
     """
@@ -354,7 +354,7 @@ def winners(stream: BitStream) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> all(0 <= place < 128 for place in winners(Bits().of(5, -1, "leading")))
+    >>> all(0 <= place < 128 for place in winners(RandomBits().of(5, -1, "leading")))
     True
     """
     number = _fall(stream, _bounds())
