@@ -14,7 +14,7 @@ import numpy as np
 from ._cpu import parallel, shares
 from ._gf2 import mix64
 from ._launch import namespace
-from ._ragged import close_gaps
+from ._ragged import copy_row
 from ._sort import order_in_rows
 
 
@@ -72,6 +72,16 @@ def _count_rows(begin, end, values, offsets, bounds, out, counts, sizes):
             sizes[d] = size
 
 
+@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]")
+def _close_gaps(begin, end, values, counts, offsets, bounds, new_offsets, new_values, new_counts):
+    """Copy the values and counts of each row to their places, as `close_gaps` does for one array."""
+    for p in range(begin, end):
+        for d in range(bounds[p], bounds[p + 1]):
+            source, size, target = offsets[d] - offsets[0], new_offsets[d + 1] - new_offsets[d], new_offsets[d]
+            copy_row(values, source, size, new_values, target)
+            copy_row(counts, source, size, new_counts, target)
+
+
 def cpu(values, offsets):
     """As `reference`; rows in parallel, each with a hash table. Rows of at most 2**31 - 1 values."""
     bounds, n = shares(offsets), offsets[-1] - offsets[0]
@@ -79,8 +89,7 @@ def cpu(values, offsets):
     _count_rows(len(bounds) - 1, values, offsets, bounds, out, counts, sizes)
     new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     new_values, new_counts = np.empty(new_offsets[-1], np.uint64), np.empty(new_offsets[-1], np.int64)
-    for longer, packed in ((out, new_values), (counts, new_counts)):
-        close_gaps(len(bounds) - 1, longer, offsets, bounds, new_offsets, packed)
+    _close_gaps(len(bounds) - 1, out, counts, offsets, bounds, new_offsets, new_values, new_counts)
     return new_values, new_offsets, new_counts
 
 
