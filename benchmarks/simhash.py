@@ -51,7 +51,7 @@ from neardup_gpu import (
 from neardup_gpu.data import Pairs
 from neardup_gpu.definitions import polynomial
 from neardup_gpu.kernels import sequences, supershingles
-from neardup_gpu.methods.frequencies import Counter, counted, occurrences
+from neardup_gpu.methods.frequencies import FrequencyCounter, counted, occurrences
 
 from .measure import Bench, figure, figures_of, load, num_bytes, shuffled, signatures_seconds
 
@@ -95,7 +95,7 @@ def frequencies(batches: list[Ragged]) -> Frequencies:
 
 def frequencies_of(batches: list[Ragged]) -> Frequencies:
     """Document frequencies of batches of distinct tokens."""
-    counter = Counter()
+    counter = FrequencyCounter()
     for distinct in batches:
         counter.add(occurrences(distinct, None), int((distinct.sizes > 0).sum()))
     return counter.result(TOKENS.seed)

@@ -1,4 +1,4 @@
-"""Names of the package in backquotes, such as `neardup_gpu.theory.l1`, lead to their places in the reference."""
+"""Names of the package in backquotes, such as `neardup_gpu.theory.inverse`, lead to their places in the reference."""
 
 import re
 

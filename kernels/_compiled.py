@@ -26,6 +26,9 @@ from ._ahead import sources
 if TYPE_CHECKING:
     from ._launch import Kernel
 
+OUT_OF_MEMORY = 2
+"""CUDA's number of the error."""
+
 log = logging.getLogger("neardup_gpu")
 
 FILE = "_compiled.zip"
@@ -104,8 +107,6 @@ def load(kernel: Kernel) -> int | None:
     """
     from cupy.cuda import Device, driver
 
-    from ._launch import out_of_memory
-
     found, reason = archive()
     if found is None:
         _announce(reason)
@@ -116,7 +117,7 @@ def load(kernel: Kernel) -> int | None:
         try:
             return int(driver.moduleGetFunction(driver.moduleLoadData(image), entry))
         except driver.CUDADriverError as error:
-            if out_of_memory(error):
+            if error.status == OUT_OF_MEMORY:
                 raise
             reason = f"the driver refuses {kernel.__name__} for {folder}: {error}"
             log.info("%s", reason)

@@ -18,7 +18,6 @@ then is Numba imported: this file and every kernel name Numba's modules by stand
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import operator
 import os
@@ -28,90 +27,15 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from queue import SimpleQueue
 from time import perf_counter
-from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from ._processor import most_threads
+from ._stand_ins import Replaced, StandIn, carray, intrinsic, ir, linked, listeners, types  # noqa: F401 (for kernels)
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError("neardup_gpu needs Python's global lock; on a free-threaded Python, set PYTHON_GIL=1")
-
-# ------------------------------------------------------------------------------------------- stand-ins for Numba
-
-
-class StandIn:
-    """A module of Numba or LLVM that kernels name, or an attribute of one, imported when it is first used.
-
-    Parameters
-    ----------
-    module : str
-    name : str, default ""
-        An attribute of the module; empty for the module itself.
-    """
-
-    def __init__(self, module: str, name: str = "") -> None:
-        self._module, self._name = module, name
-
-    @cached_property
-    def original(self) -> Any:
-        """The module or the attribute."""
-        module = importlib.import_module(self._module)
-        return getattr(module, self._name) if self._name else module
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.original, name)
-
-
-types: Any = StandIn("numba.core.types")
-ir: Any = StandIn("llvmlite.ir")
-carray: Any = StandIn("numba", "carray")
-
-
-class intrinsic:
-    """Decorator for functions whose LLVM code is written by hand: `numba.extending.intrinsic`, imported later."""
-
-    def __init__(self, function: Callable) -> None:
-        self.function = function
-
-    @cached_property
-    def original(self) -> Any:
-        """Numba's intrinsic."""
-        from numba.extending import intrinsic as of_numba
-
-        return of_numba(linked(self.function))
-
-    def __call__(self, *arguments: Any) -> Any:
-        raise TypeError(f"{self.function.__name__} is for compiled functions, and Python cannot call it")
-
-
-def linked(function: Callable, **names: Any) -> FunctionType:
-    """Return a copy of the function for Numba.
-
-    Its globals and its closure hold Numba's objects instead of ours. `names` are further globals, which win.
-    """
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        if name not in names and isinstance(value, (Function, StandIn, intrinsic)):
-            names[name] = value.original
-    return FunctionType(
-        function.__code__,
-        {**function.__globals__, **names},
-        function.__name__,
-        function.__defaults__,
-        _linked_closure(function),
-    )
-
-
-def _linked_closure(function: Callable) -> tuple[CellType, ...]:
-    return tuple(
-        CellType(cell.cell_contents.original)
-        if isinstance(cell.cell_contents, (Function, StandIn, intrinsic))
-        else cell
-        for cell in function.__closure__ or ()
-    )
-
 
 # --------------------------------------------------------------------------------------------------- functions
 
@@ -209,7 +133,7 @@ class Rare(str):
     """A signature that few jobs need. A build from source leaves it to be compiled when it is first called."""
 
 
-class Function:
+class Function(Replaced):
     """A compiled function of arrays and numbers.
 
     Arguments that fit no declared signature are compiled for as well, when they are first given. Whoever calls makes
@@ -540,6 +464,3 @@ _MUCH = 1 << 18
 """Number of elements that a run has at most, unless it is one row: threads hear of interrupts between runs."""
 
 # --------------------------------------------------------------------------------------------------- compiling
-
-listeners: list[Callable[[bool], None]] = []
-"""Functions that Numba's compiler calls: with True when a thread begins to compile, and with False at the end."""

@@ -20,10 +20,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from neardup_gpu.checks import MOST_ROWS
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
 from ._cpu import StandIn, declared_kinds, linked
+
+MOST_ROWS = 2**32 - 2
+"""Maximum number of rows in a set: kernels count rows in 32 bits, and one number is reserved for "no row"."""
 
 
 def check_rows(count: int, what: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from ._bits import count_bits
 from ._cpu import jit, num_threads
 from ._launch import Device, cuda, kernel, most_rows
+from ._search import upper_bound
 
 
 @jit("uint64[::1], uint64, int64")
@@ -52,14 +53,7 @@ def bucket_stop(words, start, stop, top):
     while low + step < stop and (words[low + step] ^ word) & top == np.uint64(0):
         low += step
         step += step
-    high = min(low + step, stop)  # words[low] is in the bucket, words[high] is not
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if (words[middle] ^ word) & top == np.uint64(0):
-            low = middle
-        else:
-            high = middle
-    return high
+    return upper_bound(words, low + 1, min(low + step, stop), word | ~top)  # words[low] is in the bucket
 
 
 @jit("uint64[::1], uint8[::1], uint64[:, ::1], uint64[:, ::1], int64, uint64[:, ::1]")

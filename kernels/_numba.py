@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -19,10 +19,13 @@ from numba.core import event, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types.containers import BaseTuple
 
-from . import _cpu
 from ._ahead import sources
 from ._cache import FORMAT, KernelCache, private_folder
 from ._processor import carryless_products
+from ._stand_ins import linked, listeners
+
+if TYPE_CHECKING:
+    from ._cpu import Function
 
 
 def _key() -> str:
@@ -36,17 +39,17 @@ CACHE, WHY_NOT_KEPT = private_folder(_key())
 be."""
 
 
-def function(declared: _cpu.Function) -> Any:
+def function(declared: Function) -> Any:
     """Return Numba's function for a declared one, which releases the GIL and keeps its machine code in `CACHE`."""
     with global_compiler_lock:  # so that two threads get the same one, and it is compiled once
         return _function(declared)
 
 
 @cache
-def _function(declared: _cpu.Function) -> Any:
+def _function(declared: Function) -> Any:
     # Numba would count each array that a function is given at each call: for each word of a text, in `tokens`.
     uncounted = not declared.signatures and not declared.makes_arrays
-    compiles = numba.njit(nogil=True, **({"_nrt": False} if uncounted else {}))(_cpu.linked(declared.py_func))
+    compiles = numba.njit(nogil=True, **({"_nrt": False} if uncounted else {}))(linked(declared.py_func))
     compiles._cache = KernelCache(compiles.py_func, CACHE, WHY_NOT_KEPT)  # where ``cache=True`` puts Numba's own
     compiles._compilation_chain_init_hook = _no_extensions
     return compiles
@@ -76,14 +79,14 @@ def compiled(compiles: Any, signature: str) -> Callable:
 
 
 class _Forwarding(event.Listener):
-    """Calls `_cpu.listeners` when Numba begins and ends to compile."""
+    """Calls the listeners when Numba begins and ends to compile."""
 
     def on_start(self, event: Any) -> None:
-        for listener in tuple(_cpu.listeners):
+        for listener in tuple(listeners):
             listener(True)
 
     def on_end(self, event: Any) -> None:
-        for listener in tuple(_cpu.listeners):
+        for listener in tuple(listeners):
             listener(False)
 
 

@@ -9,6 +9,30 @@ from ._launch import Device
 
 
 @jit()
+def lower_bound(values, low, high, value):
+    """Return the place of the first of the ascending values[low:high] that is not below `value`; `high` if none is."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit()
+def upper_bound(values, low, high, value):
+    """Return the place of the first of the ascending values[low:high] that is above `value`; `high` if none is."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit()
 def interpolation_search(words, key, low, high):
     """Place of the first of words[low:high], in ascending order at least of the key's leading bits, not below `key`.
 
@@ -38,13 +62,7 @@ def interpolation_search(words, key, low, high):
             if high - low <= size >> 1:
                 break
             guess = (low + high) >> 1
-    while low < high:
-        middle = (low + high) >> 1
-        if words[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return lower_bound(words, low, high, key)
 
 
 @jit()

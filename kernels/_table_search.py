@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._cpu import carray, intrinsic, ir, jit, parallel, types
+from ._search import lower_bound, upper_bound
 
 
 @intrinsic
@@ -61,13 +62,7 @@ def near(keys, table, key, guess):
             high -= step
             step *= np.int64(2)
         low = max(np.int64(0), high - step)
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if keys[table, middle] < key:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    return low
+    return lower_bound(keys[table], low, high, key)
 
 
 @jit()
@@ -87,26 +82,13 @@ def run_end(keys, table, start, key):
     while low + step <= number and keys[table, low + step - np.int64(1)] == key:
         low += step
         step *= np.int64(2)
-    high = min(number, low + step)
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if keys[table, middle] == key:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    return low
+    return upper_bound(keys[table], low, min(number, low + step), key)
 
 
 @jit()
 def first_row(rows, table, low, high, row):
     """Place of the first entry of a run whose row is not below a row."""
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if np.int64(rows[table, middle]) < row:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    return low
+    return lower_bound(rows[table], low, high, row)
 
 
 @parallel("uint64[:, ::1], uint32[:, ::1], uint64[:, ::1], int64[::1], int64[::1], int64[:, ::1], int64[:, ::1], int64")

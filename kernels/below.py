@@ -24,6 +24,7 @@ from ._cpu import parallel, shares
 from ._elements import BLOCK, keep_small, zeros_above
 from ._gf2 import mix64
 from ._launch import cuda, kernel, namespace, on_device, row_of
+from ._ragged import close_gaps
 from .sets import distinct
 
 
@@ -81,14 +82,6 @@ def _sketch_rows(begin, end, values, offsets, salt, most, bounds, out, sizes):
             at += len(found)
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1]")
-def _close_gaps(begin, end, out, offsets, bounds, new_offsets, packed):
-    for p in range(begin, end):
-        source, target = offsets[bounds[p]] - offsets[0], new_offsets[bounds[p]]
-        for i in range(new_offsets[bounds[p + 1]] - target):
-            packed[target + i] = out[source + i]
-
-
 def cpu(values, offsets, salt, most):
     """As `reference`: rows in parallel; what is small is gathered first, so that little is sorted."""
     bounds = shares(offsets)
@@ -96,7 +89,8 @@ def cpu(values, offsets, salt, most):
     _sketch_rows(len(bounds) - 1, values, offsets, salt, most, bounds, out, sizes)
     new_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     packed = np.empty(new_offsets[-1], np.uint64)
-    _close_gaps(len(bounds) - 1, out, offsets, bounds, new_offsets, packed)
+    shares_of_rows = np.arange(len(bounds))  # within a share of rows there are no gaps
+    close_gaps(len(bounds) - 1, out, offsets[bounds], shares_of_rows, new_offsets[bounds], packed)
     return packed, new_offsets
 
 

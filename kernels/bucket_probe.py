@@ -77,7 +77,7 @@ def reference(keys, rows, masks, simhashes, queries, radius, first, stop, most, 
 
 
 @jit()
-def _look(rows, starts, ends, simhashes, queries, masks, query, radius, most, allowed, found, place):
+def _scan_buckets(rows, starts, ends, simhashes, queries, masks, query, radius, most, allowed, found, place):
     """How many rows a query finds in its buckets, with more than it wants; written from `place` on unless negative."""
     number, words = np.int64(0), queries.shape[1]
     for table in range(starts.shape[1]):
@@ -111,29 +111,29 @@ def _look(rows, starts, ends, simhashes, queries, masks, query, radius, most, al
     "uint32[:, ::1], int64[:, ::1], int64[:, ::1], uint64[:, ::1], uint64[:, ::1], uint64[:, ::1], uint64, "
     "int64[::1], uint8[::1], uint64[::1], int64[::1], int64[::1]"
 )
-def _look_all(begin, end, rows, starts, ends, simhashes, queries, masks, radius, most, allowed, found, places, counts):
+def _scan_all(begin, end, rows, starts, ends, simhashes, queries, masks, radius, most, allowed, found, places, counts):
     """Count what each query finds, or write it, if there is a place for each."""
     for query in range(begin, end):
         place = places[query] if len(places) else np.int64(-1)
-        counts[query] = _look(
+        counts[query] = _scan_buckets(
             rows, starts, ends, simhashes, queries, masks, query, radius, most[query], allowed, found, place
         )
 
 
 def cpu(keys, rows, masks, simhashes, queries, radius, first, stop, most, allowed):
     """As `reference`; queries in parallel. What they find in all tables is sorted, and cut where they have enough."""
-    asked = np.ascontiguousarray(buckets(queries, masks).T)
-    starts, ends = np.empty(asked.shape, np.int64), np.empty(asked.shape, np.int64)
-    parts = min(len(asked), 4 * num_threads())
-    find_all(parts, keys, rows, asked, first, stop, starts, ends, parts)
+    words = np.ascontiguousarray(buckets(queries, masks).T)
+    starts, ends = np.empty(words.shape, np.int64), np.empty(words.shape, np.int64)
+    parts = min(len(words), 4 * num_threads())
+    find_all(parts, keys, rows, words, first, stop, starts, ends, parts)
     columns = [np.ascontiguousarray(in_columns(each)) for each in (simhashes, queries, masks)]
     looked = rows, starts, ends, *columns, np.uint64(radius), most, allowed
-    counts = np.empty(len(asked), np.int64)
-    _look_all(len(queries), *looked, np.empty(0, np.uint64), np.empty(0, np.int64), counts)
+    counts = np.empty(len(words), np.int64)
+    _scan_all(len(queries), *looked, np.empty(0, np.uint64), np.empty(0, np.int64), counts)
     places = np.cumsum(counts) - counts
     packed = np.empty(int(counts.sum()), np.uint64)
     if len(packed):
-        _look_all(len(queries), *looked, packed, places, counts)
+        _scan_all(len(queries), *looked, packed, places, counts)
         packed, _ = in_order(packed)
     query = (packed >> np.uint64(32)).astype(np.int64)
     fits = np.arange(len(packed)) - np.repeat(places, counts) < most[query]

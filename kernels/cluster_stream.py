@@ -1,10 +1,10 @@
 """Greedy clusters of a stream of sketches: each joins the cluster whose representative it resembles most.
 
-A sketch is MIN_s of a document, as `bottomk` gives it. Sketches are taken in turn. Of M and a representative R let u be
-the s smallest of M u R; their resemblance is |u n M n R| / |u|. M joins the cluster of the greatest resemblance that is
-at least the threshold, of equal ones the earliest, or founds a cluster where there is none. The representative is the
-founder's sketch; or, of `popular` ones, the s elements that most members' sketches have, of equally many the smaller.
-An empty sketch is in no cluster. The order of the sketches is part of the definition.
+A sketch is the s smallest elements of a document. Sketches are taken in turn. For a sketch M and a representative R let
+u be the s smallest of M u R; their resemblance is |u n M n R| / |u|. M joins the cluster of the greatest resemblance
+that is at least the threshold, of equal ones the earliest, or founds a cluster where there is none. The representative
+is the founder's sketch; or, of `popular` ones, the s elements that most members' sketches have, of equally many the
+smaller. An empty sketch is in no cluster. The order of the sketches is part of the definition.
 
 The s smallest of a union of sketches are MIN_s of the union of documents, so the resemblance to a founder's sketch is
 unbiased. A popular representative is MIN_s of no document, and no theorem holds for the resemblance to it.
@@ -23,7 +23,7 @@ import numpy as np
 from ._bounds import least_shared
 from ._cpu import Rare, jit
 from ._launch import check_rows
-from .bottomk import EMPTY
+from .groups import EMPTY
 
 _FIRST = 1 << 10  # places in a table that is still empty
 _ROWS = 1 << 10  # sketches for which there is room before they are looked at

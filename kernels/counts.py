@@ -14,6 +14,7 @@ import numpy as np
 from ._cpu import parallel, shares
 from ._gf2 import mix64
 from ._launch import namespace
+from ._ragged import copy_row
 from ._sort import order_in_rows
 
 
@@ -73,12 +74,12 @@ def _count_rows(begin, end, values, offsets, bounds, out, counts, sizes):
 
 @parallel("uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]")
 def _close_gaps(begin, end, values, counts, offsets, bounds, new_offsets, new_values, new_counts):
-    """Copy what `_count_rows` left at the beginning of each row to its place."""
+    """Copy the values and counts of each row to their places, as `close_gaps` does for one array."""
     for p in range(begin, end):
         for d in range(bounds[p], bounds[p + 1]):
-            source, size = offsets[d] - offsets[0], new_offsets[d + 1] - new_offsets[d]
-            new_values[new_offsets[d] : new_offsets[d + 1]] = values[source : source + size]
-            new_counts[new_offsets[d] : new_offsets[d + 1]] = counts[source : source + size]
+            source, size, target = offsets[d] - offsets[0], new_offsets[d + 1] - new_offsets[d], new_offsets[d]
+            copy_row(values, source, size, new_values, target)
+            copy_row(counts, source, size, new_counts, target)
 
 
 def cpu(values, offsets):

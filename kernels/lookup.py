@@ -12,6 +12,7 @@ import numpy as np
 
 from ._cpu import parallel
 from ._launch import namespace
+from ._search import lower_bound
 
 
 def reference(features, table, table_weights, absent):
@@ -39,14 +40,8 @@ def _look_up(begin, end, features, table, table_weights, absent, shift, begins, 
     for i in range(begin, end):
         f = features[i]
         upper = f >> shift
-        low, high = begins[upper], begins[upper + np.uint64(1)]
-        stop = high
-        while low < high:
-            middle = (low + high) >> np.int64(1)
-            if table[middle] < f:
-                low = middle + np.int64(1)
-            else:
-                high = middle
+        stop = begins[upper + np.uint64(1)]
+        low = lower_bound(table, begins[upper], stop, f)
         weights[i] = table_weights[low] if low < stop and table[low] == f else absent
 
 

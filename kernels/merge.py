@@ -14,6 +14,7 @@ import numpy as np
 
 from ._cpu import jit, parallel
 from ._launch import on_device
+from ._search import lower_bound
 from ._sort import order_of
 
 PIECE = 1 << 12
@@ -45,14 +46,7 @@ def _cut(begin, end, keys, offsets, splitters, cuts):
     """Write where each run has its first key that is not below a splitter: int64, shape (splitters, runs)."""
     for number in range(begin, end):
         for run in range(len(offsets) - 1):
-            low, high = offsets[run], offsets[run + 1]
-            while low < high:
-                middle = (low + high) >> 1
-                if keys[middle] < splitters[number]:
-                    low = middle + 1
-                else:
-                    high = middle
-            cuts[number, run] = low
+            cuts[number, run] = lower_bound(keys, offsets[run], offsets[run + 1], splitters[number])
 
 
 @jit()

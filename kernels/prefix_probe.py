@@ -44,7 +44,7 @@ def keys_of(shingles, entries):
     return (mix64_all(shingles) & ~ONE) | (entries >= LONG).astype(np.uint64), places
 
 
-def reference(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop, most, allowed):
+def reference(keys, rows, ends, elements, places, offsets, sizes, threshold, first, stop, most, allowed):
     """The first rows for each query, from the definition.
 
     Parameters
@@ -55,7 +55,7 @@ def reference(keys, rows, ends, asked, places, offsets, sizes, threshold, first,
         Their rows, ascending among equal keys.
     ends : array of int64, shape (all rows + 1,)
         Row i has ends[i + 1] - ends[i] shingles.
-    asked : array of uint64, shape (n,)
+    elements : array of uint64, shape (n,)
         The keys of the prefixes of queries, one after another.
     places : array of uint32, shape (n,)
         The place of each in its query's order, from 0.
@@ -87,7 +87,7 @@ def reference(keys, rows, ends, asked, places, offsets, sizes, threshold, first,
     for query, (low, high, wanted) in enumerate(bounds):
         some, a = set(), int(sizes[query])
         for at in range(offsets[query], offsets[query + 1]):
-            key, place = int(asked[at]), int(places[at])
+            key, place = int(elements[at]), int(places[at])
             for theirs_long, row in postings.get(key // 2, []):
                 b = int(ends[row + 1] - ends[row])
                 in_short = (a <= b and key % 2 == 0) or (a >= b and not theirs_long)
@@ -131,7 +131,7 @@ def _find_all(lower, upper, keys, rows, words, turns, queries, first, stop, star
 
 
 @jit()
-def _sink(heap, number, at):
+def _sift_down(heap, number, at):
     """Let an entry of a heap, whose least comes first, sink to its place."""
     word = heap[at]
     while True:
@@ -148,7 +148,7 @@ def _sink(heap, number, at):
 
 
 @jit()
-def _merge(rows, ends, asked, places, query_size, threshold, most, allowed, starts, stops, heap, found):
+def _merge(rows, ends, elements, places, query_size, threshold, most, allowed, starts, stops, heap, found):
     """Merge the runs of a query, which moves its `starts`; returns how many rows were written to `found`.
 
     A word of the heap is a row and, in its lower half, the number of the run that it is the first one of.
@@ -161,7 +161,7 @@ def _merge(rows, ends, asked, places, query_size, threshold, most, allowed, star
                 heap[number] = row << np.uint64(32) | np.uint64(2 * at + run)
                 number += 1
     for at in range(number // 2 - 1, -1, -1):
-        _sink(heap, number, at)
+        _sift_down(heap, number, at)
     done, last = np.int64(0), np.int64(-1)
     while number and done < most:
         row, run = np.int64(heap[0] >> np.uint64(32)), np.int64(heap[0] & np.uint64(2**32 - 1))
@@ -172,10 +172,10 @@ def _merge(rows, ends, asked, places, query_size, threshold, most, allowed, star
         else:
             number -= 1
             heap[0] = heap[number]
-        _sink(heap, number, 0)
+        _sift_down(heap, number, 0)
         if row == last or allowed[row] == 0:
             continue
-        size, in_short = ends[row + 1] - ends[row], asked[at] & ONE == np.uint64(0)
+        size, in_short = ends[row + 1] - ends[row], elements[at] & ONE == np.uint64(0)
         if not ((query_size <= size and in_short) or (query_size >= size and kind == 0)):
             continue
         if min(query_size - np.int64(places[at]), size) >= least_overlap(query_size + size, threshold):
@@ -196,7 +196,7 @@ def _merge_all(
     upper,
     rows,
     ends,
-    asked,
+    elements,
     places,
     offsets,
     sizes,
@@ -225,7 +225,7 @@ def _merge_all(
                 counts[query] = _merge(
                     rows,
                     ends,
-                    asked[low:high],
+                    elements[low:high],
                     places[low:high],
                     np.int64(sizes[query]),
                     threshold,
@@ -238,13 +238,13 @@ def _merge_all(
                 )
 
 
-def cpu(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop, most, allowed):
+def cpu(keys, rows, ends, elements, places, offsets, sizes, threshold, first, stop, most, allowed):
     """As `reference`; shingles in parallel, then queries, each with room for as many rows as it meets postings."""
-    starts, stops = (np.zeros((len(asked), 2), np.int64) for _ in range(2))
+    starts, stops = (np.zeros((len(elements), 2), np.int64) for _ in range(2))
     keys, rows, queries = keys[None, :], rows[None, :], np.repeat(np.arange(len(sizes)), np.diff(offsets))
-    words, turns = radix_sort(asked.copy(), len(asked).bit_length() if len(asked) > _FEW else 0)
+    words, turns = radix_sort(elements.copy(), len(elements).bit_length() if len(elements) > _FEW else 0)
     parts = 8 * num_threads()
-    some = min(len(asked), parts)
+    some = min(len(elements), parts)
     _find_all(some, keys, rows, words, turns, queries, first, stop, starts, stops, some)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops[:, 0] - starts[:, 0] + stops[:, 1] - starts[:, 1])])
     met = np.maximum(0, np.minimum(np.diff(before[offsets]), most))
@@ -252,6 +252,6 @@ def cpu(keys, rows, ends, asked, places, offsets, sizes, threshold, first, stop,
     found, counts = np.empty(int(room[-1]), np.int64), np.empty(len(sizes), np.int64)
     some = min(len(sizes), parts)
     how = sizes, threshold, most, allowed, starts, stops, room, found, counts, some
-    _merge_all(some, rows, ends, asked, places, offsets, *how)
+    _merge_all(some, rows, ends, elements, places, offsets, *how)
     there = np.arange(len(found)) - np.repeat(room[:-1], met) < np.repeat(counts, met)
     return found[there], np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

@@ -18,7 +18,7 @@ import numpy as np
 
 from ._cpu import jit, parallel, shares
 from ._launch import cuda, kernel, namespace, on_device
-from ._search import first_not_below
+from ._search import first_not_below, lower_bound
 
 
 def resemblance(intersection, union):
@@ -92,13 +92,7 @@ def _common_of_few(few, many, least):
     for i in range(len(few)):
         if common + len(few) - i < least:
             return -1
-        high = len(many)
-        while low < high:
-            middle = (low + high) >> 1
-            if many[middle] < few[i]:
-                low = middle + 1
-            else:
-                high = middle
+        low = lower_bound(many, low, len(many), few[i])
         common += low < len(many) and many[low] == few[i]
     return common if common >= least else -1
 

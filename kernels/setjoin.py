@@ -23,13 +23,14 @@ import numpy as np
 
 from ._cpu import jit, parallel, shares
 from ._launch import Device, cuda, kernel, namespace, on_device
+from ._search import lower_bound
 from .prefixes import PLACE_BITS
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
 _ROW = np.uint64((1 << 32) - 1)
 
 
-def reference(entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, most):
+def reference(entries, starts, splits, places, offsets, sizes, needed, both, rows, first, stop, most):
     """The first candidates of some rows, by looking at one entry after the other.
 
     Parameters
@@ -39,25 +40,25 @@ def reference(entries, starts, splits, places, offsets, sizes, needed, larger, r
     sizes : array of int32, shape (all rows,)
         Size of each row's set.
     needed : array of int32
-        The least number of common elements of two sets, by the smaller size plus `larger` times the larger one. Of a
-        set's elements, those of places up to its size less what two sets of that size need are in its short prefix.
-    larger : int
-        1 for resemblance, 0 for containment.
-    rows : array of int64, shape (asked,)
+        The least number of common elements of two sets, by the smaller size plus `both` times the larger size. The
+        short prefix of a set has the places up to its size less what two sets of that size need.
+    both : int
+        1 for resemblance, whose least overlap depends on both sizes; 0 for containment.
+    rows : array of int64, shape (queries,)
         The rows whose candidates are looked for.
-    first, stop : arrays of int64, shape (asked,)
-        Candidates of each are rows from `first` on and before `stop`.
+    first, stop : arrays of int64, shape (queries,)
+        The candidates of each query are rows from `first` on and before `stop`.
     most : int
-        Most candidates of a row; at least 1.
+        The largest number of candidates per query; at least 1.
 
     Returns
     -------
     candidates : array of int64
-        Asked row by asked row, ascending, each once: the first `most` from `first` on, or all if there are fewer.
-    ends : array of int64, shape (asked + 1,)
-        Where those of each begin.
-    looked_at : array of int64, shape (asked,)
-        Number of entries that were looked at for each.
+        Query by query, ascending, each once: the first `most` from `first` on, or all if there are fewer.
+    ends : array of int64, shape (queries + 1,)
+        Where the candidates of each query begin.
+    looked_at : array of int64, shape (queries,)
+        Number of entries that were looked at for each query.
     """
     found, looked_at = [], []
     for row, low, high in zip(rows.tolist(), first.tolist(), stop.tolist(), strict=True):
@@ -65,14 +66,14 @@ def reference(entries, starts, splits, places, offsets, sizes, needed, larger, r
         looks = 0
         for word in places[offsets[row] : offsets[row + 1]].tolist():
             run, place = word // 2**31, word % 2**31
-            short = place < sizes[row] - needed[(1 + larger) * sizes[row]] + 1
+            short = place < sizes[row] - needed[(1 + both) * sizes[row]] + 1
             parts = [entries[starts[run] : splits[run]], entries[splits[run] : starts[run + 1]] if short else []]
             for entry in (int(entry) for part in parts for entry in part):
                 other, at = entry % 2**63 // 2**31, entry % 2**31
                 if not low <= other < high or (len(best) == most and other >= best[-1]):
                     continue
                 looks += 1
-                least = needed[min(sizes[row], sizes[other]) + larger * max(sizes[row], sizes[other])]
+                least = needed[min(sizes[row], sizes[other]) + both * max(sizes[row], sizes[other])]
                 if other != row and other not in best and min(sizes[row] - place, sizes[other] - at) >= least:
                     best = sorted([*best, other])[:most]
         found.append(best)
@@ -91,7 +92,7 @@ def _row_of(entry):
 
 @jit()
 def _from(entries, start, stop, row):
-    """Place of the first entry from `start` to `stop` whose row is not before `row`."""
+    """Return the place of the first entry from `start` to `stop` whose row is not before `row`."""
     while start < stop:
         middle = (start + stop) >> 1
         if _row_of(entries[middle]) < row:
@@ -104,13 +105,7 @@ def _from(entries, start, stop, row):
 @jit()
 def _insert(best, number, row):
     """Insert a row into an ascending list of `number` rows, unless it is there; the last one goes if it is full."""
-    low, high = 0, number
-    while low < high:
-        middle = (low + high) >> 1
-        if best[middle] < row:
-            low = middle + 1
-        else:
-            high = middle
+    low = lower_bound(best, 0, number, row)
     if low < number and best[low] == row:
         return number
     last = min(number, len(best) - 1)
@@ -121,10 +116,10 @@ def _insert(best, number, row):
 
 
 @jit()
-def _look(entries, start, stop, sizes, needed, larger, row, place, low, high, seen, best, number):
-    """Look at a part of a run, whose entries ascend; returns (candidates in `best`, entries looked at).
+def _scan(entries, start, stop, sizes, needed, both, row, place, low, high, seen, best, number):
+    """Look at a part of a run, whose entries ascend; return (candidates in `best`, entries looked at).
 
-    `seen` remembers candidates, each by some bits of its number: most repeats need no search in the list.
+    `seen` remembers each candidate by some bits of its number, so most repeats need no search in the list.
     """
     looks, size = 0, np.int64(sizes[row])
     if low > 0 and stop - start > 8:
@@ -139,7 +134,7 @@ def _look(entries, start, stop, sizes, needed, larger, row, place, low, high, se
         if other == row or seen[other & 255] == other:
             continue
         theirs = np.int64(sizes[other])
-        least = needed[min(size, theirs) + larger * max(size, theirs)]
+        least = needed[min(size, theirs) + both * max(size, theirs)]
         if size - place >= least and theirs - np.int64(entries[i] & _PLACE) >= least:
             seen[other & 255] = other
             number = _insert(best, number, other)
@@ -147,18 +142,18 @@ def _look(entries, start, stop, sizes, needed, larger, row, place, low, high, se
 
 
 @jit()
-def _probe(entries, starts, splits, places, offsets, sizes, needed, larger, row, low, high, seen, best):
-    """The first candidates of a row: (how many are in `best`, entries looked at)."""
+def _probe(entries, starts, splits, places, offsets, sizes, needed, both, row, low, high, seen, best):
+    """Find the first candidates of a row; return (how many are in `best`, entries looked at)."""
     number = looks = 0
     size = np.int64(sizes[row])
-    short = size - needed[(1 + larger) * size] + 1
+    short = size - needed[(1 + both) * size] + 1
     for word in places[offsets[row] : offsets[row + 1]]:
         run, place = np.int64(word >> np.uint64(PLACE_BITS)), np.int64(word & _PLACE)
         start, split, stop = starts[run], splits[run], starts[run + 1]
-        number, some = _look(entries, start, split, sizes, needed, larger, row, place, low, high, seen, best, number)
+        number, some = _scan(entries, start, split, sizes, needed, both, row, place, low, high, seen, best, number)
         looks += some
         if split < stop and place < short:
-            number, some = _look(entries, split, stop, sizes, needed, larger, row, place, low, high, seen, best, number)
+            number, some = _scan(entries, split, stop, sizes, needed, both, row, place, low, high, seen, best, number)
             looks += some
     return number, looks
 
@@ -177,7 +172,7 @@ def _probe_rows(
     offsets,
     sizes,
     needed,
-    larger,
+    both,
     rows,
     first,
     stop,
@@ -199,7 +194,7 @@ def _probe_rows(
                     offsets,
                     sizes,
                     needed,
-                    larger,
+                    both,
                     rows[i],
                     first[i],
                     stop[i],
@@ -215,13 +210,13 @@ def _gather_lists(begin, end, best, ends, found):
             found[ends[i] + k] = best[i, k]
 
 
-def cpu(entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, most):
+def cpu(entries, starts, splits, places, offsets, sizes, needed, both, rows, first, stop, most):
     """As `reference`; rows in parallel."""
     best, ends = np.empty((len(rows), most), np.int64), np.zeros(len(rows) + 1, np.int64)
     looks = np.zeros(len(rows), np.int64)
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(offsets[rows + 1] - offsets[rows] + 1)])
     bounds = shares(work, 64)
-    probed = entries, starts, splits, places, offsets, sizes, needed, larger
+    probed = entries, starts, splits, places, offsets, sizes, needed, both
     _probe_rows(len(bounds) - 1, *probed, rows, first, stop, bounds, best, ends, looks)
     np.cumsum(ends, out=ends)
     found = np.empty(ends[-1], np.int64)
@@ -237,7 +232,7 @@ _insert_on_device = Device(_insert.py_func)
     "void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int32[::1], "
     "int64, int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1])"
 )
-def _probe_all(entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, best, number, looks):
+def _probe_all(entries, starts, splits, places, offsets, sizes, needed, both, rows, first, stop, best, number, looks):
     """One thread a row: its candidates into its list in `best`, how many they are, and the entries looked at."""
     at = cuda.grid(1)
     if at >= len(rows):
@@ -248,7 +243,7 @@ def _probe_all(entries, starts, splits, places, offsets, sizes, needed, larger, 
     while word_at < behind:
         run, place = np.int64(places[word_at] >> np.uint64(PLACE_BITS)), np.int64(places[word_at] & _PLACE)
         i, until, last = starts[run], splits[run], splits[run]
-        if place < size - np.int64(needed[(np.int64(1) + larger) * size]) + np.int64(1):
+        if place < size - np.int64(needed[(np.int64(1) + both) * size]) + np.int64(1):
             last = starts[run + np.int64(1)]
         while i < last:  # once for each part of the run: short entries, then those that are long alone
             if i == until:
@@ -262,7 +257,7 @@ def _probe_all(entries, starts, splits, places, offsets, sizes, needed, larger, 
                 looked += np.int64(1)
                 if other != row:
                     theirs = np.int64(sizes[other])
-                    least = np.int64(needed[min(size, theirs) + larger * max(size, theirs)])
+                    least = np.int64(needed[min(size, theirs) + both * max(size, theirs)])
                     if size - place >= least and theirs - np.int64(entries[i] & _PLACE) >= least:
                         held = _insert_on_device(mine, held, other)
                 i += np.int64(1)
@@ -271,14 +266,14 @@ def _probe_all(entries, starts, splits, places, offsets, sizes, needed, larger, 
     number[at], looks[at] = held, looked
 
 
-def gpu(entries, starts, splits, places, offsets, sizes, needed, larger, rows, first, stop, most):
+def gpu(entries, starts, splits, places, offsets, sizes, needed, both, rows, first, stop, most):
     """As `reference`; a thread a row, its list in global memory. Repeats are searched for in the list alone."""
     xp = namespace()
     best = xp.empty((len(rows), most), np.int64)
     number, looks = xp.empty(len(rows), np.int64), xp.empty(len(rows), np.int64)
     index = map(on_device, (entries, starts, splits, places, offsets, sizes, needed))
-    asked = map(on_device, (rows, first, stop))
-    _probe_all.threads(len(rows), *index, larger, *asked, best, number, looks)
+    queries = map(on_device, (rows, first, stop))
+    _probe_all.threads(len(rows), *index, both, *queries, best, number, looks)
     ends = xp.zeros(len(rows) + 1, np.int64)
     ends[1:] = xp.cumsum(number)
     return best[xp.arange(most) < number[:, None]], ends, looks

@@ -12,6 +12,7 @@ import numpy as np
 
 from ._cpu import jit, parallel, shares
 from ._launch import namespace, on_device
+from ._ragged import close_gaps
 from ._sort import order_in_rows
 
 
@@ -116,16 +117,6 @@ def _sort_rows(begin, end, values, offsets, bounds, out, sizes):
             sizes[d] = len(distinct(values[offsets[d] : offsets[d + 1]], row, ends))
 
 
-@parallel("uint64[::1], int64[::1], int64[::1], int64[::1], uint64[::1]")
-def _close_gaps(begin, end, values, offsets, bounds, packed_offsets, packed):
-    """Copy the first values of each row of `values` to their place in `packed`."""
-    for p in range(begin, end):
-        for d in range(bounds[p], bounds[p + 1]):
-            source = offsets[d] - offsets[0]
-            for i in range(packed_offsets[d + 1] - packed_offsets[d]):
-                packed[packed_offsets[d] + i] = values[source + i]
-
-
 def cpu(values, offsets):
     """As `reference`: rows in parallel, each distributed by upper bits and finished by insertion."""
     bounds = shares(offsets)
@@ -135,7 +126,7 @@ def cpu(values, offsets):
     if packed_offsets[-1] == len(out):
         return out, packed_offsets
     packed = np.empty(packed_offsets[-1], np.uint64)
-    _close_gaps(len(bounds) - 1, out, offsets, bounds, packed_offsets, packed)
+    close_gaps(len(bounds) - 1, out, offsets, bounds, packed_offsets, packed)
     return packed, packed_offsets
 
 

@@ -18,10 +18,10 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from ._buckets import bucket_pairs, buckets_of, limited, mark_buckets, pairs_of, sort_by_key
 from ._cpu import jit
 from ._launch import check_rows, namespace, on_device
 from ._matches import halves
-from .pairtables import bucket_pairs, buckets_of, limited, mark_buckets, pairs_of, sort_by_key
 
 
 def reference(values, offsets, least, bucket_limit, bucket_probe):

@@ -34,7 +34,7 @@ except ImportError:
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import hamming, plot, theory
+    from . import hamming, papers, plot, theory
     from .comparison import Comparison, compare
     from .data import Pairs, Ragged
     from .documents import Documents, open_documents
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from .result import Result
     from .sketch_jobs import pairs, sketch
     from .stages import Verified, keep, shingle, tokenize, verify
-    from .suppression import suppress
     from .tasks.workers import Workers
 
 __all__ = [
@@ -127,11 +126,11 @@ __all__ = [
     "merge",
     "open_documents",
     "pairs",
+    "papers",
     "plot",
     "shingle",
     "sketch",
     "sketch_text",
-    "suppress",
     "theory",
     "tokenize",
     "verify",
@@ -206,7 +205,6 @@ _HOMES = {
         "tokenize",
         "verify",
     ),
-    "suppression": ("suppress",),
     "tasks.workers": ("Workers",),
 }
 
@@ -216,7 +214,7 @@ if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of 
     def __getattr__(name: str) -> Any:
         import importlib
 
-        if name in ("hamming", "plot", "theory"):
+        if name in ("hamming", "papers", "plot", "theory"):
             return importlib.import_module(f"neardup_gpu.{name}")
         for home, names in _HOMES.items():
             if name in names:

@@ -17,17 +17,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .errors import ArgumentTypeError, ParameterError
+from .report import shorten
 
 T = TypeVar("T")
-
-MOST_ROWS = 2**32 - 2
-"""Maximum number of rows in a set: kernels count rows in 32 bits, and one number is reserved for "no row"."""
 
 
 def shown(value: Any) -> str:
     """Return a value as a message shows it: a small value whole, a text shortened, any other value as its type."""
-    from .report import shorten
-
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
         return f"an integer of {value.bit_length():,} bits"
     if value is None or isinstance(value, (bool, int, float, str, bytes, os.PathLike)):

@@ -13,6 +13,7 @@ from neardup_gpu.kernels._launch import array_module
 from .data import NO_PAIRS, Pairs
 from .engine.arrays import some_rows
 from .engine.choice import kernel
+from .engine.pieces import Numbers
 from .methods.contract import Candidates, Join, Sketch, merged
 from .priority import rows_by_priority
 from .recall import random_order
@@ -316,8 +317,6 @@ def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
 
 def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:
     """Find all candidates; task by task, if memory does not suffice for all tasks at once."""
-    from .engine.pieces import Numbers
-
     method, backend = recipe.method, runtime.backend
 
     def collide(tasks: Numbers) -> Candidates:

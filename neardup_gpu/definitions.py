@@ -6,6 +6,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .checks import shown
 from .errors import InputError, RecipeMismatchError
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ def checked_settings(text: str | bytes, name: str) -> dict[str, Any]:
     RecipeMismatchError
         If they cannot be read, or were written under other definitions or another Unicode table.
     """
-    from .checks import shown
-
     stored = stored_settings(text, name)
     for key, here in versions().items():
         found = stored.get(key)

@@ -18,6 +18,7 @@ from . import diff
 from .documents import Documents, open_described, open_documents
 from .documents.reading_options import reading_of
 from .errors import InputError
+from .methods.frequencies import Frequencies
 from .printable import printable, readable_id
 from .raw_text import to_bytes, to_string
 from .recipe import Recipe
@@ -192,8 +193,6 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
         recipe = Recipe.of(read(paths[0]).schema, str(paths[0]))
         measure: Any = recipe.method.measure
         if measure.weighted and recipe.method.needs_statistics:
-            from .methods.frequencies import Frequencies
-
             measure = measure.knowing(Frequencies.load(Path(folder) / "frequencies.parquet"))
         return explained(
             lambda: map(read, paths),

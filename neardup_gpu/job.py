@@ -15,6 +15,7 @@ import numpy as np
 
 from . import bounded, checks
 from .arguments import Arguments
+from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
     decide,
@@ -25,6 +26,7 @@ from .decisions import (
 )
 from .documents import Documents
 from .documents.reading_options import Reading, chosen_reading
+from .documents.rewritten import check_types, infers_columns, schema_of
 from .documents.units import check_divisible, check_whole
 from .documents.writing_options import Writing, described, rewriting
 from .engine.arrays import some_rows
@@ -39,9 +41,11 @@ from .partners import TooManyComparisonsError, partners_of
 from .priority import keep_column
 from .recall import Run, check_recall
 from .recipe import Recipe, choose_recipe
+from .report_page import write_page
 from .result import Result
+from .saving import write_result
 from .sketching import Sketcher
-from .store.artefacts import write_result
+from .store.artefacts import write_report
 from .store.outputs import new_folder
 from .tables import Facts, Job, all_skipped, report_of_job, tabulate
 from .tasks.job import run_in_tasks
@@ -229,7 +233,10 @@ def _run_here(arguments: Arguments) -> Result:
         else:
             if told := described(writing):
                 result.report["written"] = told
-            write_result(folder, result, documents, writing, clock, output if writing.report else None, schema)
+            write_result(folder, result, documents, writing, clock, schema)
+            if writing.report:
+                write_page(folder, lambda: result._run(output))
+            write_report(folder, result.report)
     return result
 
 
@@ -264,8 +271,6 @@ def run(
                 groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime
             )
         except TooManyComparisonsError as error:
-            from .commonest import too_many_comparisons
-
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
         listed, deciding, near = found.listed, found.deciding, found.near
     else:
@@ -307,16 +312,12 @@ def run(
 def check_writing(documents: Documents, writing: Writing) -> None:
     """Refuse a way to write kept rows in which these documents cannot be written, before all work."""
     if writing.rewrites:
-        from .documents.rewritten import check_types
-
         check_types(documents, writing)
 
 
 def _columns_to_write(documents: Documents, writing: Writing, clock: Clock) -> pa.Schema | None:
     """The columns of all files, where `rewritten.schema_of` reads them to find out; what cannot be written is found
     before all work."""
-    from .documents.rewritten import infers_columns, schema_of
-
     if not writing.rewrites or not infers_columns(documents, writing):
         return None
     with clock.stage("columns"):

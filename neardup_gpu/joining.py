@@ -37,7 +37,7 @@ MOST_MARK_BITS = 28
 """A table of marks, of a byte for each counter, takes at most 256 MiB."""
 
 
-class Index(NamedTuple):
+class PostingsIndex(NamedTuple):
     """Runs of postings of some range of shingles, or of all; see kernels/runs.py and setjoin.py for the arrays.
 
     Rows are representatives, by priority. Arrays are where the backend wants them, or in mapped files.
@@ -50,30 +50,30 @@ class Index(NamedTuple):
     offsets: Any
     sizes: Any
     needed: Any
-    larger: int
+    both_sizes: int
 
     @classmethod
-    def of(cls, made: Sequence[Any], sizes: Any, needed: Any, larger: int) -> Index:
+    def of(cls, made: Sequence[Any], sizes: Any, needed: Any, both_sizes: int) -> PostingsIndex:
         """The index of what `runs` made."""
         entries, starts, splits, places, offsets = made
-        return cls(entries, starts, splits, places, offsets, sizes, needed, larger)
+        return cls(entries, starts, splits, places, offsets, sizes, needed, both_sizes)
 
-    def put(self, runtime: Runtime) -> Index:
+    def put(self, runtime: Runtime) -> PostingsIndex:
         """The same where the backend wants its arrays."""
         arrays = [runtime.put(array) for array in self[:-1]]
-        return Index.of(arrays[:5], arrays[5], arrays[6], self.larger)
+        return PostingsIndex.of(arrays[:5], arrays[5], arrays[6], self.both_sizes)
 
-    def of_short_prefixes(self) -> Index:
+    def of_short_prefixes(self) -> PostingsIndex:
         """The same without the places of elements that are in no short prefix: rows meet all entries as the smaller."""
         xp = array_module(self.entries)
-        short = self.sizes - self.needed[(1 + self.larger) * self.sizes] + 1
+        short = self.sizes - self.needed[(1 + self.both_sizes) * self.sizes] + 1
         row = xp.searchsorted(self.offsets, xp.arange(len(self.places)), side="right") - 1
         kept = (self.places & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64) < short[row]
         before = xp.zeros(len(kept) + 1, np.int64)
         before[1:] = xp.cumsum(kept)
         return self._replace(places=self.places[kept], offsets=before[self.offsets])
 
-    def only(self, rows: Any) -> Index:
+    def only(self, rows: Any) -> PostingsIndex:
         """The same with the entries of some rows alone, given as a bool for each; places stay as they are."""
         xp = array_module(self.entries)
         row = (self.entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)
@@ -92,7 +92,7 @@ def build_index(
     threshold: float,
     clock: Clock,
     runtime: Runtime,
-) -> list[Index]:
+) -> list[PostingsIndex]:
     """Index the prefixes of some documents.
 
     By a directed measure each row is asked for better ones alone, of which its own short prefix meets all; the others
@@ -120,8 +120,10 @@ def build_index(
     with Postings(spool.folder, runtime.shares.postings) as postings:
         distinct = _add_postings(postings, spool, spool_rows, in_file, sets, measure, threshold, clock, runtime)
         needed = measure.needed(int(distinct.max(initial=0)), threshold)
-        ends = runtime.put(distinct), runtime.put(needed), measure.larger
-        made = (Index.of(runtime.run(_runs, *part, len(spool_rows), runtime), *ends) for part in postings.parts())
+        ends = runtime.put(distinct), runtime.put(needed), measure.both_sizes
+        made = (
+            PostingsIndex.of(runtime.run(_runs, *part, len(spool_rows), runtime), *ends) for part in postings.parts()
+        )
         if measure.directed:
             made = (runtime.run(part.of_short_prefixes) for part in made)
         return stored(made, 2 if postings.divided else 1, spool.folder, runtime)
@@ -132,11 +134,11 @@ def in_order_of(spool_rows: np.ndarray, members: np.ndarray) -> np.ndarray:
     return members[np.argsort(spool_rows[members], kind="stable")]
 
 
-def stored(parts: Iterable[Index], number: int, folder: Path, runtime: Runtime) -> list[Index]:
+def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: Runtime) -> list[PostingsIndex]:
     """Parts of an index: where the backend has them, if there is one; else in mapped files, a file each."""
     if number <= 1:
         return list(parts)
-    return [Index.of(mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]) for part in parts]
+    return [PostingsIndex.of(mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]) for part in parts]
 
 
 def _add_postings(
@@ -263,8 +265,13 @@ def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runti
 
 
 def raised(
-    part: Index, asking: np.ndarray, pinned: np.ndarray, measure: JoinMeasure, threshold: float, runtime: Runtime
-) -> Index:
+    part: PostingsIndex,
+    asking: np.ndarray,
+    pinned: np.ndarray,
+    measure: JoinMeasure,
+    threshold: float,
+    runtime: Runtime,
+) -> PostingsIndex:
     """Make the index by which some rows find those of a reference set at a higher threshold.
 
     Elements beyond the prefixes of that threshold are left out, and so are runs in which no two such rows meet. By a
@@ -273,7 +280,7 @@ def raised(
 
     Parameters
     ----------
-    part : Index
+    part : PostingsIndex
     asking : array of int64
         The rows that will ask.
     pinned : array of bool, shape (rows,)
@@ -299,7 +306,9 @@ def raised(
     there &= ((of_asking > 0) & (of_known > 0))[run]
     long = np.where(place > size - needed[2 * size], LONG, np.uint64(0))
     made = named_runs(run[there], (entries & ~LONG | long)[there], len(pinned), len(starts), runtime)
-    return Index.of(made, part.sizes, runtime.put(needed), part.larger).put(runtime).only(runtime.put(pinned))
+    return (
+        PostingsIndex.of(made, part.sizes, runtime.put(needed), part.both_sizes).put(runtime).only(runtime.put(pinned))
+    )
 
 
 def named_runs(run: np.ndarray, entries: np.ndarray, num_rows: int, num_runs: int, runtime: Runtime) -> Any:
@@ -336,7 +345,7 @@ class Met(NamedTuple):
 
 
 def meet(
-    parts: list[Index],
+    parts: list[PostingsIndex],
     rows: np.ndarray,
     first: np.ndarray,
     stop: np.ndarray,
@@ -362,7 +371,7 @@ def meet(
     return runtime.map(probe, (Span(ends, *bounds, "documents") for bounds in spans(np.diff(ends), LOOKS)))
 
 
-def _entries_met(part: Index, rows: np.ndarray) -> Any:
+def _entries_met(part: PostingsIndex, rows: np.ndarray) -> Any:
     """Entries in the runs of each of some rows, where a run counts as `LONG_RUN` at most; where the index is."""
     xp, (asked,) = array_module(part.starts), same_device(part.starts, rows)
     sizes = xp.minimum(xp.diff(part.starts), LONG_RUN)
@@ -385,7 +394,7 @@ def _first_of(lists: list[tuple[np.ndarray, np.ndarray]], most: int) -> tuple[np
     return candidates[place < most], np.minimum(counts, most)
 
 
-def expected_comparisons(index: list[Index], runtime: Runtime) -> int:
+def expected_comparisons(index: list[PostingsIndex], runtime: Runtime) -> int:
     """Entries that are looked at where each row looks once for all its better partners, from the lengths of runs.
 
     Two entries of a run meet unless both are of long prefixes alone. There will be fewer where rows have partners
@@ -394,7 +403,7 @@ def expected_comparisons(index: list[Index], runtime: Runtime) -> int:
     return sum(int(_comparisons(part, runtime).sum()) for part in index)
 
 
-def _comparisons(part: Index, runtime: Runtime) -> np.ndarray:
+def _comparisons(part: PostingsIndex, runtime: Runtime) -> np.ndarray:
     """Pairs of entries that meet in each run of a part: float64, as they may be many."""
     starts, splits = runtime.fetch(part.starts), runtime.fetch(part.splits)
     return meetings(starts[1:] - starts[:-1], starts[1:] - splits)
@@ -421,7 +430,7 @@ class Common(NamedTuple):
 
 
 def commonest(
-    index: list[Index],
+    index: list[PostingsIndex],
     spool: Rows,
     spool_rows: np.ndarray,
     members: np.ndarray,
@@ -436,7 +445,7 @@ def commonest(
 
     Parameters
     ----------
-    index : list of Index
+    index : list of PostingsIndex
         As `build_index` made it of the other arguments.
     most : int
         How many, at most.

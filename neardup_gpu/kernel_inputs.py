@@ -270,17 +270,6 @@ def spots(draw: Draw, size: int) -> tuple:
     return values, offsets, np.unique(stops), draw.option([2, 1, 5, 17]), draw.modulus()
 
 
-def suppress(draw: Draw, size: int) -> tuple:
-    """Up to 1,000 rows of features, some of few values, so that many share some; some rows without features."""
-    kinds: list[Any] = [np.uint16, np.uint64]
-    kind, k = draw.option(kinds), draw.option([6, 1, 17])
-    rows, greatest = min(size // (4 * k), 1000), draw.option([3, np.iinfo(kind).max, 0])
-    features = draw.random.integers(0, greatest, (rows, k), kind, endpoint=True)
-    again = draw.random.random(features.shape) < 0.5
-    features[again] = np.roll(features, 1, axis=0)[again]
-    return features, draw.random.random(rows) < draw.option([0.95, 1.0, 0.0]), draw.integer(1, min(k, 4))
-
-
 def sequences(draw: Draw, size: int) -> tuple:
     """Tokens."""
     return *_ragged(draw, size), np.array([draw.modulus(), draw.modulus()])
@@ -447,6 +436,20 @@ def probe(draw: Draw, size: int) -> tuple:
     most = random.integers(0, draw.option([64, 3]), num_queries)
     allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
     return sorted_keys, np.ascontiguousarray(orders.T.astype(np.uint32)), queries, r, first, stop, most, allowed
+
+
+def bloom(draw: Draw, size: int) -> tuple:
+    """Filters with some marks, keys to add, and queries; many queries are keys, and some places have no query."""
+    random, tables = draw.random, draw.option([6, 1, 20])
+    number = size // (2 * tables)
+    marks = random.integers(0, 2**64, (tables, draw.option([2, 64, 1024])), np.uint64)
+    marks &= random.integers(0, 2**64, marks.shape, np.uint64) * np.uint64(draw.integer(0, 1))
+    keys = draw.words(tables * number).reshape(tables, number)
+    queries = draw.words(tables * number).reshape(tables, number)
+    again = random.random(queries.shape) < draw.option([0.3, 0.0, 1.0])
+    queries[again] = keys[again]
+    numbers = np.broadcast_to(np.arange(number, dtype=np.uint32), queries.shape).copy()
+    return marks, keys, queries, numbers, random.integers(0, number + 1, tables)
 
 
 def tally(draw: Draw, size: int) -> tuple:
@@ -632,13 +635,13 @@ def runs(draw: Draw, size: int) -> tuple:
 
 def setjoin(draw: Draw, size: int) -> tuple:
     """Runs, some of whose entries may be gone, and rows that ask them; some for nothing at all."""
-    from .joining import Index
+    from .joining import PostingsIndex
 
     threshold, random = draw.option(THRESHOLDS), draw.random
     shingles, entries, sizes = _postings(draw, size, threshold)
     largest, larger = int(sizes.max(initial=0)), draw.option([1, 0])
     needed = least_overlaps(2 * largest, threshold) if larger else least_shares(largest, threshold)
-    index = Index.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed, larger)
+    index = PostingsIndex.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed, larger)
     if size <= FEW and draw.chance():
         index = index.only(random.random(len(sizes)) < 0.7)
     rows = np.flatnonzero(random.random(len(sizes)) < draw.option([1.0, 0.5]))
@@ -933,6 +936,7 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "bbit": bbit,
     "bbit_equal": bbit_equal,
     "below": below,
+    "bloom": bloom,
     "bottomk": bottomk,
     "bucket_probe": bucket_probe,
     "cluster_stream": cluster_stream,
@@ -976,7 +980,6 @@ INPUTS: dict[str, Callable[[Any, int], tuple]] = {
     "spots": spots,
     "standing": standing,
     "supershingles": supershingles,
-    "suppress": suppress,
     "tally": tally,
     "texts": texts,
     "tokens": tokens,

@@ -71,8 +71,8 @@ class SetMeasure(Measure, Protocol):
 class JoinMeasure(SetMeasure, Protocol):
     """A measure by which the exact join finds all pairs; see kernels/setjoin.py."""
 
-    larger: ClassVar[int]
-    """How `needed` is looked up: at the smaller size plus so many times the larger one."""
+    both_sizes: ClassVar[int]
+    """1 if `needed` is looked up at the sum of both sizes, 0 if at the smaller size."""
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
         """The least overlaps of pairs of sets at the threshold, where no set has more than `most`: int32."""
@@ -85,7 +85,7 @@ class Resemblance:
     name: ClassVar[str] = "resemblance"
     directed: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
-    larger: ClassVar[int] = 1
+    both_sizes: ClassVar[int] = 1
 
     @property
     def with_reference(self) -> Measure:
@@ -124,7 +124,7 @@ class Resemblance:
 
 
 @dataclass(frozen=True)
-class Containment:
+class ContainmentMeasure:
     """|A n B| / |P|: how much of one document of a pair, the part P, the other one contains.
 
     Between documents of the input, P is the right document B.
@@ -144,7 +144,7 @@ class Containment:
     name: ClassVar[str] = "containment"
     directed: ClassVar[bool] = True
     weighted: ClassVar[bool] = False
-    larger: ClassVar[int] = 0
+    both_sizes: ClassVar[int] = 0
 
     @property
     def with_reference(self) -> Measure:
@@ -269,7 +269,7 @@ class Weighted:
         return resemblance(common, left + right - common)
 
 
-RESEMBLANCE, CONTAINMENT = Resemblance(), Containment()
+RESEMBLANCE, CONTAINMENT = Resemblance(), ContainmentMeasure()
 
 MEASURES: tuple[Measure, ...] = (RESEMBLANCE, CONTAINMENT)
 

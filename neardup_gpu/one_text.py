@@ -12,6 +12,8 @@ from neardup_gpu.kernels._cpu import alone
 
 from . import checks
 from .data import Ragged
+from .documents.html import read_page
+from .documents.reading_options import TREE
 from .errors import ArgumentTypeError, ParameterError
 from .methods import check_sketches
 from .methods.frequencies import Frequencies
@@ -151,9 +153,6 @@ class TextSketcher:
         if not isinstance(text, (str, bytes)):
             raise ArgumentTypeError(f"text: {checks.shown(text)}; give a str, or UTF-8 as bytes")
         if self._html:
-            from .documents.html import read_page
-            from .documents.reading_options import TREE
-
             return read_page(text, tree=self._html == TREE).text.encode()
         return text if isinstance(text, bytes) else _encoded(text)
 

@@ -41,7 +41,7 @@ from .errors import ResourceError
 from .joining import (
     LISTED,
     Common,
-    Index,
+    PostingsIndex,
     build_index,
     commonest,
     expected_comparisons,
@@ -214,7 +214,7 @@ def _among(words: np.ndarray, some: np.ndarray) -> np.ndarray:
 class Search:
     """What the search for partners needs and keeps.
 
-    index : list of Index
+    index : list of PostingsIndex
         Its parts.
     measure : Measure
         By which it was made.
@@ -240,7 +240,7 @@ class Search:
         Whether rows of the input have pairs with the reference set alone.
     """
 
-    index: list[Index]
+    index: list[PostingsIndex]
     measure: Any  # a JoinMeasure, where the index has parts
     pinned: np.ndarray
     accepts: Accepts
@@ -281,7 +281,7 @@ class Search:
         stop = np.arange(self.num_rows)
         return np.minimum(stop, self.num_known) if self.only_known else stop
 
-    def placed(self, index: list[Index]) -> np.ndarray:
+    def placed(self, index: list[PostingsIndex]) -> np.ndarray:
         """Whether each row is in a run."""
         there = np.zeros(self.num_rows, bool)
         for part in index:
@@ -293,16 +293,16 @@ class Search:
         pairs = self.known.all().pairs
         return components.cpu(self.num_rows, pairs.left, pairs.right)
 
-    def only(self, rows: np.ndarray, index: list[Index] | None = None) -> list[Index]:
+    def only(self, rows: np.ndarray, index: list[PostingsIndex] | None = None) -> list[PostingsIndex]:
         """The index, or another one, with the entries of some rows alone, given as a bool for each."""
 
-        def of_rows(part: Index) -> Index:
+        def of_rows(part: PostingsIndex) -> PostingsIndex:
             return part.put(self.runtime).only(self.runtime.put(rows))
 
         chosen = self.index if index is None else index
         return stored((self.runtime.run(of_rows, part) for part in chosen), len(chosen), self.folder, self.runtime)
 
-    def raised(self, rows: np.ndarray, threshold: float) -> list[Index]:
+    def raised(self, rows: np.ndarray, threshold: float) -> list[PostingsIndex]:
         """Return the index by which some rows find those of the reference set at a higher threshold."""
         make = partial(raised, asking=rows, pinned=self.pinned, measure=self.measure, threshold=threshold)
         parts = (make(part, runtime=self.runtime) for part in self.index)
@@ -310,7 +310,7 @@ class Search:
 
     def ask(
         self,
-        index: list[Index],
+        index: list[PostingsIndex],
         rows: np.ndarray,
         first: np.ndarray,
         stop: np.ndarray,
@@ -323,7 +323,7 @@ class Search:
 
         Parameters
         ----------
-        index : list of Index
+        index : list of PostingsIndex
         rows : array of int64, shape (asked,)
         first, stop : arrays of int64
             For each row of the index: its candidates are rows from the first on and before the second. Where a row's
@@ -363,7 +363,7 @@ class Search:
             self._verify_all(waiting, before, accepts, found)
         return full, found
 
-    def _met(self, index: list[Index], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
+    def _met(self, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
         asked = meet(index, rows, first, stop, most, self.runtime, min(LISTED, max(most, self.together or LISTED)))
         while True:
             with self.clock.stage("join"):
@@ -499,7 +499,7 @@ def _above_their_best(rows: np.ndarray, best: np.ndarray) -> Iterator[tuple[np.n
 
 
 def _ask_for_reference(
-    search: Search, index: list[Index], rows: np.ndarray, first: np.ndarray, end: np.ndarray, held: FirstAndBest
+    search: Search, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, end: np.ndarray, held: FirstAndBest
 ) -> None:
     """Find all partners of some rows from `first` on and before `end`; `held` takes them, in place of `known`."""
     rows, known, asked = rows[search.placed(index)[rows]], search.known, ASKED
@@ -634,7 +634,7 @@ def _ask_all(search: Search, others: np.ndarray, rows: np.ndarray, first: np.nda
 
 def ask_among(
     search: Search,
-    index: list[Index],
+    index: list[PostingsIndex],
     asking: np.ndarray,
     first: np.ndarray,
     stop: np.ndarray,
@@ -709,7 +709,7 @@ def _apart(label: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndar
     return rows[place < stop[rows]]
 
 
-def _renumbered(index: Index, number: np.ndarray, label: np.ndarray, runtime: Runtime) -> Index:
+def _renumbered(index: PostingsIndex, number: np.ndarray, label: np.ndarray, runtime: Runtime) -> PostingsIndex:
     """The runs of an index that hold rows of more than one component, with rows by other numbers."""
     fetch, put = runtime.fetch, runtime.put
     entries, starts = fetch(index.entries), fetch(index.starts)
@@ -724,7 +724,7 @@ def _renumbered(index: Index, number: np.ndarray, label: np.ndarray, runtime: Ru
     made = named_runs(run[some], renamed[some], len(number), len(starts), runtime)
     sizes = np.empty_like(fetch(index.sizes))
     sizes[number] = fetch(index.sizes)
-    return Index.of(made, put(sizes), index.needed, index.larger)
+    return PostingsIndex.of(made, put(sizes), index.needed, index.both_sizes)
 
 
 def _rank_within(values: np.ndarray) -> np.ndarray:
@@ -786,7 +786,7 @@ def partners_of(
     crowded = runtime.fetch(candidates.crowded)
     members = np.flatnonzero(np.zeros_like(crowded) if measure.weighted else crowded)
     with runtime.spool(spool.folder, runtime.shares.sets) as sets:
-        index: list[Index] = []
+        index: list[PostingsIndex] = []
         if len(members):
             with clock.stage("index"):
                 index = build_index(spool, spool_rows, members, sets, method.measure, threshold, clock, runtime)

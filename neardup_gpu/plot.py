@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import checks, theory
-from .errors import ParameterError
+from .errors import ArgumentTypeError, ParameterError
 from .methods.contract import Join, Sketch
 from .methods.minhash import MinHash
 from .recipe import Recipe
 from .report import count, histogram, percent
-from .result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from .result import Result
 
 __all__ = ["filter_curve", "groups", "recall", "resemblances"]
 
@@ -165,7 +166,8 @@ def resemblances(result: Result, *, log: bool = False, ax: Axes | None = None) -
     >>> axes = resemblances(dedup({"text": ["to be or not to be"] * 2}))  # doctest: +SKIP
     """
     log = checks.flag("log", log)
-    result = checks.instance("result", result, (Result,))
+    if not hasattr(result, "pairs"):  # `result.py` imports this module, so its class cannot be named here
+        raise ArgumentTypeError(f"result: {checks.shown(result)}; give a Result", parameter="result")
     threshold, measure = result.recipe.threshold, result.recipe.method.measure.name
     if threshold is None:
         raise ParameterError("result: nothing was verified, so there is no resemblance; give dedup a threshold")
@@ -309,9 +311,8 @@ def recall(result: Result | Mapping[str, Any], *, ax: Axes | None = None) -> Axe
 
 
 def _report(result: Any) -> Mapping[str, Any]:
-    """The report of a result, or what was given as one."""
-    if isinstance(result, Result):
-        return result.report
+    """Return the report of a result, or the report itself if that was given."""
+    result = getattr(result, "report", result)
     if not isinstance(result, Mapping) or not {"counts", "group_sizes", "recall", "recipe"} <= result.keys():
         raise ParameterError("result: neither a result of dedup nor its report (the contents of report.json)")
     return result

@@ -176,7 +176,7 @@ def _sampled(rows: np.ndarray, spool: Rows, spool_rows: np.ndarray, runtime: Run
 # -------------------------------------------------------------------------------------------------- possible partners
 
 
-class Nearest:
+class SampledPartners:
     """For each sampled document, its first `PARTNERS` possible partners in random order, of all that were added.
 
     sampled : array of int64
@@ -202,22 +202,22 @@ class Nearest:
         self.latest[full] = self.order[np.searchsorted(self.sampled, full, side="right") - 1]
 
 
-class Search(NamedTuple):
+class SampledSearch(NamedTuple):
     """What it takes to find the possible partners of a sample."""
 
     sample: Sample
-    nearest: Nearest
+    nearest: SampledPartners
     inverted: tuple[Any, Any, Any]
     measure: Any
     threshold: float
     runtime: Runtime
 
     @classmethod
-    def of(cls, sample: Sample, measure: Any, threshold: float, runtime: Runtime) -> Search:
+    def of(cls, sample: Sample, measure: Any, threshold: float, runtime: Runtime) -> SampledSearch:
         """One that has seen no document."""
         keys, first_holder, holders = map(runtime.put, sample.inverted)
         inverted = keys, first_holder, holders
-        return cls(sample, Nearest(len(sample.rows)), inverted, measure, threshold, runtime)
+        return cls(sample, SampledPartners(len(sample.rows)), inverted, measure, threshold, runtime)
 
     def look(
         self,
@@ -271,7 +271,7 @@ def _partners(
 ) -> Pairs:
     """The pairs of sampled rows and their possible partners, of all rows."""
     in_file = np.argsort(run.spool_rows)
-    search = Search.of(sample, run.measure, threshold, runtime)
+    search = SampledSearch.of(sample, run.measure, threshold, runtime)
     for begin in range(0, len(in_file), LOOKED_AT):
         some = in_file[begin : begin + LOOKED_AT]
 

@@ -11,13 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import checks
+from . import checks, plot
 from .data import arrow, bools
 from .documents import Documents
 from .documents.edits import Edits
+from .documents.kept_dataset import kept_dataset
+from .engine.settings import Engine
 from .errors import InputError, ParameterError
 from .recipe import Recipe
 from .report import count
+from .report_page.run import run_of_tables
 from .store.artefacts import DOCUMENTS, PAIRS
 
 if TYPE_CHECKING:
@@ -192,8 +195,6 @@ class Result:
         """
         if self.sources is None:
             raise InputError("this result has no documents to return; run dedup again")
-        from .documents.hugging_face import kept_dataset
-
         return kept_dataset(self.sources[0], self._edits())
 
     def _edits(self) -> Edits:
@@ -272,7 +273,6 @@ class Result:
                 "are known; run dedup again"
             )
         from .decisions import decide
-        from .engine.settings import Engine
         from .partners import selected
         from .stages import at_least
         from .tables import decided_counts, tabulate, warnings_of
@@ -354,7 +354,6 @@ class Result:
 
     def _run(self, folder: str | None = None) -> Run:
         """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
-        from .report_page.run import run_of_tables
 
         sources = self.sources
         return run_of_tables(self.documents, self.pairs, self.report, self.recipe, self.frequencies, sources, folder)
@@ -377,8 +376,6 @@ class Result:
         >>> from neardup_gpu import dedup
         >>> figure = dedup({"text": ["to be or not to be"] * 2}).plot()  # doctest: +SKIP
         """
-        from . import plot
-
         plot.matplotlib_of("plot")
         from matplotlib.figure import Figure
 

@@ -30,10 +30,11 @@ from neardup_gpu.kernels import (
     spots as spots_kernel,
     tokens as tokens_kernel,
 )
-from neardup_gpu.kernels._launch import array_module
+from neardup_gpu.kernels._launch import MOST_ROWS, array_module
 
 from . import checks, stop_words
 from .data import Pairs, Ragged, Tokens, as_ragged, pairs_within
+from .documents import open_documents
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ArgumentTypeError
@@ -95,8 +96,6 @@ def _as_text(documents: Any) -> Ragged:
         with contextlib.suppress(UnicodeEncodeError):  # which `checks.texts` explains
             return utf8(documents)
     import pyarrow as pa
-
-    from .documents import open_documents
 
     column = checks.texts("documents", documents)
     batches = list(open_documents(pa.table({"text": column})).batches(max_bytes=1 << 62))
@@ -267,7 +266,7 @@ def keep(
     >>> keep(3, verified, Recipe(cluster="components"))
     array([0, 0, 0])
     """
-    num_documents = checks.integer("num_documents", num_documents, 0, checks.MOST_ROWS)
+    num_documents = checks.integer("num_documents", num_documents, 0, MOST_ROWS)
     checks.instance("verified", verified, Verified, "verify makes one")
     pairs = pairs_within("verified.pairs", verified.pairs, num_documents)
     resemblance = checks.array(

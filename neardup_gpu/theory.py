@@ -1,7 +1,7 @@
 """Filter curves and the choice of a filter: mathematics only.
 
-Error bounds (`error_bounds`, `sketch_errors`) and the mathematics of the method `exact` (`prefix_filter`) are reachable
-here as well.
+Error bounds (`error_bounds`) and the mathematics of the method `exact` (`prefix_filter`) are reachable here as well.
+`neardup_gpu.papers` has the formulas that no job uses.
 
 A sketch of k*s independent min-hash samples is cut into k groups of s, and every group is fingerprinted into one
 feature. A group agrees between two documents of resemblance x with probability x**s, so at least r of the k features
@@ -19,29 +19,13 @@ from collections.abc import Callable
 from . import checks
 from .error_bounds import (  # noqa: F401 (part of this module's face)
     MAX_BITS,
-    MAX_TRIALS,
-    bbit_error,
+    accidental_pairs,
     bbit_resemblance,
     bbit_share,
-    collision_error,
-    exceed_probability,
-    expected_collisions,
-    hoeffding,
     mean_interval,
-    standard_error,
-    within_probability,
 )
 from .errors import ParameterError
-from .prefix_filter import (  # noqa: F401 (part of this module's face)
-    PrefixCost,
-    PrefixLengths,
-    expected_accidents,
-    least_overlap,
-    prefix_cost,
-    prefix_lengths,
-)
-from .set_sizes import containment_from_resemblance  # noqa: F401 (part of this module's face)
-from .sketch_errors import *  # noqa: F403 (part of this module's face)
+from .prefix_filter import PrefixLengths, least_overlap, prefix_lengths  # noqa: F401 (part of this module's face)
 
 PRESETS: dict[str, tuple[int, int, int]] = {
     "altavista": (6, 14, 2),  # Broder 2000, section 1; Manasse 2.5: "clearly the same", half at 0.909
@@ -53,7 +37,6 @@ MAX_FEATURES = 1000  # C(k, i) and the powers beside it stay inside a float64 up
 MAX_GROUP = 2**20  # samples in a feature; far beyond it nothing but identical documents would agree
 SEGMENT = 10  # one-bit samples of a segment, of which two have to agree; see `choose_segments`
 MAX_SEGMENTS = 100  # 4950 pair tables
-MAX_AREA = 50_000  # k * k * s of `error_areas`, which has k terms at each of many steps a sample
 
 # The cost model of `choose_filter`, per document and core, for documents of Broder's typical size (1997, 4.1). The
 # times were measured on an AMD EPYC (Zen 4, AVX-512), as differences between whole runs on bills and on pages made from
@@ -99,41 +82,6 @@ def check_filter(k: int, s: int, r: int) -> tuple[int, int, int]:
             "(r of k features, each of s samples); give k,s,r such as 6,14,2."
         )
     return k, s, r
-
-
-def l1(resemblance: float, a: float, b: float) -> float:
-    """The l1 distance of two weighted sets: (1 - J) / (1 + J) (a + b).
-
-    The sums of the smaller and of the larger weights are a + b together, and J is their ratio; so the identity is
-    exact. Of sets, a and b are their sizes and the distance is the number of elements that only one of them has.
-
-    Parameters
-    ----------
-    resemblance : float from 0 to 1
-        J.
-    a : float
-        Weight of the one set, at least 0; its number of elements, if it has no weights.
-    b : float
-        Weight of the other.
-
-    Returns
-    -------
-    float
-        In the unit of a and b.
-
-    Raises
-    ------
-    ParameterError, ArgumentTypeError
-        If `resemblance` is outside [0, 1], or a weight outside [0, 2**62].
-
-    Examples
-    --------
-    >>> l1(0.5, 7, 8)  # such as 5 in common, 2 and 3 of their own
-    5.0
-    """
-    resemblance = checks.fraction("resemblance", resemblance)
-    a, b = (checks.number(name, value, 0, 2**62, "a weight") for name, value in (("a", a), ("b", b)))
-    return (1 - resemblance) / (1 + resemblance) * (a + b)
 
 
 def parse_filter(text: str) -> tuple[int, int, int]:
@@ -320,7 +268,8 @@ def inverse(probability: float, k: int, s: int, r: int) -> float:
 def half_point(k: int, s: int, r: int) -> float:
     """The threshold that a filter stands for: the resemblance that passes with probability one half.
 
-    It minimises the sum of the two areas of `error_areas` (Broder 2000, section 4, first way). [6, 14, 2] gives 0.909.
+    It minimises the sum of the two areas of `papers.error_areas` (Broder 2000, section 4, first way). [6, 14, 2] gives
+    0.909.
 
     Parameters
     ----------
@@ -339,123 +288,11 @@ def half_point(k: int, s: int, r: int) -> float:
     return inverse(0.5, k, s, r)
 
 
-def half_s(threshold: float, k: int, r: int) -> float:
-    """Samples a group, as a real number, for which [k, s, r] passes `threshold` with probability one half.
-
-    The first way of Broder 2000, section 4, solved for s: x**s has to be the p at which r or more of k happen half
-    the time.
-
-    Parameters
-    ----------
-    threshold : float in (0, 1)
-        Resemblance.
-    k : int
-        Supershingles of a document.
-    r : int
-        Supershingles that have to agree.
-
-    Raises
-    ------
-    ParameterError, ArgumentTypeError
-        For a threshold outside (0, 1) or an impossible k, r.
-
-    Examples
-    --------
-    >>> round(half_s(0.5, 1, 1), 3)
-    1.0
-    """
-    threshold = checks.fraction("threshold", threshold, zero=False, one=False)
-    return math.log(inverse(0.5, k, 1, r)) / math.log(threshold)
-
-
-def slope_s(threshold: float) -> float:
-    """Samples a group, as a real number, for which x**s is steepest at the threshold: s = 1 / ln(1 / threshold).
-
-    The second way of Broder 2000, section 4; s = 14 belongs to 0.931.
-
-    Parameters
-    ----------
-    threshold : float in (0, 1)
-        Resemblance.
-
-    Raises
-    ------
-    ParameterError, ArgumentTypeError
-        For a threshold outside (0, 1).
-
-    Examples
-    --------
-    >>> round(slope_s(0.931), 1)
-    14.0
-    """
-    return -1 / math.log(checks.fraction("threshold", threshold, zero=False, one=False))
-
-
-def slope_threshold(s: int) -> float:
-    """The threshold at which x**s is steepest, exp(-1 / s): the inverse of `slope_s`.
-
-    Parameters
-    ----------
-    s : int
-        Samples of a supershingle.
-
-    Examples
-    --------
-    >>> round(slope_threshold(14), 3)
-    0.931
-    """
-    return math.exp(-1 / checks.integer("s", s, 1, MAX_GROUP))
-
-
 def _simpson(function: Callable[[float], float], start: float, stop: float, intervals: int) -> float:
     """Integral of a smooth function by Simpson's rule over an even number of intervals."""
     step = (stop - start) / intervals
     inner = math.fsum((4 if i % 2 else 2) * function(start + i * step) for i in range(1, intervals))
     return (function(start) + inner + function(stop)) * step / 3
-
-
-def error_areas(threshold: float, k: int, s: int, r: int) -> tuple[float, float]:
-    """Areas of false acceptance and of false rejection: the integrals of P below and of 1 - P above the threshold.
-
-    Parameters
-    ----------
-    threshold : float from 0 to 1
-        Resemblance.
-    k : int
-        Supershingles of a document.
-    s : int
-        Samples of a supershingle.
-    r : int
-        Supershingles that have to agree.
-
-    Returns
-    -------
-    tuple of float
-        (accepted below, rejected above): the chances of either error for a pair whose resemblance is uniform on [0, 1],
-        to about 1e-8. Their sum is least where P(threshold) = 1/2.
-
-    Raises
-    ------
-    ParameterError, ArgumentTypeError
-        For a threshold outside [0, 1] or an impossible filter.
-
-    Notes
-    -----
-    Source: Broder 2000, section 4, who calls the uniform prior unrealistic; `choose_filter` uses a measured one.
-
-    Examples
-    --------
-    >>> [round(area, 3) for area in error_areas(0.5, 1, 1, 1)]
-    [0.125, 0.125]
-    """
-    threshold = checks.fraction("threshold", threshold)
-    k, s, r = check_filter(k, s, r)
-    if k * k * s > MAX_AREA:
-        raise ParameterError(f"filter {k},{s},{r}: too large for its areas; k * k * s is {MAX_AREA:,} at most")
-    intervals = 32 * k * s + 512
-    below = _simpson(lambda x: _pass(x, k, s, r), 0.0, threshold, intervals)
-    above = _simpson(lambda x: _miss(min(x, 1.0), k, s, r), threshold, 1.0, intervals)
-    return below, above
 
 
 def false_candidates(threshold: float, k: int, s: int, r: int) -> float:

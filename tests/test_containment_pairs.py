@@ -349,7 +349,7 @@ def test_containment_of_known_pairs_by_their_resemblance(sketched, method):
     assert len(table) > 5
     for row in table:
         a, b = SETS[row["id_a"]], SETS[row["id_b"]]
-        low, high = (nd.theory.containment_from_resemblance(row[end], len(a), len(b)) for end in ("low", "high"))
+        low, high = (nd.papers.containment_from_resemblance(row[end], len(a), len(b)) for end in ("low", "high"))
         assert low <= len(a & b) / len(a) <= high
 
 

@@ -19,8 +19,12 @@ MODULES = [
     "theory",
     *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs")),
 ]
-MATHEMATICS = ["theory", "error_bounds", "prefix_filter", "set_sizes", "sketch_errors"]
-MODULES += [*MATHEMATICS[1:], "documents.source", "documents.stream", "lazy_sampling", "methods.elements"]
+MATHEMATICS = ["theory", "error_bounds", "prefix_filter"]
+PAPERS = [
+    f"papers.{name}"
+    for name in ("estimates", "filter_curves", "lazy_sampling", "prefix_costs", "set_sizes", "suppression")
+]
+MODULES += [*MATHEMATICS[1:], *PAPERS, "documents.source", "documents.stream", "methods.elements"]
 
 METHOD_CLASSES = set(neardup_gpu.METHODS.values())
 
@@ -42,7 +46,7 @@ def examples() -> list[doctest.DocTest]:
 def public() -> Iterator[tuple[str, Any]]:
     """Every public function and class, and the methods of these classes, by name."""
     places = {"neardup_gpu": neardup_gpu}
-    places |= {name: getattr(neardup_gpu, name) for name in ("hamming", "plot", "theory")}
+    places |= {name: getattr(neardup_gpu, name) for name in ("hamming", "papers", "plot", "theory")}
     for place, module in places.items():
         for name in getattr(module, "__all__", vars(module)):
             value = getattr(module, name)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import errors, hamming, theory
+from neardup_gpu import errors, hamming, papers, theory
 from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.printable import printable
@@ -275,9 +275,9 @@ class World:
         )
         yield (
             "suppress",
-            nd.suppress,
+            nd.papers.suppress,
             {"features": self.features, **recipe},
-            "features:array recipe:own present:array? backend:choice?",
+            "features:array recipe:own present:array?",
         )
         yield (
             "compare",
@@ -381,49 +381,49 @@ class World:
     def of_theory(self, ksr):
         at = {"threshold": 0.8, **ksr}
         of_weights = {"resemblance": 0.5, "a": 7, "b": 8}
-        yield "l1", theory.l1, of_weights, "resemblance:fraction a:number b:number"
+        yield "l1", papers.l1, of_weights, "resemblance:fraction a:number b:number"
         yield "parse_filter", theory.parse_filter, {"text": "6,14,2"}, "text:filter"
         yield "check_filter", theory.check_filter, ksr, KSR
         yield "pass_probability", theory.pass_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR} bits:count?"
         yield "miss_probability", theory.miss_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR} bits:count?"
         yield "inverse", theory.inverse, {"probability": 0.8, **ksr}, f"probability:fraction {KSR}"
         yield "half_point", theory.half_point, ksr, KSR
-        yield "half_s", theory.half_s, {"threshold": 0.8, "k": 6, "r": 2}, "threshold:fraction k:count r:count"
-        yield "slope_s", theory.slope_s, {"threshold": 0.8}, "threshold:fraction"
-        yield "slope_threshold", theory.slope_threshold, {"s": 3}, "s:count"
-        yield "error_areas", theory.error_areas, at, f"threshold:fraction {KSR}"
+        yield "half_s", papers.half_s, {"threshold": 0.8, "k": 6, "r": 2}, "threshold:fraction k:count r:count"
+        yield "slope_s", papers.slope_s, {"threshold": 0.8}, "threshold:fraction"
+        yield "slope_threshold", papers.slope_threshold, {"s": 3}, "s:count"
+        yield "error_areas", papers.error_areas, at, f"threshold:fraction {KSR}"
         yield "false_candidates", theory.false_candidates, at, f"threshold:fraction {KSR}"
         yield "filter_cost", theory.filter_cost, at, f"threshold:fraction {KSR}"
         chosen = {"threshold": 0.8}
         yield "choose_filter", theory.choose_filter, chosen, "threshold:fraction recall:fraction max_samples:count"
-        yield "expected_collisions", theory.expected_collisions, {"size": 3, "bits": 32}, "size:count bits:count"
-        yield "collision_error", theory.collision_error, {"union_size": 3, "bits": 32}, "union_size:number bits:count"
+        yield "expected_collisions", papers.expected_collisions, {"size": 3, "bits": 32}, "size:count bits:count"
+        yield "collision_error", papers.collision_error, {"union_size": 3, "bits": 32}, "union_size:number bits:count"
         of = {"samples": 100, "resemblance": 0.8}
-        yield "standard_error", theory.standard_error, of, "resemblance:fraction samples:count"
+        yield "standard_error", papers.standard_error, of, "resemblance:fraction samples:count"
         kept = {"resemblance": 0.8, "bits": 1}
         yield "bbit_share", theory.bbit_share, kept, "resemblance:fraction bits:count"
         yield "bbit_resemblance", theory.bbit_resemblance, {"share": 0.8, "bits": 1}, "share:fraction bits:count"
-        yield "bbit_error", theory.bbit_error, {**kept, "samples": 9}, "resemblance:fraction samples:count bits:count"
+        yield "bbit_error", papers.bbit_error, {**kept, "samples": 9}, "resemblance:fraction samples:count bits:count"
         yield "choose_segments", theory.choose_segments, {"threshold": 0.8}, "threshold:fraction recall:fraction"
         within = "samples:count resemblance:fraction error:fraction"
-        yield "within_probability", theory.within_probability, {**of, "error": 0.1}, within
+        yield "within_probability", papers.within_probability, {**of, "error": 0.1}, within
         exceed = "samples:count resemblance:fraction estimate:fraction"
-        yield "exceed_probability", theory.exceed_probability, {**of, "estimate": 0.1}, exceed
-        yield "sample_variance", theory.sample_variance, of, "resemblance:fraction samples:count"
+        yield "exceed_probability", papers.exceed_probability, {**of, "estimate": 0.1}, exceed
+        yield "sample_variance", papers.sample_variance, of, "resemblance:fraction samples:count"
         bottomk = {"resemblance": 0.8, "s": 50, "union_size": 100}
-        yield "bottomk_variance", theory.bottomk_variance, bottomk, "resemblance:fraction s:count union_size:count"
+        yield "bottomk_variance", papers.bottomk_variance, bottomk, "resemblance:fraction s:count union_size:count"
         modm = {"share": 0.8, "modulus": 16, "size": 100}
-        yield "modm_variance", theory.modm_variance, modm, "share:fraction modulus:count size:count"
+        yield "modm_variance", papers.modm_variance, modm, "share:fraction modulus:count size:count"
         bbit = "resemblance:fraction samples:count bits:count"
-        yield "bbit_variance", theory.bbit_variance, {**of, "bits": 2}, bbit
+        yield "bbit_variance", papers.bbit_variance, {**of, "bits": 2}, bbit
         wanted = "error:fraction failure:fraction resemblance:fraction?"
-        yield "samples_for", theory.samples_for, {"error": 0.1}, wanted
-        yield "expected_insertions", theory.expected_insertions, {"size": 30, "s": 5}, "size:count s:count"
-        yield "fingerprint_bits", theory.fingerprint_bits, {"documents": 30}, "documents:count"
+        yield "samples_for", papers.samples_for, {"error": 0.1}, wanted
+        yield "expected_insertions", papers.expected_insertions, {"size": 30, "s": 5}, "size:count s:count"
+        yield "fingerprint_bits", papers.fingerprint_bits, {"documents": 30}, "documents:count"
         accidental = "documents:count k:count r:count bits:count"
         yield "accidental_pairs", theory.accidental_pairs, {"documents": 30, "k": 6, "r": 2}, accidental
-        yield "rabin_bound", theory.rabin_bound, {"num_bits": 400, "bits": 40}, "num_bits:count bits:count"
-        yield "hoeffding", theory.hoeffding, {"trials": 10}, "trials:count failure:fraction"
+        yield "rabin_bound", papers.rabin_bound, {"num_bits": 400, "bits": 40}, "num_bits:count bits:count"
+        yield "hoeffding", papers.hoeffding, {"trials": 10}, "trials:count failure:fraction"
         interval = {"mean": 0.5, "trials": 10, "failure": 0.01}
         yield "mean_interval", theory.mean_interval, interval, "mean:fraction trials:count failure:fraction"
         sizes = {"size_a": 30, "size_b": 33, "threshold": 0.8}
@@ -431,12 +431,12 @@ class World:
         one = {"size": 30, "threshold": 0.8}
         yield "prefix_lengths", theory.prefix_lengths, one, "size:integer threshold:fraction"
         cost = {**one, "counts": [1, 3]}
-        yield "prefix_cost", theory.prefix_cost, cost, "size:integer threshold:fraction counts:rows"
+        yield "prefix_cost", papers.prefix_cost, cost, "size:integer threshold:fraction counts:rows"
         of = {"resemblance": 0.6, "size": 20, "other": 28}
         words = "resemblance:fraction size:number other:number"
-        yield "containment_from_resemblance", theory.containment_from_resemblance, of, words
+        yield "containment_from_resemblance", papers.containment_from_resemblance, of, words
         accidents = "num_shingles:integer shingle_size:integer word_bytes:integer"
-        yield "expected_accidents", theory.expected_accidents, {"num_shingles": 10**9}, accidents
+        yield "expected_accidents", papers.expected_accidents, {"num_shingles": 10**9}, accidents
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from neardup_gpu import MinHash, theory
+from neardup_gpu import MinHash, papers, theory
 from neardup_gpu.hamming import TableDesign
 
 ALTAVISTA, BING = theory.PRESETS["altavista"], theory.PRESETS["bing"]
@@ -51,9 +51,9 @@ def test_e1_misses_of_altavista():
 def test_e2_the_upper_end_of_the_sum():
     """B97, section 4.2: p(s, r, e) is summed to s(r + e); s(r - e), as printed, leaves one term."""
     right = binomial(100, 0.8, range(70, 91))
-    assert theory.within_probability(100, 0.8, 0.1) == pytest.approx(right, rel=1e-9)
+    assert papers.within_probability(100, 0.8, 0.1) == pytest.approx(right, rel=1e-9)
     assert right == pytest.approx(0.991607, abs=5e-7)
-    assert theory.within_probability(200, 0.8, 0.1) == pytest.approx(0.999677, abs=5e-7)
+    assert papers.within_probability(200, 0.8, 0.1) == pytest.approx(0.999677, abs=5e-7)
     assert binomial(100, 0.8, range(70, 71)) < 0.01
 
 
@@ -67,9 +67,9 @@ def test_e3_elements_of_adaptive_sketches(i):
 
 def test_e5_bits_of_fingerprints():
     """B00, section 2: of 2 log2 m + 20 bits, 64 suffice to m = 2**22, not for 30 or 200 million documents."""
-    assert theory.fingerprint_bits(2**22) == 64 < theory.fingerprint_bits(2**22 + 1)
+    assert papers.fingerprint_bits(2**22) == 64 < papers.fingerprint_bits(2**22 + 1)
     for documents, bits in ((30_000_000, 69.677), (200_000_000, 75.151), (50_000_000_000, 91.08)):
-        assert theory.fingerprint_bits(documents) == pytest.approx(bits, abs=5e-3)
+        assert papers.fingerprint_bits(documents) == pytest.approx(bits, abs=5e-3)
         assert math.log2(documents**2 * 2**20) == pytest.approx(bits, abs=5e-3)
 
 
@@ -95,7 +95,7 @@ def test_e9_consistent_weighted_samples():
     trials, generator = 200_000, np.random.default_rng(1)
     a, b = np.array([1, 3, 3, 4.0]), np.array([1.5, 2, 2, 2.5])
     u1, u2, v1, v2, beta = 1 - generator.random((5, trials, 4))
-    right, room = np.minimum(a, b).sum() / np.maximum(a, b).sum(), theory.hoeffding(trials)
+    right, room = np.minimum(a, b).sum() / np.maximum(a, b).sum(), papers.hoeffding(trials)
     assert right == pytest.approx(15 / 23)
 
     def agree(round_, log_q):
@@ -214,5 +214,5 @@ def test_e21_near_segments():
     near = binomial(10, Fraction(3, 4), (9, 10))
     assert near == pytest.approx(0.244, abs=5e-4) and 20 * near == pytest.approx(4.88, abs=5e-3)
     assert round(20 * near) == 5 != 4
-    match = theory.bbit_variance(0.5, 1, 1)  # of one bit, p (1 - p) (2**1 / (2**1 - 1))**2 with p = 3/4
+    match = papers.bbit_variance(0.5, 1, 1)  # of one bit, p (1 - p) (2**1 / (2**1 - 1))**2 with p = 3/4
     assert match == pytest.approx(3 / 4 * 1 / 4 * 4)

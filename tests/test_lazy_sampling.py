@@ -7,14 +7,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from neardup_gpu import lazy_sampling as lazy
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
-from neardup_gpu.lazy_sampling import SAMPLERS, Bits, prefixes, runs
-from neardup_gpu.theory import hoeffding
+from neardup_gpu.papers import hoeffding, lazy_sampling as lazy
+from neardup_gpu.papers.lazy_sampling import SAMPLERS, RandomBits, prefixes, runs
 
 
 def samples(name, elements, number, seed=1):
-    return list(SAMPLERS[name](elements, number, Bits(seed)))
+    return list(SAMPLERS[name](elements, number, RandomBits(seed)))
 
 
 def some(number, seed=5):
@@ -93,7 +92,7 @@ class TestSamples:
 
 class TestBits:
     def test_naive(self):
-        bits = Bits()
+        bits = RandomBits()
         list(lazy.naive(some(30), 20, bits))
         assert bits.used == {"whole": 64 * 30 * 20}
 
@@ -101,7 +100,7 @@ class TestBits:
         """Element k, counted from 0, becomes the sample with probability 1 / (k + 1), not 1 / k (Manasse, section 5.1,
         of active indices): over all orders of 5 elements, exactly."""
         (sample,) = samples("naive", some(5), 1)
-        values = {element: Bits().of(element, 1, "").take(64) for element in some(5)}
+        values = {element: RandomBits().of(element, 1, "").take(64) for element in some(5)}
         assert min(values, key=values.get) == sample
         changes = Counter()
         for order in permutations(values.values()):
@@ -127,7 +126,7 @@ class TestBits:
     def test_prefixes_as_the_formula_says(self):
         """Of 1,000 elements and 512 samples: a byte each, and 64 bits of each of those that tie. How many tie is known
         exactly, and so is Chernoff's bound on a mean of 512 that makes the bits differ by 1%."""
-        bits = Bits()
+        bits = RandomBits()
         list(prefixes(some(1000), 512, bits, 1000))
         assert bits.used["leading"] == 8 * 1000 * 512
         tied = {
@@ -147,21 +146,21 @@ class TestBits:
         """A buffer of 16 decides now and then among elements that a lesser byte then beats: below 1% of all bits."""
         used = []
         for buffer in (16, 3000):
-            bits = Bits()
+            bits = RandomBits()
             list(prefixes(some(3000), 64, bits, buffer))
             used.append(bits.used.total())
         assert used[1] <= used[0] < 1.01 * used[1]
 
     def test_the_buffer_changes_no_sample(self):
         elements = some(2000)
-        expected = list(prefixes(elements, 5, Bits()))
+        expected = list(prefixes(elements, 5, RandomBits()))
         for buffer in (2, 3, 2000):
-            assert list(prefixes(elements, 5, Bits(), buffer)) == expected
+            assert list(prefixes(elements, 5, RandomBits(), buffer)) == expected
 
     def test_runs_take_two_bits(self):
         """256,000 runs take within 1% of 512,000 bits: that M bits have fewer ones than runs has a probability of
         exp(-2 M (1/2 - runs/M)**2) by Hoeffding, below 1e-11 on both sides. Ties take little."""
-        bits = Bits()
+        bits = RandomBits()
         list(runs(some(2000), 128, bits))
         for number in (1.01 * 512_000, 0.99 * 512_000):
             assert math.exp(-2 * number * (0.5 - 256_000 / number) ** 2) < 1e-11
@@ -201,7 +200,7 @@ class TestBits:
         mean = lazy.block_bits()
 
         assert chernoff(distribution, trials, mean, 0.01 * mean) < 1e-9
-        bits, wins = Bits(), Counter()
+        bits, wins = RandomBits(), Counter()
         for element in range(trials):
             stream = bits.of(element, -1, "leading")
             found = lazy.winners(stream)
@@ -232,7 +231,7 @@ class TestBadInput:
         assert "\n" not in str(error.value)
 
     def test_bits(self, name):
-        with pytest.raises((ArgumentTypeError, ParameterError), match="bits: 1; give a Bits"):
+        with pytest.raises((ArgumentTypeError, ParameterError), match="bits: 1; give a RandomBits"):
             list(SAMPLERS[name]([1], 1, 1))
 
     def test_integers_of_numpy_are_those_of_python(self, name):
@@ -243,26 +242,26 @@ class TestBadInput:
 @pytest.mark.parametrize("buffer", [1, 0, -5, 2.5])
 def test_a_buffer_that_is_none(buffer):
     with pytest.raises((ArgumentTypeError, ParameterError), match="buffer must be"):
-        list(prefixes([1, 2], 3, Bits(), buffer))
+        list(prefixes([1, 2], 3, RandomBits(), buffer))
 
 
 class TestPieces:
     def test_bits_are_those_of_the_words(self):
         """Taken in pieces, across words, as at once; runs are what lies between ones."""
-        whole = Bits().of(3, 4, "x").take(500)
-        stream = Bits().of(3, 4, "x")
+        whole = RandomBits().of(3, 4, "x").take(500)
+        stream = RandomBits().of(3, 4, "x")
         parts, at = 0, 0
         for size in (1, 63, 64, 65, 7, 0, 128, 172):
             parts |= stream.take(size) << at
             at += size
         assert (parts, at) == (whole, 500)
-        text, stream = format(whole, "0500b")[::-1], Bits().of(3, 4, "x")
+        text, stream = format(whole, "0500b")[::-1], RandomBits().of(3, 4, "x")
         for zeros in text.split("1")[:-1]:
             assert stream.run() == len(zeros)
 
     def test_a_run_through_words_of_zeros(self):
         counted = Counter()
-        stream = lazy.Stream(0, counted, "x")  # its first word has no one
+        stream = lazy.BitStream(0, counted, "x")  # its first word has no one
         first = stream.run()
         assert first >= 64 and counted["x"] == first + 1
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
-from neardup_gpu import theory
+from neardup_gpu import papers, theory
 from neardup_gpu.errors import NeardupError
 
 THRESHOLDS = np.array([i / 1000 for i in range(1, 1001)])
@@ -96,7 +96,7 @@ class TestBounds:
             lambda: theory.prefix_lengths(size, threshold),
             lambda: theory.least_overlap(size, 7, threshold),
             lambda: theory.least_overlap(7, size, threshold),
-            lambda: theory.prefix_cost(size, threshold, [2]),
+            lambda: papers.prefix_cost(size, threshold, [2]),
         ):
             with pytest.raises(NeardupError):
                 call()
@@ -168,18 +168,18 @@ class TestAccidents:
         """phi(2**64 - 1) / 64 primitive polynomials of degree 64, by the seven primes."""
         primes = (3, 5, 17, 257, 641, 65537, 6700417)
         assert math.prod(primes) == 2**64 - 1
-        assert theory.expected_accidents(2, 1, 1) == 64 / math.prod(prime - 1 for prime in primes)
+        assert papers.expected_accidents(2, 1, 1) == 64 / math.prod(prime - 1 for prime in primes)
 
     def test_printed_numbers(self) -> None:
-        assert theory.expected_accidents(10**9) == pytest.approx(24.3, abs=0.05)
-        assert theory.expected_collisions(10**9, 64) == pytest.approx(0.027, abs=0.0005)
+        assert papers.expected_accidents(10**9) == pytest.approx(24.3, abs=0.05)
+        assert papers.expected_collisions(10**9, 64) == pytest.approx(0.027, abs=0.0005)
 
     @pytest.mark.parametrize("size", [2, 1000, 10**9])
     def test_bounds_what_random_fingerprints_would_do(self, size: int) -> None:
-        assert theory.expected_accidents(size, 1, 1) > theory.expected_collisions(size, 64)
+        assert papers.expected_accidents(size, 1, 1) > papers.expected_collisions(size, 64)
 
     def test_nothing_collides_with_nothing(self) -> None:
-        assert theory.expected_accidents(0) == theory.expected_accidents(1) == 0
+        assert papers.expected_accidents(0) == papers.expected_accidents(1) == 0
 
     def test_small_moduli(self) -> None:
         """The argument at degree 4, where all can be tried: two polynomials of degree up to d are equal under at most
@@ -215,7 +215,7 @@ class TestCost:
             short, long = (binomial_below(length, size - 1, share) for length in lengths)
             postings += count * long
             comparisons += Fraction(count * (count - 1), 2) * (short**2 + 2 * short * (long - short))
-        found = theory.prefix_cost(size, threshold, counts)
+        found = papers.prefix_cost(size, threshold, counts)
         assert found.postings == pytest.approx(float(postings), rel=1e-3, abs=1e-4 * total)
         assert found.comparisons == pytest.approx(float(comparisons), rel=1e-3, abs=1e-4 * total)
 
@@ -238,27 +238,27 @@ class TestCost:
             long[ordered[: lengths.long]] += 1
         shared = counts > 1
         comparisons = short * (short - 1) // 2 + short * (long - short)
-        found = theory.prefix_cost(size, threshold, counts[counts > 0])
+        found = papers.prefix_cost(size, threshold, counts[counts > 0])
         assert found.postings == pytest.approx(long[shared].sum(), rel=0.02)
         assert found.comparisons == pytest.approx(comparisons[shared].sum(), rel=0.02)
 
     def test_nothing_is_shared(self) -> None:
         for counts in ([], [1] * 100, [0, 1]):
-            assert theory.prefix_cost(10, 0.8, counts) == (0, 0)
+            assert papers.prefix_cost(10, 0.8, counts) == (0, 0)
 
     def test_frequent_shingles_are_quadratic(self) -> None:
-        cost = [theory.prefix_cost(30, 0.8, [documents // 2] * 60) for documents in (4_000, 8_000)]
+        cost = [papers.prefix_cost(30, 0.8, [documents // 2] * 60) for documents in (4_000, 8_000)]
         assert cost[1].postings == pytest.approx(2 * cost[0].postings, rel=1e-3)
         assert cost[1].comparisons == pytest.approx(4 * cost[0].comparisons, rel=1e-3)
 
     @settings(deadline=None)
     @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 60), THRESHOLD)
     def test_is_bounded_and_forgets_the_order(self, counts: list[int], size: int, threshold: float) -> None:
-        found = theory.prefix_cost(size, threshold, counts)
+        found = papers.prefix_cost(size, threshold, counts)
         assert 0 <= found.postings <= sum(counts)
         assert 0 <= found.comparisons <= sum(count * (count - 1) / 2 for count in counts) * (1 + 1e-12)
         random.Random(1).shuffle(counts)
-        assert theory.prefix_cost(size, threshold, counts) == found
+        assert papers.prefix_cost(size, threshold, counts) == found
 
     def test_numbers_beside_hashing(self) -> None:
         """Those of the module's docstring."""
@@ -268,4 +268,4 @@ class TestCost:
     @pytest.mark.parametrize("counts", [[1.5], [-1], ["a"], [[1]], None, 3])
     def test_errors(self, counts: object) -> None:
         with pytest.raises(NeardupError, match="counts"):
-            theory.prefix_cost(10, 0.8, counts)
+            papers.prefix_cost(10, 0.8, counts)

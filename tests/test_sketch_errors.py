@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
-from neardup_gpu import theory
+from neardup_gpu import papers, theory
 from neardup_gpu.errors import ParameterError
 
 
 class TestVariances:
     def test_printed(self):
         """80 shared shingles and 10 of each, s = 50; and 800, 100, 100, m = 16."""
-        assert theory.bottomk_variance(0.8, 50, 100) == pytest.approx(0.001616, abs=5e-7)
-        assert theory.modm_variance(0.8, 16, 1000) == pytest.approx(0.002442, abs=1e-6)
-        ratios = [theory.bbit_variance(0.8, 9, k) / theory.sample_variance(0.8, 9) for k in (1, 2, 4, 8)]
+        assert papers.bottomk_variance(0.8, 50, 100) == pytest.approx(0.001616, abs=5e-7)
+        assert papers.modm_variance(0.8, 16, 1000) == pytest.approx(0.002442, abs=1e-6)
+        ratios = [papers.bbit_variance(0.8, 9, k) / papers.sample_variance(0.8, 9) for k in (1, 2, 4, 8)]
         assert ratios == pytest.approx([2.25, 1.4167, 1.0833, 1.0049], abs=5e-5)
-        assert theory.sample_variance(0.8, 140) == pytest.approx(theory.standard_error(0.8, 140) ** 2)
+        assert papers.sample_variance(0.8, 140) == pytest.approx(papers.standard_error(0.8, 140) ** 2)
 
     @pytest.mark.parametrize(("common", "union", "s"), list(itertools.product((0, 3, 7, 9), (9,), (1, 4, 8, 9, 12))))
     def test_bottomk_over_all_samples(self, common, union, s):
@@ -35,7 +35,7 @@ class TestVariances:
         mean = sum(shares) / len(shares)
         variance = sum((share - mean) ** 2 for share in shares) / len(shares)
         assert mean == Fraction(common, union)
-        assert theory.bottomk_variance(common / union, s, union) == pytest.approx(float(variance), abs=1e-15)
+        assert papers.bottomk_variance(common / union, s, union) == pytest.approx(float(variance), abs=1e-15)
 
     @pytest.mark.parametrize(("common", "size"), [(2, 5), (7, 9), (0, 4), (3, 3), (1, 1)])
     @pytest.mark.parametrize("modulus", [1, 2, 16])
@@ -51,12 +51,12 @@ class TestVariances:
         mean, square = mean / total, square / total
         assert mean == Fraction(common, size)
         assert total == 1 - (1 - p) ** size
-        assert theory.modm_variance(common / size, modulus, size) == pytest.approx(float(square - mean**2), abs=1e-14)
+        assert papers.modm_variance(common / size, modulus, size) == pytest.approx(float(square - mean**2), abs=1e-14)
 
     def test_modm_of_many_elements_is_near_that_of_independent_ones(self):
         """N / m = 10,000 are sampled: (1 - 1/m) / (N / m), but for a share of 1e-4 or so."""
         wanted = 0.16 / 10_000 * (1 - 1 / 100)
-        assert theory.modm_variance(0.2, 100, 10**6) == pytest.approx(wanted, rel=3e-4)
+        assert papers.modm_variance(0.2, 100, 10**6) == pytest.approx(wanted, rel=3e-4)
 
     @settings(deadline=None)
     @given(st.floats(0, 1), st.integers(1, 10**6), st.integers(1, 64))
@@ -64,10 +64,10 @@ class TestVariances:
         """Q is the mean of coins of J + (1 - J) 2**-k; the estimate scales it by 2**k / (2**k - 1)."""
         j, agree = Fraction(x), Fraction(x) + (1 - Fraction(x)) / 2**bits
         wanted = agree * (1 - agree) / samples * Fraction(2**bits, 2**bits - 1) ** 2
-        assert theory.bbit_variance(x, samples, bits) == pytest.approx(float(wanted), rel=1e-9, abs=1e-300)
+        assert papers.bbit_variance(x, samples, bits) == pytest.approx(float(wanted), rel=1e-9, abs=1e-300)
         if x > 0:
             printed = j * (1 - j) / samples * (1 + 1 / ((2**bits - 1) * j))
-            assert theory.bbit_variance(x, samples, bits) == pytest.approx(float(printed), rel=1e-9, abs=1e-300)
+            assert papers.bbit_variance(x, samples, bits) == pytest.approx(float(printed), rel=1e-9, abs=1e-300)
 
     @pytest.mark.parametrize("s", [20, 60, 120])
     def test_bottomk_simulated(self, s):
@@ -79,8 +79,8 @@ class TestVariances:
         left = np.arange(0, 2 * trials, 2)
         estimates = method.estimate(method.sketch(rows, seed=3, backend="cpu"), left, left + 1).estimate
         truth, squares = common / union, (estimates - common / union) ** 2
-        assert abs(estimates.mean() - truth) <= theory.hoeffding(trials)
-        variance, size = theory.bottomk_variance(truth, s, union), min(s, union)
+        assert abs(estimates.mean() - truth) <= papers.hoeffding(trials)
+        variance, size = papers.bottomk_variance(truth, s, union), min(s, union)
         ways = [math.comb(common, i) * math.comb(union - common, size - i) for i in range(size + 1)]
         fourth = sum(Fraction(way, sum(ways)) * (Fraction(i, size) - Fraction(2, 3)) ** 4 for i, way in enumerate(ways))
         room = bernstein(trials, float(fourth), 4 / 9)
@@ -93,7 +93,7 @@ class TestVariances:
         generator, trials = np.random.default_rng(8), 20_000
         shared, others = generator.binomial(800, 1 / 16, trials), generator.binomial(200, 1 / 16, trials)
         squares = (shared / (shared + others) - 0.8) ** 2
-        variance = theory.modm_variance(0.8, 16, 1000)
+        variance = papers.modm_variance(0.8, 16, 1000)
         assert abs(squares.mean() - variance) <= bernstein(trials, variance * 0.64, 0.64)
 
 
@@ -108,15 +108,15 @@ class TestSizes:
     @pytest.mark.parametrize("resemblance", [0.0, 0.1, 0.5, 0.8, 0.95, 1.0])
     def test_samples_suffice(self, error, resemblance):
         """The exact chance of a larger error is below the failure, for any resemblance and for this one."""
-        few, enough = theory.samples_for(error, 0.01, resemblance), theory.samples_for(error, 0.01)
+        few, enough = papers.samples_for(error, 0.01, resemblance), papers.samples_for(error, 0.01)
         assert 1 <= few <= enough == math.ceil(math.log(200) / (2 * error**2))
         for samples in (few, enough):
-            assert theory.within_probability(samples, resemblance, error) >= 0.99
-            assert theory.hoeffding(enough, 0.01) <= error
+            assert papers.within_probability(samples, resemblance, error) >= 0.99
+            assert papers.hoeffding(enough, 0.01) <= error
 
     def test_samples_are_fewest_by_the_bound(self):
         for resemblance, error in ((0.8, 0.1), (0.5, 0.05), (0.95, 0.1)):
-            number = theory.samples_for(error, 1e-3, resemblance)
+            number = papers.samples_for(error, 1e-3, resemblance)
 
             def bound(t, resemblance=resemblance, error=error):
                 found = 0.0
@@ -131,12 +131,12 @@ class TestSizes:
             assert bound(number) <= 1e-3 < bound(number - 1)
 
     def test_insertions(self):
-        assert theory.expected_insertions(1000, 100) == pytest.approx(329.81, abs=5e-3)
-        assert [theory.expected_insertions(n, 100) for n in (0, 7, 100)] == [0, 7, 100]
+        assert papers.expected_insertions(1000, 100) == pytest.approx(329.81, abs=5e-3)
+        assert [papers.expected_insertions(n, 100) for n in (0, 7, 100)] == [0, 7, 100]
         for n, s in ((101, 100), (255, 3), (256, 3), (300, 299), (5000, 1), (100_000, 400)):
             exact = s + s * sum(Fraction(1, i) for i in range(s + 1, min(n, 600) + 1))
             wanted = float(exact) + s * math.fsum(1 / i for i in range(max(s, 600) + 1, n + 1))
-            assert theory.expected_insertions(n, s) == pytest.approx(wanted, rel=1e-12)
+            assert papers.expected_insertions(n, s) == pytest.approx(wanted, rel=1e-12)
 
     def test_insertions_counted(self):
         """Elements in random order, 400 times; at most n - s come after the first s: Hoeffding, failure 1e-9."""
@@ -147,15 +147,15 @@ class TestSizes:
                 if len(smallest) < s or value < smallest[-1]:
                     smallest = sorted([*smallest, value])[:s]
                     total += 1
-        assert abs(total / trials - theory.expected_insertions(n, s)) <= (n - s) * theory.hoeffding(trials)
+        assert abs(total / trials - papers.expected_insertions(n, s)) <= (n - s) * papers.hoeffding(trials)
 
 
 class TestAccidents:
     def test_rabin(self):
         """B97, section 4.1: shingles of 400 bits, l = 40; and 64."""
-        assert theory.rabin_bound(400, 40) == pytest.approx(7.276e-10, rel=1e-4)
-        assert theory.rabin_bound(400, 64) == pytest.approx(4.337e-17, rel=1e-4)
-        assert theory.rabin_bound(10**9, 8) == 1
+        assert papers.rabin_bound(400, 40) == pytest.approx(7.276e-10, rel=1e-4)
+        assert papers.rabin_bound(400, 64) == pytest.approx(4.337e-17, rel=1e-4)
+        assert papers.rabin_bound(10**9, 8) == 1
 
     def test_rabin_bounds_what_irreducible_polynomials_do(self):
         """All 30 of degree 8, and differences of 24 bits: at most three of them divide one."""
@@ -172,7 +172,7 @@ class TestAccidents:
             triple = product(triple, p)
         worst = sum(rest(triple, p) == 0 for p in irreducible)
         assert worst == 3 and triple.bit_length() == 25
-        assert worst / 30 <= theory.rabin_bound(25, 8)
+        assert worst / 30 <= papers.rabin_bound(25, 8)
 
     def test_pairs(self):
         exact = Fraction(math.comb(10**9, 2) * 15, 2**64)
@@ -233,30 +233,30 @@ def test_numbers_that_a_float_does_not_hold():
     """C(2**64, 2) C(1000, 500) / 2**64 is above 2**1057; and 2 / failure is infinite."""
     assert theory.accidental_pairs(2**64, 1000, 500) == math.inf
     failure = 5e-324  # 2**-1074
-    assert theory.samples_for(0.1, failure) == math.ceil(1075 * math.log(2) / 0.02)
-    assert theory.samples_for(1e-6) == math.ceil(math.log(200) / 2e-12)
+    assert papers.samples_for(0.1, failure) == math.ceil(1075 * math.log(2) / 0.02)
+    assert papers.samples_for(1e-6) == math.ceil(math.log(200) / 2e-12)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: theory.sample_variance(1.1, 5),
-        lambda: theory.sample_variance(0.5, 0),
-        lambda: theory.bottomk_variance(0.5, 0, 5),
-        lambda: theory.bottomk_variance(0.5, 5, 0),
-        lambda: theory.modm_variance(0.5, 0, 5),
-        lambda: theory.modm_variance(0.5, 2, 10**7 + 1),
-        lambda: theory.bbit_variance(0.5, 5, 0),
-        lambda: theory.samples_for(0),
-        lambda: theory.samples_for(1e-300),
-        lambda: theory.samples_for(9.9e-7, 0.1, 0.5),
-        lambda: theory.samples_for(0.1, 1),
-        lambda: theory.samples_for(0.1, 0.1, math.nan),
-        lambda: theory.expected_insertions(-1, 5),
-        lambda: theory.expected_insertions(5, 0),
-        lambda: theory.fingerprint_bits(0),
+        lambda: papers.sample_variance(1.1, 5),
+        lambda: papers.sample_variance(0.5, 0),
+        lambda: papers.bottomk_variance(0.5, 0, 5),
+        lambda: papers.bottomk_variance(0.5, 5, 0),
+        lambda: papers.modm_variance(0.5, 0, 5),
+        lambda: papers.modm_variance(0.5, 2, 10**7 + 1),
+        lambda: papers.bbit_variance(0.5, 5, 0),
+        lambda: papers.samples_for(0),
+        lambda: papers.samples_for(1e-300),
+        lambda: papers.samples_for(9.9e-7, 0.1, 0.5),
+        lambda: papers.samples_for(0.1, 1),
+        lambda: papers.samples_for(0.1, 0.1, math.nan),
+        lambda: papers.expected_insertions(-1, 5),
+        lambda: papers.expected_insertions(5, 0),
+        lambda: papers.fingerprint_bits(0),
         lambda: theory.accidental_pairs(5, 2, 3),
-        lambda: theory.rabin_bound(-1, 64),
+        lambda: papers.rabin_bound(-1, 64),
         lambda: theory.pass_probability(0.5, 6, 14, 2, bits=0),
     ],
 )

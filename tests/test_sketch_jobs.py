@@ -6,7 +6,7 @@ import pytest
 from flat import flat
 from versions import corpus
 
-from neardup_gpu import MinHash, Recipe, SimHash, arrow_versions, dedup, pairs, sketch, theory
+from neardup_gpu import MinHash, Recipe, SimHash, arrow_versions, dedup, pairs, papers, sketch
 from neardup_gpu.errors import (
     DamagedError,
     InputError,
@@ -46,7 +46,7 @@ class TestSketches:
             if pair["resemblance"] == 1:
                 assert estimate["estimate"] == 1
         # Each estimate is the mean of `samples` values; the union bound over the pairs makes the failure 1e-9 in all.
-        bound = theory.hoeffding(result.recipe.method.filter.samples, 1e-9 / len(result.pairs))
+        bound = papers.hoeffding(result.recipe.method.filter.samples, 1e-9 / len(result.pairs))
         assert all(
             abs(estimates[p["id_a"], p["id_b"]]["estimate"] - p["resemblance"]) <= bound
             for p in result.pairs.to_pylist()

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from witnesses import greedy
 
-from neardup_gpu import BottomK, MinHash, NeardupError, Recipe, sketch, suppress, theory
+from neardup_gpu import BottomK, MinHash, NeardupError, Recipe, papers, sketch, theory
+from neardup_gpu.papers import suppress
 
 BING = Recipe(method=MinHash(filter="bing"), threshold=0.9)
 ROWS = st.integers(0, 25).flatmap(lambda n: st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), max_size=n))
@@ -130,7 +131,7 @@ class TestTheory:
         """Rows of random features of 4 bits, by the same rule: one pair in 1 / P(2**-4); Hoeffding, failure 1e-9."""
         features, pairs = np.random.default_rng(5).integers(0, 16, (2, 200_000, 6), np.uint16), 200_000
         alike = ((features[0] == features[1]).sum(axis=1) >= 2).mean()
-        assert abs(alike - theory.pass_probability(2**-4, 6, 1, 2)) < theory.hoeffding(pairs)
+        assert abs(alike - theory.pass_probability(2**-4, 6, 1, 2)) < papers.hoeffding(pairs)
         some = features[:, :2000]
         found = [suppress(some[:, i], BING.with_(filter=(6, 5, 2)))[1] == 0 for i in range(2000)]
         assert found == ((some[0] == some[1]).sum(axis=1) >= 2).tolist()

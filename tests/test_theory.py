@@ -17,7 +17,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from neardup_gpu import theory
+from neardup_gpu import papers, theory
 from neardup_gpu.errors import NeardupError, ParameterError
 
 ALTAVISTA = (6, 14, 2)
@@ -110,7 +110,7 @@ class TestFilterCurve:
         """Drawn features pass as often as the formula says; Hoeffding allows the difference with failure 1e-9."""
         rng, (k, s, r), x, trials = random.Random(1), ALTAVISTA, 0.9, 4000
         passed = sum(sum(all(rng.random() < x for _ in range(s)) for _ in range(k)) >= r for _ in range(trials))
-        assert abs(passed / trials - theory.pass_probability(x, k, s, r)) < theory.hoeffding(trials)
+        assert abs(passed / trials - theory.pass_probability(x, k, s, r)) < papers.hoeffding(trials)
 
 
 class TestInverse:
@@ -155,13 +155,13 @@ class TestInverse:
 
 class TestChoosing:
     def test_slope(self) -> None:
-        assert theory.slope_threshold(14) == pytest.approx(0.931, abs=5e-4)  # Broder 2000, section 4: 0.931...
-        assert theory.slope_s(theory.slope_threshold(14)) == pytest.approx(14, rel=1e-12)
+        assert papers.slope_threshold(14) == pytest.approx(0.931, abs=5e-4)  # Broder 2000, section 4: 0.931...
+        assert papers.slope_s(papers.slope_threshold(14)) == pytest.approx(14, rel=1e-12)
 
     @settings(deadline=None)
     @given(st.floats(0.1, 0.99), filters())
     def test_slope_is_greatest_there(self, threshold: float, ksr: tuple[int, int, int]) -> None:
-        s = theory.slope_s(threshold)
+        s = papers.slope_s(threshold)
 
         def slope(t: float) -> float:
             return t * threshold ** (t - 1)
@@ -173,21 +173,21 @@ class TestChoosing:
     def test_half_s_inverts_half_point(self, ksr: tuple[int, int, int]) -> None:
         k, s, r = ksr
         threshold = theory.half_point(k, s, r)
-        assert theory.half_s(threshold, k, r) == pytest.approx(s, rel=1e-9)
+        assert papers.half_s(threshold, k, r) == pytest.approx(s, rel=1e-9)
 
     @pytest.mark.parametrize("ksr", theory.PRESETS.values(), ids=theory.PRESETS)
     def test_areas_are_least_at_the_half_point(self, ksr: tuple[int, int, int]) -> None:
         middle = theory.half_point(*ksr)
-        least = sum(theory.error_areas(middle, *ksr))
-        assert least < min(sum(theory.error_areas(middle + shift, *ksr)) for shift in (-0.02, 0.02))
+        least = sum(papers.error_areas(middle, *ksr))
+        assert least < min(sum(papers.error_areas(middle + shift, *ksr)) for shift in (-0.02, 0.02))
 
     def test_areas_of_one_sample(self) -> None:
         """P(1,1,1)(x) = x: triangles."""
-        assert theory.error_areas(0.6, 1, 1, 1) == pytest.approx((0.18, 0.08), abs=1e-12)
+        assert papers.error_areas(0.6, 1, 1, 1) == pytest.approx((0.18, 0.08), abs=1e-12)
 
     def test_areas_against_the_polynomial(self) -> None:
         """1 - (1 - x**3)**2 = 2x**3 - x**6."""
-        below, above = theory.error_areas(0.5, 2, 3, 1)
+        below, above = papers.error_areas(0.5, 2, 3, 1)
         assert below == pytest.approx(0.5**4 / 2 - 0.5**7 / 7, abs=1e-8)
         assert above == pytest.approx(0.5 - ((1 - 0.5**4) / 2 - (1 - 0.5**7) / 7), abs=1e-8)
 
@@ -271,21 +271,21 @@ class TestBounds:
     def test_collisions_are_exact(self, size: int, bits: int) -> None:
         m = 2**bits
         truth = size - m * (1 - Fraction(m - 1, m) ** size)
-        assert theory.expected_collisions(size, bits) == pytest.approx(float(truth), rel=1e-9, abs=0)
+        assert papers.expected_collisions(size, bits) == pytest.approx(float(truth), rel=1e-9, abs=0)
 
     def test_collisions_of_a_typical_document(self) -> None:
         """Broder 1997, 4.1: about n**2 / 2**(bits + 1), for 1000 shingles and 40 bits."""
-        assert theory.expected_collisions(1000, 40) == pytest.approx(1000 * 999 / 2**41, rel=1e-6)
+        assert papers.expected_collisions(1000, 40) == pytest.approx(1000 * 999 / 2**41, rel=1e-6)
 
     def test_collision_error(self) -> None:
-        assert theory.collision_error(2**21, 32) == 1  # design: |A u B| / 2**21 at 32 bits
-        assert theory.collision_error(1000, 64) == 1000 / 2**53
+        assert papers.collision_error(2**21, 32) == 1  # design: |A u B| / 2**21 at 32 bits
+        assert papers.collision_error(1000, 64) == 1000 / 2**53
 
     @pytest.mark.parametrize("bits", [32, 40, 64])
     def test_collision_error_follows_from_markov(self, bits: int) -> None:
         """1000 times the expected collisions, counted in both the intersection and the union, stay below the bound."""
         size = 1000
-        assert 2 * 1000 * theory.expected_collisions(size, bits) / size < theory.collision_error(size, bits)
+        assert 2 * 1000 * papers.expected_collisions(size, bits) / size < papers.collision_error(size, bits)
 
     @settings(deadline=None)
     @given(st.integers(1, 60), resemblances, st.floats(0, 1))
@@ -293,28 +293,28 @@ class TestBounds:
         p, middle, margin = Fraction(x), *(Fraction(v).limit_denominator(10**9) for v in (x, error))
         inside = [i for i in range(samples + 1) if abs(Fraction(i, samples) - middle) <= margin]
         truth = sum((math.comb(samples, i) * p**i * (1 - p) ** (samples - i) for i in inside), Fraction(0))
-        assert theory.within_probability(samples, x, error) == pytest.approx(float(truth), rel=1e-10, abs=1e-300)
+        assert papers.within_probability(samples, x, error) == pytest.approx(float(truth), rel=1e-10, abs=1e-300)
 
     def test_within_reads_decimals(self) -> None:
         """0.9 - 0.1 and 0.9 + 0.1 are 0.8 and 1: with 10 samples 8, 9 and 10 count."""
         wanted = 45 * 0.9**8 * 0.1**2 + 10 * 0.9**9 * 0.1 + 0.9**10
-        assert theory.within_probability(10, 0.9, 0.1) == pytest.approx(wanted, rel=1e-12)
+        assert papers.within_probability(10, 0.9, 0.1) == pytest.approx(wanted, rel=1e-12)
 
     def test_the_whole_web(self) -> None:
         """Broder 1997, 4.2: below 0.1% that any pair of 30,000,000 documents below 50% is estimated above 90%."""
         pairs = 30_000_000**2 / 2
-        assert pairs * theory.exceed_probability(100, 0.5, 0.9) < 0.001
+        assert pairs * papers.exceed_probability(100, 0.5, 0.9) < 0.001
 
     def test_standard_error(self) -> None:
-        assert theory.standard_error(0.5, 100) == 0.05
-        assert theory.standard_error(1, 84) == 0
+        assert papers.standard_error(0.5, 100) == 0.05
+        assert papers.standard_error(1, 84) == 0
 
     @settings(deadline=None)
     @given(st.floats(0, 1), st.integers(1, 10**6), st.sampled_from([1e-12, 1e-9, 0.01, 0.5]))
     def test_interval_is_ordered_and_within_hoeffding(self, mean: float, trials: int, failure: float) -> None:
         low, high = theory.mean_interval(mean, trials, failure)
         assert 0 <= low <= mean <= high <= 1
-        room = theory.hoeffding(trials, failure) + 1e-12
+        room = papers.hoeffding(trials, failure) + 1e-12
         assert mean - low <= room and high - mean <= room
 
     @pytest.mark.parametrize("trials", [1, 10, 1000])
@@ -340,17 +340,17 @@ class TestBounds:
 
     def test_errors(self) -> None:
         for call in (
-            lambda: theory.hoeffding(0),
-            lambda: theory.hoeffding(10, 0),
+            lambda: papers.hoeffding(0),
+            lambda: papers.hoeffding(10, 0),
             lambda: theory.mean_interval(1.5, 10, 0.1),
             lambda: theory.mean_interval(0.5, -1, 0.1),
-            lambda: theory.within_probability(0, 0.5, 0.1),
-            lambda: theory.exceed_probability(0, 0.5, 0.1),
-            lambda: theory.standard_error(2, 10),
-            lambda: theory.standard_error(0.5, 0),
-            lambda: theory.slope_s(1),
-            lambda: theory.half_s(0, 6, 2),
-            lambda: theory.expected_collisions(-1, 8),
+            lambda: papers.within_probability(0, 0.5, 0.1),
+            lambda: papers.exceed_probability(0, 0.5, 0.1),
+            lambda: papers.standard_error(2, 10),
+            lambda: papers.standard_error(0.5, 0),
+            lambda: papers.slope_s(1),
+            lambda: papers.half_s(0, 6, 2),
+            lambda: papers.expected_collisions(-1, 8),
             lambda: theory.false_candidates(0, 6, 14, 2),
         ):
             with pytest.raises(ParameterError):

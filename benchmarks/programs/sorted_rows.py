@@ -56,7 +56,7 @@ def by_exchange(files: list[str], work: str) -> tuple[float, list[np.ndarray]]:
     import sorted_rows  # so that workers find the functions
 
     from neardup_gpu.engine.local import LocalWorkers
-    from neardup_gpu.tasks.contract import Task
+    from neardup_gpu.engine.tasks import Task
 
     def run(function, *arguments):
         tasks = [Task(function.__name__, number, function, each) for number, each in enumerate(arguments)]

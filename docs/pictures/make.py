@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neardup_gpu as nd
-from neardup_gpu import plot, theory
+from neardup_gpu import papers, plot, theory
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 LETTERS = 10.5
@@ -90,7 +90,7 @@ def passed():
         inside = (resemblance >= low) & (resemblance < low + 0.05)
         if inside.sum() < 5:
             continue
-        bound = theory.hoeffding(share[:, inside].size)
+        bound = papers.hoeffding(share[:, inside].size)
         mean = share[:, inside].mean()
         expected = np.mean([theory.pass_probability(x, *method.filter) for x in resemblance[inside]])
         assert abs(mean - expected) <= bound

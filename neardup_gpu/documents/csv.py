@@ -35,6 +35,7 @@ import pyarrow.csv
 from ..errors import InputError
 from ..log import log
 from ..report import shorten
+from ..store.uris import brief
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found, size_of
 from .compared import Values, without_markers
@@ -44,7 +45,7 @@ from .json_blocks import MARK, RowBlock
 from .kept import writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
-from .reading import brief, reading
+from .reading import reading
 from .reading_options import Reading
 from .seen import Seen
 from .skipped import Noted, Problem

@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from ..errors import InputError
+from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import Found
@@ -57,7 +58,7 @@ from .json_values import (
 from .kept import united, writing
 from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
 from .parts import WHOLE, Part
-from .reading import brief, reading
+from .reading import reading
 from .reading_options import Reading
 from .seen import Seen
 from .skipped import Noted, Problem

@@ -16,10 +16,10 @@ from ..arrow_versions import bytes_of
 from ..data import arrow
 from ..engine.processors import own_threads
 from ..errors import InputError, NeardupError, OutputError, ResourceError, want
+from ..store.uris import brief
 from .ahead import Step, closing, in_order
 from .columns import is_view, plain_type, with_inner_types
 from .parquet_types import parquet_columns, parquet_schema
-from .reading import brief
 from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 
 

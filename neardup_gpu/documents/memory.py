@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..arrow_versions import bytes_of
 from ..errors import ArgumentTypeError, InputError
+from ..store.uris import brief
 from . import nested
 from .ahead import Step
 from .batches import Found
@@ -23,7 +24,7 @@ from .kept import Batches, write_parquet
 from .parquet_types import check_parquet
 from .parts import WHOLE, Part
 from .ray_data import RayDataset
-from .reading import brief, reading
+from .reading import reading
 from .row_groups import ROW_GROUP_BYTES
 from .seen import State
 from .skipped import Problem

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ..errors import InputError, NeardupError
-from .reading import brief
+from ..store.uris import brief
 
 T = TypeVar("T")
 

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..arrow_versions import explained
 from ..errors import InputError, NeardupError, ResourceError, want
-from .uris import is_uri, masked_text
-
-_ADVICE = re.compile(r", consider increasing [\w ]+ \(current limit is (\d+)\)")
-"""Advice of Arrow that its users cannot follow, as no setting of Python changes this limit."""
-
-
-def brief(error: BaseException | str) -> str:
-    """An error in one line of at most 200 characters, without the secrets of URIs."""
-    text = " ".join(masked_text(explained(error)).split())
-    text = _ADVICE.sub(r"; the limit is \1, so write the columns that you need to another file", text)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+from ..store.uris import brief, is_uri
 
 
 @contextlib.contextmanager

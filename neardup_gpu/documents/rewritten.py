@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from ..arrow_versions import bytes_of
 from ..errors import InputError, ParameterError
 from ..report import shorten
+from ..store.uris import brief
 from .ahead import Step, ahead, closing, in_order
 from .batches import ragged
 from .columns import decoded, is_binary, is_string, is_view, plain_type
@@ -40,7 +41,7 @@ from .memory import bounded
 from .packed import COMPRESSIONS
 from .parquet_types import check_parquet, parquet_columns, parquet_schema
 from .passes import over_readers
-from .reading import brief, reading
+from .reading import reading
 from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
 from .stream import Documents
 from .writing_options import OUTPUT_FORMATS, Writing, format_for

@@ -22,6 +22,7 @@ from pyarrow import fs
 from .. import checks
 from ..data import arrow, numpy_of
 from ..errors import InputError
+from ..store.uris import file_system, is_masked, masked
 from .columns import mixed_integers
 from .compared import SeenStrings
 from .contract import Reader
@@ -39,7 +40,6 @@ from .seen import Seen, State
 from .skipped import Entry, Skipped
 from .stream import Documents, PartOfWhole
 from .textfiles import TextFiles
-from .uris import file_system, is_masked, masked
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from .. import checks
 from ..errors import InputError
 from ..log import log
 from ..report import count, unread
+from ..store.uris import is_masked, is_uri, masked
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File
@@ -29,7 +30,6 @@ from .skipped import Entry, Skipped
 from .standard_input import NAME as STDIN
 from .stream import Batch, Documents
 from .textfiles import TextFiles
-from .uris import is_masked, is_uri, masked
 
 __all__ = ["Batch", "Documents", "open_described", "open_documents"]
 

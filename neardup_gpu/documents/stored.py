@@ -22,14 +22,13 @@ from .. import checks
 from ..arrow_versions import bytes_of
 from ..errors import NeardupError, OutputError, ResourceError, want
 from ..store.folder import Folder
+from ..store.uris import brief, file_system, is_uri, masked
 from .memory import Memory, bounded
 from .parts import Part, runs
 from .ray_data import RayDataset
-from .reading import brief
 from .row_groups import ROW_GROUP_BYTES
 from .slices import Slice, SlicedFile, source_of
 from .stream import Documents
-from .uris import file_system, is_uri, masked
 
 FILES = re.compile(r"(part|part-[0-9]{5,}|split-[0-9]+)-[0-9]{5,}\.arrows(\.new)?")
 """The names of all files that `stored` writes, also of unfinished ones."""

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
+from ..store.uris import brief
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, Found
 from .contract import Reader
@@ -38,7 +39,7 @@ from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import writing
 from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
-from .reading import brief, reading
+from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
 from .seen import Seen

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .. import checks
+from ..engine.memory import parse_size
 from ..errors import ParameterError
 from ..settings import setting
 
@@ -83,8 +84,6 @@ class Writing:
         if self.output_format is not None:
             checks.one_of("output_format", self.output_format, OUTPUT_FORMATS)
         if self.shard_bytes is not None:
-            from ..engine.memory import parse_size
-
             object.__setattr__(self, "shard_bytes", parse_size(self.shard_bytes, "shard_bytes"))
         for name in ("ids_only", "overwrite", "report"):
             object.__setattr__(self, name, checks.flag(name, getattr(self, name)))

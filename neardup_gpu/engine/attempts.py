@@ -13,8 +13,8 @@ from typing import Any
 
 from ..errors import NeardupError, want
 from ..log import log, progress_log
-from ..tasks.contract import ATTEMPTS, Task, TaskFailedError
 from .processors import thread_limits
+from .tasks import ATTEMPTS, Task, TaskFailedError
 
 
 @dataclass(frozen=True)

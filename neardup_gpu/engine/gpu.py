@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from neardup_gpu.kernels import _compiled
+from neardup_gpu.kernels._launch import Staging, job_pool, memory_pool, namespace, out_of_memory, simulated
+
 from ..data import Ragged
 from ..errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from ..log import log
@@ -111,8 +114,6 @@ class GpuRuntime:
 
     def _attempt(self, run: Callable[[], R]) -> Any:
         """What `run` gives; `_NOTHING` if the GPU's memory did not suffice, and then all that is free is given back."""
-        from neardup_gpu.kernels._launch import out_of_memory
-
         try:
             return run()
         except Exception as error:
@@ -124,8 +125,6 @@ class GpuRuntime:
         return _NOTHING
 
     def put(self, array: Any) -> Any:
-        from neardup_gpu.kernels._launch import namespace
-
         if isinstance(array, Ragged):
             return Ragged._trusted(self.put(array.values), self.put(array.offsets))
         return namespace().asarray(array)
@@ -156,8 +155,6 @@ class GpuRuntime:
 
     def release(self) -> None:
         if not _simulated():
-            from neardup_gpu.kernels._launch import memory_pool
-
             memory_pool().free_all_blocks()
 
     def wait(self) -> None:
@@ -171,8 +168,6 @@ class GpuRuntime:
 
 
 def _simulated() -> bool:
-    from neardup_gpu.kernels._launch import simulated
-
     return simulated()
 
 
@@ -187,8 +182,6 @@ def on_gpu(device: int | None, wanted: int | None) -> Iterator[GpuRuntime]:
     wanted : int or None
         Bytes of memory; `DEFAULT_SHARE` of what is free for None.
     """
-    from neardup_gpu.kernels._launch import Staging
-
     if _simulated():
         memory = wanted or int(DEFAULT_SHARE * SIMULATED_MEMORY)
         with _memory_in_words(memory), Staging(SLOTS) as staging:
@@ -209,8 +202,6 @@ def on_gpu(device: int | None, wanted: int | None) -> Iterator[GpuRuntime]:
 @contextlib.contextmanager
 def _memory_in_words(memory: int) -> Iterator[None]:
     """Turn what CUDA and CuPy raise for want of memory into one line."""
-    from neardup_gpu.kernels._launch import out_of_memory
-
     try:
         yield
     except Exception as error:
@@ -235,9 +226,6 @@ def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
     may be little, and a larger bound is taken as it is asked for, up to the device's memory.
     """
     import cupy
-
-    from neardup_gpu.kernels import _compiled
-    from neardup_gpu.kernels._launch import job_pool
 
     cupy.cuda.runtime.free(0)  # makes the device's primary context, which Numba then takes too
     if _compiled.archive()[0] is None:  # else CuPy loads the kernels, where it is

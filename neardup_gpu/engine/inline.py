@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..tasks.contract import Task
 from .attempts import Attempts, attempt
+from .tasks import Task
 
 
 class InlineWorkers:

@@ -32,9 +32,11 @@ from typing import Any, NamedTuple
 from .. import checks
 from ..errors import BackendUnavailableError, ParameterError, ResourceError
 from ..log import log
-from ..tasks.contract import ATTEMPTS, Task
+from ..report import size
 from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of, warm_up
+from .memory import machine_memory
 from .processors import most_threads, thread_limits
+from .tasks import ATTEMPTS, Task
 
 _PROGRAM = """
 import sys
@@ -327,9 +329,6 @@ def _end_of(status: int | None, peak: int) -> _End:
 
 def _memory_in_use(peak: int) -> str:
     """Say how much memory a worker had in use at most, and how much of the machine's memory is in use now."""
-    from ..report import size
-    from .memory import machine_memory
-
     said = [f"it had used up to {size(peak)} of memory"] if peak else []
     total, free, _ = machine_memory()
     if free is not None:

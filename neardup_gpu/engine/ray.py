@@ -22,12 +22,12 @@ from pyarrow import fs
 
 from .. import __version__, checks
 from ..definitions import DEFINITIONS
-from ..documents.uris import file_system, is_uri, masked
 from ..errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from ..log import log
-from ..tasks.contract import ATTEMPTS, Task
+from ..store.uris import file_system, is_uri, masked
 from .attempts import Attempted, Attempts, Failure, attempt_apart, outcome_of
 from .processors import thread_limits
+from .tasks import ATTEMPTS, Task
 
 PATIENCE = 10
 """Seconds in which an address has to answer."""
@@ -84,7 +84,7 @@ class RayWorkers:
         self._starting: dict[Any, Any] = {}  # actors that are not there yet, by a reference to a call that tells it
         self._unstarted = 0  # actors in a row that ended before they were there
         self._asked: list[Any] = []  # nodes that have not said yet which version they have, with references to that
-        self.num_workers = 0  # until the cluster is known
+        self.num_workers, self.one_machine = 0, False  # until the cluster is known
 
     def __enter__(self) -> RayWorkers:
         self._ray = _library()
@@ -102,6 +102,7 @@ class RayWorkers:
             if self._num_gpus > number:
                 raise ResourceError(f"the Ray cluster has {number} GPUs, fewer than {self._num_gpus}")
             self.num_workers = max(1, int(self._resources("CPU")) // self._num_cpus)
+            self.one_machine = len(self._nodes()) == 1
             self._asked = self._begin_on_each_node(_installed)  # while the caller prepares something
         except BaseException:
             self.__exit__()
@@ -115,11 +116,6 @@ class RayWorkers:
         if self._own:
             self._ray.shutdown()
             _let_print(self._ray, True)
-
-    @property
-    def one_machine(self) -> bool:
-        """Whether the cluster is this machine alone."""
-        return len(self._nodes()) == 1
 
     def check_folder(self, folder: str) -> None:
         """See whether all nodes read what this process writes into a folder, a path or a URI.

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .. import checks
 from ..settings import setting
 from .contract import BACKENDS
+from .heap import kept
+from .memory import parse_size
 
 if TYPE_CHECKING:
     from .contract import Runtime
@@ -77,8 +79,6 @@ class Engine:
         device = checks.optional(checks.integer, "device", self.device, 0, hint="devices are counted from 0")
         threads = checks.optional(checks.integer, "threads", self.threads, 1)
         if self.gpu_memory is not None:
-            from .memory import parse_size
-
             parse_size(self.gpu_memory, "gpu_memory")
         plain = {
             "device": device,
@@ -137,8 +137,6 @@ class Engine:
         ...     runtime.backend
         'cpu'
         """
-        from .heap import kept
-        from .memory import parse_size
         from .threads import on_threads
 
         name = self.resolve()

@@ -21,7 +21,7 @@ from .design import TableDesign, given_or_cheapest
 from .members import Members, slices
 from .recipes import StoredRecipe, check_stored, described
 from .storage import INDEX, IndexParts, read_index, write_index
-from .tables import Tables
+from .tables import HammingTables
 from .values import Fingerprints, as_fingerprints, of_integers
 
 
@@ -92,7 +92,7 @@ class HammingIndex:
             raise ParameterError(f"ids must be one for each of {count(len(values), 'fingerprint')}, got {len(named):,}")
         stored = described(recipe)
         distinct, members = Members.of(values, backend)
-        tables = Tables.build(distinct, design, compress, backend)
+        tables = HammingTables.build(distinct, design, compress, backend)
         self._parts = IndexParts(design, radius, tables, members, named, stored)
         self.backend: str | None = backend
 
@@ -107,7 +107,7 @@ class HammingIndex:
         return self._parts.radius
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> HammingTables:
         """The tables, which hold the distinct fingerprints."""
         return self._parts.tables
 

@@ -14,7 +14,7 @@ from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.ids import Ids
 from .design import LEADING, TableDesign, num_tables
 from .members import Members
-from .tables import Tables
+from .tables import HammingTables
 
 INDEX = ArraysFormat(
     magic=b"NEARDUPH",
@@ -34,7 +34,7 @@ class IndexParts:
     design : TableDesign
     radius : int
         The largest distance that queries may ask for.
-    tables : Tables
+    tables : HammingTables
         Of the distinct fingerprints.
     members : Members or None
         Which rows have each distinct fingerprint; None if all are distinct.
@@ -48,7 +48,7 @@ class IndexParts:
 
     design: TableDesign
     radius: int
-    tables: Tables
+    tables: HammingTables
     members: Members | None
     ids: Ids | None
     recipe: dict[str, Any]
@@ -151,7 +151,7 @@ def _assemble(
     offsets, rows = Members.NAMES
     members = Members(belonging[offsets], belonging[rows], file) if belonging else None
     identified = None if kind is None else Ids(kind, named, file)
-    return IndexParts(design, radius, Tables(arrays, file), members, identified, recipe, file)
+    return IndexParts(design, radius, HammingTables(arrays, file), members, identified, recipe, file)
 
 
 def _fit(parts: IndexParts, num_fingerprints: int) -> bool:

@@ -17,7 +17,7 @@ from ..store.arrays import ArraysFile
 from .design import TableDesign
 
 
-class Tables:
+class HammingTables:
     """Sorted tables of distinct fingerprints, plain or compressed, in memory or mapped from a file.
 
     Parameters
@@ -38,7 +38,7 @@ class Tables:
         self._resident: dict[str, Any] | None = None
 
     @classmethod
-    def build(cls, values: np.ndarray, design: TableDesign, compress: bool, backend: str | None) -> Tables:
+    def build(cls, values: np.ndarray, design: TableDesign, compress: bool, backend: str | None) -> HammingTables:
         """Build the tables of a design one after another; each is compressed before the next is built."""
         num_tables, n = design.num_tables, len(values)
         rows = np.empty((num_tables, n), np.uint32)

@@ -34,7 +34,7 @@ from .inputs import inputs_of, rows_done, with_progress
 from .marks import Marks
 from .merging import Merges
 from .opened import Opened
-from .sketches import Sketched, joined, sketched_span
+from .sketches import SketchedEntries, joined, sketched_span
 from .snapshot import Snapshot, on_host, order_of
 from .writer import Death, Decided, Writer, buried, checked_ids, following, ids_there, kind_of, segment_of, table_of
 
@@ -88,22 +88,22 @@ def _repeated(id: pa.Scalar) -> InputError:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece(OfBatch):
+class _AddedPiece(OfBatch):
     """Some documents of a batch; `ends` is whether a commit ends behind them."""
 
     ends: bool
 
-    def split(self) -> list[_Piece]:
+    def split(self) -> list[_AddedPiece]:
         parts = super().split()
         return [replace(each, ends=self.ends and each is parts[-1]) for each in parts]
 
 
 class _Part(NamedTuple):
-    """Some documents that were sketched: their ids, what is kept beside their texts, and as `_Piece` has it, `ends`."""
+    """Documents that were sketched: their ids, what is stored besides their texts, and `ends` as in `_AddedPiece`."""
 
     ids: pa.Array
     columns: dict[str, pa.Array]
-    sketched: Sketched
+    sketched: SketchedEntries
     ends: bool
 
     @property
@@ -220,13 +220,13 @@ class Adding:
         threads, most = num_threads(), 8 * COMMIT_SHINGLES
         errors: list[Exception] = []
 
-        def sketch(piece: _Piece) -> _Part:
+        def sketch(piece: _AddedPiece) -> _Part:
             batch, some = piece.batch, slice(piece.span.first, piece.span.last)
             found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span)
             columns = {name: values[some] for name, values in batch.columns.items()}
             return _Part(batch.ids[some], columns, found, piece.ends)
 
-        def pieces() -> Iterator[_Piece]:
+        def pieces() -> Iterator[_AddedPiece]:
             try:
                 yield from self._pieces(documents, done)
             except Exception as error:
@@ -246,7 +246,7 @@ class Adding:
             return sketches()
         return ahead(sketches(), most, share)
 
-    def _pieces(self, documents: Documents, done: int) -> Iterator[_Piece]:
+    def _pieces(self, documents: Documents, done: int) -> Iterator[_AddedPiece]:
         """The same before they are sketched; none reaches beyond the documents of a commit."""
         skip, room = done, self._commit_every
         with closing(documents.batches(list(self._types))) as batches:
@@ -257,7 +257,7 @@ class Adding:
                 while start < batch.num_rows:
                     stop = min(batch.num_rows, start + room)
                     room = room - (stop - start) or self._commit_every
-                    yield _Piece(batch, replace(whole, first=start, last=stop), room == self._commit_every)
+                    yield _AddedPiece(batch, replace(whole, first=start, last=stop), room == self._commit_every)
                     start = stop
 
     def _note_skipped(self, skipped: pa.Table | None) -> None:

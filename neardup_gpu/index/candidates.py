@@ -27,7 +27,7 @@ from ..measures import worth
 from ..partners import ASKED, MOST_ASKED, TOGETHER
 from ..stages import Verified
 from .estimates import estimated
-from .finding.contract import Found
+from .finding.contract import FoundEntries
 from .segments import KEPT, OPEN, Segment
 from .snapshot import WITHOUT_END, Snapshot
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..recipe import Recipe
     from .keeps import Keeps
-    from .sketches import Sketched
+    from .sketches import SketchedEntries
 
 
-class Joined(NamedTuple):
+class JoinedEntries(NamedTuple):
     """What was found of new entries.
 
     left, right : arrays of int64, shape (pairs,)
@@ -54,21 +54,23 @@ class Joined(NamedTuple):
     flags: np.ndarray
 
 
-class Joining:
+class EntryJoin:
     """The search for the partners of some new entries.
 
     Parameters
     ----------
     snapshot : Snapshot
         What there is, and last the segment of the new entries, in memory.
-    sketches : Sketched
+    sketches : SketchedEntries
         The new entries.
     recipe : Recipe
     keeps : Keeps
     runtime : Runtime
     """
 
-    def __init__(self, snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> None:
+    def __init__(
+        self, snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
+    ) -> None:
         self.snapshot, self.sketches, self.recipe, self.keeps, self.runtime = snapshot, sketches, recipe, keeps, runtime
         self.finder = recipe.method.finder(recipe, keeps)
         self.new: Segment = snapshot.segments[-1]
@@ -101,7 +103,7 @@ class Joining:
             first[asking[full[some]]] = candidates.entries[last] + 1
             if label is not None:
                 apart = label[candidates.entries] != label[self.founders[asking[candidates.asked]]]
-                candidates = Found(candidates.asked[apart], candidates.entries[apart])
+                candidates = FoundEntries(candidates.asked[apart], candidates.entries[apart])
             worthy, values = self._worthy(candidates.entries, asking[candidates.asked])
             found[some] = np.bincount(candidates.asked[worthy], minlength=len(asking))
             right = self.founders[asking[candidates.asked[worthy]]]
@@ -152,12 +154,14 @@ class Joining:
         return [*allowed, np.isin(state, wanted).view(np.uint8)]
 
 
-def join(snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime) -> Joined:
+def join(
+    snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
+) -> JoinedEntries:
     """Find the pairs of new entries, which are the last segment of a snapshot, and decide of them."""
     if not len(sketches.tokens):
         nothing = np.empty(0, np.int64)
-        return Joined(nothing, nothing, np.empty(0), np.empty(0, np.uint8))
-    search = Joining(snapshot, sketches, recipe, keeps, runtime)
+        return JoinedEntries(nothing, nothing, np.empty(0), np.empty(0, np.uint8))
+    search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
     first, is_open = _first_partners(search)
     was_open, reached = is_open.copy(), first.copy()
     asked = ASKED
@@ -176,10 +180,10 @@ def join(snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, r
             search.ask(late, reached, int(WITHOUT_END), search.among(state, (int(REMOVED),)))
             was_open[late] = False
     flags = np.where(state == IS_KEPT, KEPT, np.uint8(0)) | np.where(was_open, OPEN, np.uint8(0))
-    return Joined(*search.pairs(), flags.astype(np.uint8))
+    return JoinedEntries(*search.pairs(), flags.astype(np.uint8))
 
 
-def _first_partners(search: Joining) -> tuple[np.ndarray, np.ndarray]:
+def _first_partners(search: EntryJoin) -> tuple[np.ndarray, np.ndarray]:
     """Find the first `max_partners` better partners of all new rows; returns where each goes on, and which are open."""
     number, most = len(search.founders), search.most
     first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)
@@ -196,13 +200,13 @@ def _first_partners(search: Joining) -> tuple[np.ndarray, np.ndarray]:
 
 
 def all_joined(
-    snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime
+    snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(left, right, resemblance) of pairs that join all that V joins, and of the first `max_partners` better partners.
 
     The entries, numbered from 0, are the one segment. Of an open one only candidates of another component are compared.
     """
-    search = Joining(snapshot, sketches, recipe, keeps, runtime)
+    search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
     first, is_open = _first_partners(search)
     rows, asked = np.flatnonzero(is_open), ASKED
     while len(rows):
@@ -214,7 +218,7 @@ def all_joined(
     return search.pairs()
 
 
-def _kept_partners(search: Joining, state: np.ndarray, rows: np.ndarray, first: np.ndarray) -> None:
+def _kept_partners(search: EntryJoin, state: np.ndarray, rows: np.ndarray, first: np.ndarray) -> None:
     """Find the first `max_partners` kept partners of some rows that are removed."""
     assert search.most is not None
     asking, found = np.flatnonzero(rows), np.zeros(len(rows), np.int64)

@@ -16,7 +16,7 @@ from ..measures import worth
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
     from ..measures import Measure
-    from .sketches import Sketched
+    from .sketches import SketchedEntries
     from .snapshot import Snapshot
 
 
@@ -26,7 +26,7 @@ FEW = 16
 
 def compared(
     snapshot: Snapshot,
-    sketches: Sketched,
+    sketches: SketchedEntries,
     query: np.ndarray,
     entry: np.ndarray,
     measure: Measure,
@@ -43,7 +43,7 @@ def compared(
     ----------
     snapshot : Snapshot
         With the sets of entries.
-    sketches : Sketched
+    sketches : SketchedEntries
         The texts.
     query, entry : arrays of int64, shape (pairs,)
         Numbers of texts, and entries, which are stored; in this order.

@@ -52,7 +52,7 @@ from neardup_gpu.kernels._bounds import least_shares_of, surely_reached
 
 from ..data import Ragged, arrow
 from ..engine.choice import kernel, to_host
-from ..measures import Containment
+from ..measures import ContainmentMeasure
 from .comparing import compared
 from .elements import elements_of
 from .queries import matches_of
@@ -76,7 +76,7 @@ TOGETHER = 1 << 24
 
 
 @dataclass(frozen=True)
-class Asked:
+class ContainmentQuery:
     """What is asked for.
 
     Parameters
@@ -105,7 +105,7 @@ def answered(
     recipe: Recipe,
     runtime: Runtime,
     *,
-    asked: Asked,
+    asked: ContainmentQuery,
 ) -> pa.Table:
     """Answer queries, as `Index.query` says."""
     assert manifest.keeps.containment is not None
@@ -113,7 +113,7 @@ def answered(
     elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
     lists = Lists(snapshot, elements, asked.common)
     query, entry = candidates(snapshot, sketches.sets, lists, asked, manifest.keeps.containment)
-    measure = Containment(asked.direction).with_reference  # as if the entries were a reference set
+    measure = ContainmentMeasure(asked.direction).with_reference  # as if the entries were a reference set
     value = compared(snapshot, sketches, query, entry, measure, asked.least, runtime, entry_first=True)
     some = np.flatnonzero(value >= asked.least)
     value = value[some]
@@ -190,7 +190,7 @@ def _rows(segment: Segment, starts: np.ndarray, stops: np.ndarray) -> np.ndarray
 
 
 def candidates(
-    snapshot: Snapshot, sets: Ragged, lists: Lists, asked: Asked, modulus: int
+    snapshot: Snapshot, sets: Ragged, lists: Lists, asked: ContainmentQuery, modulus: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(number of the query, entry) of all candidates, by query and then by entry."""
     least = np.ones(len(sets), np.int64)

@@ -42,7 +42,7 @@ from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
 from .opened import Opened
 from .segments import OPEN, Segment
-from .sketches import Sketched
+from .sketches import SketchedEntries
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _estimated_anew(
     number, finder = len(entries), recipe.method.finder(recipe, keeps)
     nothing = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
     keys, sketch = finder.keys(snapshot, entries), snapshot.sketches_of(entries)
-    sketches = Sketched(np.empty((number, 2), np.uint64), np.ones(number, np.int64), keys, nothing, sketch)
+    sketches = SketchedEntries(np.empty((number, 2), np.uint64), np.ones(number, np.int64), keys, nothing, sketch)
     ranks = np.arange(number)
     arrays = {"sequence": ranks, "entry": ranks, "founders": ranks, "sketch": sketch, **finder.arrays(sketches)}
     by_rank = Snapshot([], snapshot.backend, Segment.in_memory(arrays, "integer"))

@@ -10,7 +10,7 @@ from ..methods.contract import Estimate
 
 if TYPE_CHECKING:
     from ..recipe import Recipe
-    from .sketches import Sketched
+    from .sketches import SketchedEntries
     from .snapshot import Snapshot
 
 TOGETHER = 1 << 14
@@ -18,7 +18,7 @@ TOGETHER = 1 << 14
 
 
 def estimated(
-    snapshot: Snapshot, sketches: Sketched, asked: np.ndarray, entries: np.ndarray, recipe: Recipe
+    snapshot: Snapshot, sketches: SketchedEntries, asked: np.ndarray, entries: np.ndarray, recipe: Recipe
 ) -> Estimate:
     """What the method estimates of documents, given by number, and stored entries, with 99% intervals."""
     assert sketches.sketch is not None

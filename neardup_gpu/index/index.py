@@ -515,7 +515,7 @@ class Index:
             way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
             most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
             nearest = checks.optional(checks.integer, "nearest", nearest, 1)
-            answer = partial(by_elements.answered, asked=by_elements.Asked(least, way, most, nearest))
+            answer = partial(by_elements.answered, asked=by_elements.ContainmentQuery(least, way, most, nearest))
         elif direction is not None or common is not None:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         kept = self._opened.manifest.column_types

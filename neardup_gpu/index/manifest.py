@@ -45,7 +45,7 @@ _NO_LINKS = errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EI
 
 
 @dataclass(frozen=True)
-class Place:
+class SegmentPlace:
     """A segment, as a manifest names it.
 
     file : int
@@ -113,7 +113,7 @@ class Manifest:
         Neither was used yet.
     disturbed : bool
         Whether an entry died, or lost its first member: then stored pairs may not suffice to decide.
-    segments : list of Place
+    segments : list of SegmentPlace
         In order of sequence.
     inputs : list of Progress
     keeps : Keeps
@@ -129,7 +129,7 @@ class Manifest:
     next_sequence: int = 0
     next_file: int = 0
     disturbed: bool = False
-    segments: list[Place] = field(default_factory=list)
+    segments: list[SegmentPlace] = field(default_factory=list)
     inputs: list[Progress] = field(default_factory=list)
     keeps: Keeps = Keeps()
 
@@ -188,7 +188,7 @@ def _read(path: Path, data: bytes) -> Manifest:
             raise InputError(
                 f"{path}: was written by {age} version, in format {version}; this version reads format {FORMAT}"
             )
-        places = [Place(**each) for each in values.pop("segments")]
+        places = [SegmentPlace(**each) for each in values.pop("segments")]
         inputs = [Progress(**each) for each in values.pop("inputs")]
         keeps = Keeps(**values.pop("keeps", {}))
         manifest = Manifest(**values, segments=places, inputs=inputs, keeps=keeps)

@@ -1,9 +1,9 @@
 """Marks: which keys the tables of an index may have, so that documents that are added are not looked up in vain.
 
-Most features of most new documents are in no table. A filter of Bloom's for all segments together tells that at once,
-where each segment would be a look into memory that no cache holds. Whoever adds keeps it: all that is added is marked
-as it comes. Segments that were there before are marked one after another, the last first, as more is asked: to mark a
-key takes a fraction of a look-up.
+Most features of most new documents are in no table. One Bloom filter for all segments shows that at once, whereas a
+look into each segment waits for memory that no cache holds. The process that adds documents keeps the filter, and marks
+what it adds. Older segments are marked one after another, the last first, as more queries come: to mark a key takes a
+fraction of a look-up.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neardup_gpu.kernels import probe
+from neardup_gpu.kernels import bloom
 
-from .segments import Asked, Segment
+from .segments import Segment, SortedQueries
 
 BITS = 16
-"""For each key, at least, see `probe.mark`."""
+"""Bits per key, at least: see `kernels/bloom.py`."""
 
 MOST_KEYS = 1 << 27
-"""Keys that are marked, of the tables of a name: in 256 to 512 MB."""
+"""The largest number of keys that are marked for the tables of one name: they take 256 to 512 MB."""
 
 MOST_GROWTH = 8
-"""Keys that room is made for, at most, for each that is marked, where more are expected."""
+"""If more keys are expected, room is made for at most this many times the keys that are marked."""
 
 WORTH = 16
 """Entries of a segment that are marked for each document that was looked up."""
@@ -32,7 +32,7 @@ WORTH = 16
 
 @dataclass
 class _Marked:
-    """The marks of the tables of a name, for the segments of a run of sequence numbers."""
+    """The marks of the tables of one name, for segments of neighbouring sequence numbers."""
 
     since: int
     upto: int
@@ -48,41 +48,39 @@ class Marks:
     Parameters
     ----------
     expected : int
-        Keys of each table that will have to be marked, at most, as far as that is known.
+        The largest known number of keys per table that will have to be marked.
     """
 
     expected: int = 0
     _of: dict[str, _Marked] = field(default_factory=dict)
 
-    def look(self, name: str, asked: Asked, segments: Sequence[Segment]) -> tuple[Asked, int]:
-        """What is asked of the tables of a name but those keys that are in none of the last segments.
+    def look(self, name: str, queries: SortedQueries, segments: Sequence[Segment]) -> tuple[SortedQueries, int]:
+        """Leave out the keys that none of the last segments has in its tables of a name.
 
         Parameters
         ----------
         name : str
-        asked :
-            What `kernels/probe.py` makes of keys.
+        queries : SortedQueries
         segments : sequence of Segment
-            All of the index. Documents that were added since the last look are the last, in segments of their own or in
-            merged ones.
+            All segments of the index. Documents that were added since the last look are in the last segments.
 
         Returns
         -------
-        asked
-            What is left.
+        queries : SortedQueries
+            The queries that are left.
         number : int
-            Of the first segment that it is enough to ask for that.
+            The first segment for which these queries are enough; earlier segments need all queries.
         """
         if not segments:
-            return asked, 0
-        tables, number = len(asked[0]), len(segments)
+            return queries, 0
+        tables, number = len(queries.keys), len(segments)
         marked = self._of.get(name)
         if marked is None:
             end = segments[-1].stop
             marked = self._of[name] = _Marked(end, end, np.zeros((tables, 2), np.uint64))
         if not len(marked.words):  # there are too many keys
-            return asked, number
-        marked.worth += WORTH * asked[0].shape[1]
+            return queries, number
+        marked.worth += WORTH * queries.keys.shape[1]
         fresh = [each for each in segments if each.first >= marked.since and each.stop > marked.upto]
         while number and segments[number - 1].first >= marked.since:
             number -= 1
@@ -95,11 +93,12 @@ class Marks:
             marked.since = segments[number].first
         self._mark(name, marked, fresh, segments[number:])
         if not len(marked.words):
-            return asked, len(segments)
-        return probe.marked(asked, marked.words), number
+            return queries, len(segments)
+        nothing = np.empty((tables, 0), np.uint64)
+        return SortedQueries(*bloom.cpu(marked.words, nothing, *queries)[1:]), number
 
     def _mark(self, name: str, marked: _Marked, fresh: list[Segment], everything: Sequence[Segment]) -> None:
-        """Mark the keys of new segments, or of all of them where there is too little room."""
+        """Mark the keys of new segments, or of all segments where there is too little room."""
         tables = len(marked.words)
         marked.keys += sum(each.keys(name).shape[1] for each in fresh)
         if BITS * marked.keys > 64 * marked.words.shape[1]:
@@ -110,5 +109,6 @@ class Marks:
             expected = min(max(marked.keys, self.expected), MOST_GROWTH * marked.keys, MOST_KEYS // tables)
             words = 1 << max(1, (BITS * expected - 1).bit_length() - 6)
             marked.words = np.zeros((tables, words), np.uint64)
+        nothing = np.empty((tables, 0), np.uint64), np.empty((tables, 0), np.uint32), np.zeros(tables, np.int64)
         for each in fresh:
-            probe.mark(each.keys(name), marked.words)
+            bloom.cpu(marked.words, each.keys(name), *nothing)

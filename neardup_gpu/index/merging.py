@@ -31,7 +31,7 @@ from ..recipe import Recipe
 from ..store.arrays import Filling
 from .columns import merge_columns, merged_columns
 from .finding.contract import Finder
-from .manifest import SEGMENTS, Place, check_newest
+from .manifest import SEGMENTS, SegmentPlace, check_newest
 from .order import MOST_COUNTED, Order, header_of
 from .segments import AS_BEFORE, COLUMNS, REBUILD, SEGMENT, Segment, copies_of
 from .sketches import stored
@@ -54,7 +54,7 @@ def tier(documents: int) -> int:
     return found
 
 
-def due(places: list[Place]) -> int:
+def due(places: list[SegmentPlace]) -> int:
     """How many segments, from the last one back, are to be merged now: 0, or 8 or more."""
     tiers = [tier(each.documents) for each in places]
     for level in sorted(set(tiers)):

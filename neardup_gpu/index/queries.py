@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from .. import checks
 from ..data import Ragged, arrow
+from ..documents.html import read_page
 from ..errors import InputError, ParameterError
 from ..methods.contract import Estimate
 from .columns import with_columns
@@ -17,7 +18,7 @@ from .comparing import compared
 from .estimates import estimated
 from .manifest import Manifest
 from .opened import Opened
-from .sketches import Sketched, sketched
+from .sketches import SketchedEntries, sketched
 from .snapshot import WITHOUT_END, Snapshot
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ AT_ONCE = 1 << 23
 """Bytes of text that are asked for at once: of a thousand long documents, which look into each table in one pass."""
 
 
-class Asked(NamedTuple):
+class QueryLimits(NamedTuple):
     """Which documents are asked for.
 
     least : float or None
@@ -53,7 +54,7 @@ Answer = Callable[["Manifest", Snapshot, pa.Array, Ragged, "Recipe", "Runtime"],
 
 def asked_for(
     recipe: Recipe, finder: Finder, threshold: float | None, radius: int | None, nearest: int | None
-) -> Asked:
+) -> QueryLimits:
     """What is asked of an index of a recipe.
 
     Raises
@@ -79,15 +80,13 @@ def asked_for(
             f"threshold {least}: this index finds pairs at {finder.least} or above; ask for no less, or create one "
             "with a lower threshold"
         )
-    return Asked(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
+    return QueryLimits(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
 
 
 def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, columns: list[str]) -> pa.Table:
     """The answer to one text, on one thread; `html` says how its markup is read, if it has any."""
     with opened.alone() as runtime:
         if html:
-            from ..documents.html import read_page
-
             text = read_page(text, tree=html == "tree").text
         data = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
         offsets = np.array([0, len(data)], np.int64)
@@ -124,7 +123,7 @@ def answered(
     recipe: Recipe,
     runtime: Runtime,
     *,
-    asked: Asked,
+    asked: QueryLimits,
 ) -> pa.Table:
     """Answer queries, the best first, ties by sequence number.
 
@@ -157,7 +156,7 @@ def answered(
 
 
 def _told(
-    snapshot: Snapshot, sketches: Sketched, query: np.ndarray, entry: np.ndarray, recipe: Recipe
+    snapshot: Snapshot, sketches: SketchedEntries, query: np.ndarray, entry: np.ndarray, recipe: Recipe
 ) -> dict[str, np.ndarray]:
     """What the method tells of texts and entries beside resemblance, by column."""
     if not recipe.method.tells_pairs:

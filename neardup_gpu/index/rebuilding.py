@@ -17,7 +17,7 @@ from .merging import Merge, merge_now
 from .opened import Opened
 from .remaking import new_order, tables_of
 from .segments import KEPT, OPEN, Segment
-from .sketches import Sketched
+from .sketches import SketchedEntries
 from .snapshot import Snapshot, on_host
 from .writer import decide_entries
 
@@ -78,7 +78,9 @@ def _with_decisions(
     keys = finder.keys(Snapshot(segments, "cpu"), segment["founders"])
     sketch = segment["sketch"] if "sketch" in segment.arrays else None
     tokens = segment["tokens"].astype(np.int64)
-    mine, _ = finder.prepared(Sketched(np.empty((number, 2), np.uint64), tokens, keys, sets, sketch), segment.order)
+    mine, _ = finder.prepared(
+        SketchedEntries(np.empty((number, 2), np.uint64), tokens, keys, sets, sketch), segment.order
+    )
     new = Segment.in_memory(dict(segment.arrays), segment.id_kind, segment.order)
     new.place = segment.place  # it says where entries begin whose founders are dead
     return decide_entries(Snapshot([], on_host(runtime.backend), new), mine, recipe, keeps, runtime), None

@@ -30,11 +30,12 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import gather, probe
+from neardup_gpu.kernels import gather
+from neardup_gpu.kernels._probing import find_rows
 from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
 
 from ..data import Ragged
@@ -42,8 +43,9 @@ from ..errors import DamagedError, OutputError
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.folder import Folder
 from ..store.ids import NAMES, Ids
-from .manifest import DELETED, SEGMENTS, Place
+from .manifest import DELETED, SEGMENTS, SegmentPlace
 from .order import Order
+from .probing import find_earlier_rows, find_earlier_runs
 
 SEGMENT = ArraysFormat(
     magic=b"NEARDUPX",
@@ -69,8 +71,21 @@ REBUILD = "`neardup index compact --rebuild` makes the tables of an index again"
 MANY = 64
 """Values of an array for each that is read, up to which all of it is compared with its checksums."""
 
-Asked = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""What tables are asked for, as `kernels/probe.py` has it."""
+
+class SortedQueries(NamedTuple):
+    """Keys that tables are searched for, as `sort_queries` in `kernels/_probing.py` returns them.
+
+    Parameters
+    ----------
+    keys : array of uint64, shape (tables, queries)
+    numbers : array of uint32, shape (tables, queries)
+    sizes : array of int64, shape (tables,)
+    """
+
+    keys: np.ndarray
+    numbers: np.ndarray
+    sizes: np.ndarray
+
 
 KEPT, OPEN = np.uint8(1), np.uint8(2)
 
@@ -96,7 +111,7 @@ class Segment:
     arrays : dict of str to array
         See the head of this file.
     id_kind : str
-    place : Place or None
+    place : SegmentPlace or None
         None for one that is in memory alone.
     order : Order or None
         What its prefixes are taken by; None where there are none.
@@ -110,7 +125,7 @@ class Segment:
     id_kind: str
     live_documents: np.ndarray
     live_entries: np.ndarray
-    place: Place | None = None
+    place: SegmentPlace | None = None
     file: ArraysFile | None = None
     order: Order | None = None
     _sound: set[str] = field(default_factory=set)
@@ -124,7 +139,7 @@ class Segment:
         return cls(arrays, id_kind, documents, entries, order=order)
 
     @classmethod
-    def load(cls, folder: Path, place: Place, id_kind: str) -> Segment:
+    def load(cls, folder: Path, place: SegmentPlace, id_kind: str) -> Segment:
         """Map a segment, and read which of it is dead.
 
         Raises
@@ -141,7 +156,7 @@ class Segment:
             segment.read_dead(folder / DELETED / f"{place.deleted:08}", place)
         return segment
 
-    def read_dead(self, path: Path, place: Place) -> None:
+    def read_dead(self, path: Path, place: SegmentPlace) -> None:
         """Read which documents and entries are dead: so many of each as the manifest says."""
         found = ArraysFile(path, DEAD, inside=True, limits=partial(_limits_of_dead, self))
         found.verify_all()
@@ -239,21 +254,21 @@ class Segment:
     def probe(
         self,
         name: str,
-        asked: Asked,
+        queries: SortedQueries,
         r: int,
         first: np.ndarray,
         stop: np.ndarray,
         most: np.ndarray,
         allowed: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What `kernels/probe.py` finds in the tables of a name; `asked` is as its `in_order` makes it of keys.
+        """Return what `kernels/probe.py` finds in the tables of a name.
 
-        Of the file those blocks are compared with their checksums that decide what is found.
+        The blocks of the file that decide the answer are compared with their checksums.
         """
         keys, rows, sound = self.tables(name)
         if self.file is None or self.file.num_left == 0:
-            return probe.of_file(keys, rows, asked, r, first, stop, most, allowed)[:2]
-        found, offsets, wanted = probe.of_file(keys, rows, asked, r, first, stop, most, allowed, sound)
+            return find_rows(keys, rows, queries, r, first, stop, most, allowed)[:2]
+        found, offsets, wanted = find_rows(keys, rows, queries, r, first, stop, most, allowed, sound)
         for part, blocks in zip(("keys", "rows"), wanted, strict=True):
             if blocks[-1]:
                 self.file.verify_blocks(f"{name}_{part}", np.flatnonzero(blocks[:-1]))
@@ -271,14 +286,13 @@ class Segment:
         self.file.verify_blocks(f"{name}_keys", blocks)
 
     def earlier(
-        self, name: str, asked: np.ndarray, r: int, first: np.ndarray, most: np.ndarray, allowed: np.ndarray
+        self, name: str, wanted: np.ndarray, r: int, first: np.ndarray, most: np.ndarray, allowed: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Like `probe`, of some rows of this segment, which is in memory: rows before each."""
+        """Like `probe`, for some rows of this segment, which is in memory: find the rows before each of them."""
         keys, rows, _ = self.tables(name)
         if name not in self._runs:
-            self._runs[name] = probe.within(keys, rows, self.num_entries)
-        runs, ends = self._runs[name]
-        return probe.of_runs(rows, runs, ends, asked, r, first, most, allowed)
+            self._runs[name] = find_earlier_runs(keys, rows, self.num_entries)
+        return find_earlier_rows(rows, self._runs[name], wanted, r, first, most, allowed)
 
     def keys(self, name: str) -> np.ndarray:
         """The keys of the tables of a name, shape (tables, rows), all of them compared with their checksums."""
@@ -336,7 +350,7 @@ class Segment:
         return numbers[live], places[live].astype(np.int64)
 
 
-def limits_of(place: Place, id_kind: str, arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
+def limits_of(place: SegmentPlace, id_kind: str, arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
     """Return the limits of the arrays of a segment's file: what code that looks into a segment takes for granted.
 
     All numbers of documents and entries are below the segment's end, all rows and places are of the segment, offsets

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .segments import Segment
 
 
-class Sketched(NamedTuple):
+class SketchedEntries(NamedTuple):
     """Some documents, in host memory.
 
     hashes : array of uint64, shape (documents, 2)
@@ -55,22 +55,22 @@ class Sketched(NamedTuple):
         arrays = [self.hashes, self.tokens, self.keys, self.sets.values, self.sets.offsets]
         return sum(array.nbytes for array in arrays) + (0 if self.sketch is None else self.sketch.nbytes)
 
-    def take(self, rows: np.ndarray) -> Sketched:
+    def take(self, rows: np.ndarray) -> SketchedEntries:
         """Some of them."""
         if len(rows) == len(self.tokens) and (np.diff(rows) == 1).all():  # all
             return self
         sets = Ragged(*gather.cpu(self.sets.values, self.sets.offsets, rows))
         sketch = None if self.sketch is None else self.sketch[rows]
-        return Sketched(self.hashes[rows], self.tokens[rows], self.keys[rows], sets, sketch)
+        return SketchedEntries(self.hashes[rows], self.tokens[rows], self.keys[rows], sets, sketch)
 
 
-def sketched(text: Ragged, recipe: Recipe, keeps: Keeps, runtime: Runtime, *, features: bool = True) -> Sketched:
+def sketched(text: Ragged, recipe: Recipe, keeps: Keeps, runtime: Runtime, *, features: bool = True) -> SketchedEntries:
     """Sketch documents of UTF-8 text; without features their sets and hashes alone are made."""
     make = partial(sketched_span, text, recipe, keeps, runtime.backend, features=features)
     return joined(list(runtime.map(make, [Span.of_documents(text.offsets, pa.nulls(len(text)))])))
 
 
-def stored(segments: list[Segment], rows: list[np.ndarray]) -> Sketched:
+def stored(segments: list[Segment], rows: list[np.ndarray]) -> SketchedEntries:
     """Return what segments store of some of their entries: words, sets and sketches; there are no hashes and no keys.
 
     Parameters
@@ -90,17 +90,17 @@ def stored(segments: list[Segment], rows: list[np.ndarray]) -> Sketched:
         sketch = np.concatenate([segment.sketches_of(some) for segment, some in pairs])
     tokens = np.concatenate([segment["tokens"][some] for segment, some in pairs]).astype(np.int64)
     nothing = np.empty((number, 0), np.uint64)
-    return Sketched(nothing, tokens, nothing, sets, sketch)
+    return SketchedEntries(nothing, tokens, nothing, sets, sketch)
 
 
-def joined(parts: list[Sketched]) -> Sketched:
+def joined(parts: list[SketchedEntries]) -> SketchedEntries:
     """Several as one, at least one."""
     if len(parts) == 1:
         return parts[0]
     sizes = np.concatenate([part.sets.sizes for part in parts])
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     sketches = [part.sketch for part in parts if part.sketch is not None]
-    return Sketched(
+    return SketchedEntries(
         np.concatenate([part.hashes for part in parts]),
         np.concatenate([part.tokens for part in parts]),
         np.concatenate([part.keys for part in parts]),
@@ -111,7 +111,7 @@ def joined(parts: list[Sketched]) -> Sketched:
 
 def sketched_span(
     text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Span, *, features: bool = True
-) -> Sketched:
+) -> SketchedEntries:
     """Sketch some documents of a batch."""
     part = text_of(text, span.first, span.last)
     tokens, _ = count_tokens(part, recipe, backend)
@@ -132,4 +132,4 @@ def sketched_span(
         found: Any = to_host(method.measure.prepared(shingles, backend))
         sets = Ragged(found.values, np.array(found.offsets))
     sketch = to_host(method.stored(made, **how)) if features and keeps.sketches(recipe) else None
-    return Sketched(hashes, to_host(tokens.sizes), keys, sets, sketch)
+    return SketchedEntries(hashes, to_host(tokens.sizes), keys, sets, sketch)

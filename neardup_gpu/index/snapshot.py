@@ -1,4 +1,4 @@
-"""A snapshot of an index: its segments in order of sequence, and what is asked of all of them together."""
+"""A snapshot of an index: its segments in order of sequence, read as one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from neardup_gpu.kernels import gather, probe
-from neardup_gpu.kernels.probe import in_order
+from neardup_gpu.kernels import gather
+from neardup_gpu.kernels._probing import sort_queries
 
 from ..data import Ragged, arrow, numpy_of
 from ..errors import DamagedError
 from .marks import Marks
 from .order import Order
-from .segments import KEPT, REBUILD, Asked, Segment
+from .probing import TableList, find_segments, list_tables
+from .segments import KEPT, REBUILD, Segment, SortedQueries
 
 WITHOUT_END = np.int64(2**62)
 
@@ -74,28 +75,28 @@ class Snapshot:
     ) -> None:
         self.segments, self.backend, self.new = [*segments, *(() if new is None else (new,))], backend, new
         self.marks = marks
-        self._together: dict[str, probe.Together] = {}
+        self._lists: dict[str, TableList] = {}
 
-    def asking(self, name: str, asked: Asked) -> list[Asked]:
-        """What each segment is asked of its tables of a name, but that of new entries: what it may have, by marks."""
+    def possible(self, name: str, queries: SortedQueries) -> list[SortedQueries]:
+        """Return, for each stored segment, the queries that its Bloom filter cannot rule out."""
         others = self.segments if self.new is None else self.segments[:-1]
         if self.marks is None:
-            return [asked] * len(others)
-        few, number = self.marks.look(name, asked, others)
-        return [asked] * number + [few] * (len(others) - number)
+            return [queries] * len(others)
+        few, number = self.marks.look(name, queries, others)
+        return [queries] * number + [few] * (len(others) - number)
 
     def sharing(self, name: str, query: np.ndarray, r: int) -> list[int]:
-        """Numbers of the segments whose tables of a name have r keys of one query; none of them is in memory alone.
+        """Return the numbers of the segments whose tables of a name have r keys of one query; all must have files.
 
         Raises
         ------
         DamagedError
-            If what shows that is not as it was written.
+            If the blocks that decide the answer do not match their checksums.
         """
-        if name not in self._together:
+        if name not in self._lists:
             tables = [segment.tables(name) for segment in self.segments]
-            self._together[name] = probe.together([(keys, sound[0]) for keys, _, sound in tables])
-        shared, unread = probe.sharing(self._together[name], query, r)
+            self._lists[name] = list_tables([(keys, sound[0]) for keys, _, sound in tables])
+        shared, unread = find_segments(self._lists[name], query, r)
         for number in set(unread[:, 0].tolist()):
             self.segments[number].verify_keys(name, unread[unread[:, 0] == number, 1])
         return np.flatnonzero(shared).tolist()
@@ -218,17 +219,19 @@ class Snapshot:
         return queries, numbers, places
 
     def _looked_up(self, name: str, keys: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """(number of a segment, numbers of keys, rows) of the live rows in a table that have one of some keys; of the
-        segments alone in which there are some."""
+        """Yield (number of a segment, numbers of keys, rows) of the live rows that have one of the keys in a table.
+
+        Segments without such a row are left out.
+        """
         size = len(keys)
         bounds = np.zeros(size, np.int64), np.full(size, WITHOUT_END), np.full(size, WITHOUT_END)
-        asked = in_order(np.ascontiguousarray(keys)[:, None])
-        for number, asking in enumerate(self.asking(name, asked)):
-            if not asking[2].any():
+        queries = SortedQueries(*sort_queries(np.ascontiguousarray(keys)[:, None]))
+        for number, possible in enumerate(self.possible(name, queries)):
+            if not possible.sizes.any():
                 continue
             segment = self.segments[number]
             live = segment.live_documents if name == "id" else segment.live_entries
-            found, offsets = segment.probe(name, asking, 1, *bounds, live)
+            found, offsets = segment.probe(name, possible, 1, *bounds, live)
             if len(found):
                 yield number, np.repeat(np.arange(size), np.diff(offsets)), found
 

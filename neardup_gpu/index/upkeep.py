@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..report import count, size
 from ..store.arrays import ArraysFile
 from ..store.folder import Folder
 from .manifest import SEGMENTS
@@ -106,8 +107,6 @@ def info(opened: Opened) -> dict[str, Any]:
 
 def as_html(opened: Opened) -> str:
     """The table that notebooks show of an index."""
-    from ..report import count, size
-
     manifest, recipe = opened.manifest, opened.recipe
     near = f"{recipe.method.measure.name} of {recipe.threshold:g} or more," if recipe.verifies else "found"
     ids = f", whose ids are {manifest.id_type}" if manifest.id_kind else ""

@@ -24,7 +24,7 @@ from .manifest import (
     ID_TYPES,
     SEGMENTS,
     Manifest,
-    Place,
+    SegmentPlace,
     check_newest,
     clean,
     commit,
@@ -34,7 +34,7 @@ from .manifest import (
 )
 from .order import ORDER, Order, header_of
 from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
-from .sketches import Sketched, stored
+from .sketches import SketchedEntries, stored
 from .snapshot import Snapshot, hashes_of, order_of
 from .validity import MOST_NUMBER
 
@@ -128,7 +128,7 @@ def segment_of(
     snapshot: Snapshot,
     first: int,
     ids: pa.Array,
-    sketches: Sketched,
+    sketches: SketchedEntries,
     recipe: Recipe,
     keeps: Keeps,
     runtime: Runtime,
@@ -170,7 +170,7 @@ def segment_of(
 
 
 def decide_entries(
-    snapshot: Snapshot, sketches: Sketched, recipe: Recipe, keeps: Keeps, runtime: Runtime
+    snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
 ) -> dict[str, np.ndarray]:
     """Decide of new entries, which are the last segment of a snapshot, in memory; put what was found into its arrays.
 
@@ -213,7 +213,7 @@ def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -
     return Segment.in_memory({**new.arrays, **finder.arrays(mine)}, new.id_kind, order)
 
 
-def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: Sketched) -> np.ndarray:
+def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: SketchedEntries) -> np.ndarray:
     """Return the entry of each new document: that of a live one with the same words, else of the first new one.
 
     Documents without words have the entry of one with the same text; blank ones have an entry each.
@@ -372,7 +372,7 @@ class Writer:
         write(ORDER, path, header_of(order.id), order.arrays)
         return number
 
-    def write_dead(self, segment: Segment, place: Place, folders: set[str]) -> Place:
+    def write_dead(self, segment: Segment, place: SegmentPlace, folders: set[str]) -> SegmentPlace:
         """Write which rows of a segment are dead; returns its place, and adds the folder that is to be synced."""
         file, path = self.new_file(DELETED)
         segment.write_dead(path)
@@ -382,7 +382,7 @@ class Writer:
         )
         return replace(place, deleted=file, dead_documents=documents, dead_entries=entries)
 
-    def publish(self, segments: list[Segment], places: list[Place], folders: set[str], **changes: Any) -> None:
+    def publish(self, segments: list[Segment], places: list[SegmentPlace], folders: set[str], **changes: Any) -> None:
         """Make these segments the index; their files are written and synced.
 
         Raises
@@ -416,13 +416,15 @@ class Writer:
         self.manifest, self.segments = manifest, segments
 
 
-def place_of(arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path, order: int | None) -> Place:
+def place_of(
+    arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path, order: int | None
+) -> SegmentPlace:
     """The place of a segment that was written."""
     documents, entries = len(arrays["sequence"]), len(arrays["founders"])
     if entries > MOST_ENTRIES:
         raise ResourceError(f"{entries:,} entries in a segment, and there may be {MOST_ENTRIES:,}; commit more often")
     num_pairs, num_bytes = len(arrays["pair_left"]), Folder.holding(path).size(path.name)
-    return Place(file, first, stop, documents, entries, num_pairs, num_bytes, order=order)
+    return SegmentPlace(file, first, stop, documents, entries, num_pairs, num_bytes, order=order)
 
 
 def buried(segments: list[Segment], dead: np.ndarray) -> Death:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from .. import checks
 from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
+from ..report import percent
 from ..settings import setting
-from .contract import Counts
+from .contract import SampledCounts
 from .elements import OnePermutation, checked_leading, in_unions, unpadded
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class BottomK(OnePermutation):
         """The elements of each sketch, by which documents are found that have any in common."""
         return unpadded(sketches)
 
-    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Counts:
+    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> SampledCounts:
         """Of each pair of sketches, the elements of u that are in both, in the left, and in the right one.
 
         What A holds of u is a sample of A without replacement, so of these |u n A n B| / |u n A| estimates the
@@ -252,7 +253,7 @@ class BottomK(OnePermutation):
         whole = in_left >= 0
         for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
             whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return Counts(both, in_left, in_right, whole)
+        return SampledCounts(both, in_left, in_right, whole)
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.merge`."""
@@ -326,8 +327,6 @@ class BottomK(OnePermutation):
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
         """The label and the sentence that describe the candidates in a report."""
-        from ..report import percent
-
         if self.candidates == "groups":
             groups = "a group" if self.shared_groups == 1 else f"{self.shared_groups} groups"
             return "sketch", f"{self.s} elements: pairs share {groups} of them, cut by content"

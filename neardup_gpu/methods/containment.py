@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .. import checks
-from ..measures import Containment as ContainmentMeasure, Measure
+from ..measures import ContainmentMeasure, Measure
 from ..settings import setting
 from .contract import Join
 

@@ -160,7 +160,7 @@ class Estimate(NamedTuple):
     high: np.ndarray
 
 
-class Counts(NamedTuple):
+class SampledCounts(NamedTuple):
     """Of each pair, how many elements of the sampled union are in both, in the left, in the right sketch, and whether
     the union is that of the whole sets."""
 
@@ -476,7 +476,7 @@ class Sketch(Method):
         """Return the elements of each sketch, by which containment is found."""
         raise NotImplementedError
 
-    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Counts:
+    def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> SampledCounts:
         """Count the elements that each pair of sketches samples together."""
         raise NotImplementedError
 

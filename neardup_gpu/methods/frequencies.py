@@ -287,7 +287,7 @@ class Frequencies:
         return found
 
 
-class Counter:
+class FrequencyCounter:
     """Counts documents by token, batch after batch."""
 
     def __init__(self) -> None:
@@ -340,7 +340,7 @@ class FrequencyPass:
         self._runtime = runtime
         self._tokens = runtime.spool(folder, runtime.shares.spool // 4)
         self._counts = runtime.spool(folder, runtime.shares.spool // 4)
-        self._counter = Counter()
+        self._counter = FrequencyCounter()
 
     def measure(self, elements: Ragged, backend: str) -> Any:
         """Count the tokens of some documents; has no effect on the buffer."""

@@ -16,6 +16,7 @@ from .. import checks, theory
 from ..definitions import draw, one_draw, polynomial
 from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure, Weighted
+from ..report import percent
 from ..settings import setting
 from . import _bbit
 from .contract import Buckets, Candidates, Entries, Estimate, Sketch, checked_frequencies
@@ -108,7 +109,7 @@ class MinHash(Sketch):
         estimates err less; what share of pairs a filter passes is measured, not known.
     sample_bits : 1, 2, 4 or 8, default None
         Bits that a sketch file keeps of each sample, packed in words, in place of the signature; all, unless given.
-        `theory.bbit_error` is what an estimate costs.
+        `papers.bbit_error` is what an estimate costs.
     candidates : "supershingles" or "segments", default "supershingles"
         Candidates share r of k supershingles of s samples, or r of k segments of s one-bit samples. These are cut from
         the packed bits, so that a sketch file has no other keys; more unrelated pairs share them. The bits that made a
@@ -688,7 +689,7 @@ class MinHash(Sketch):
         """
         import numpy as np
 
-        from neardup_gpu.kernels.pairtables import keys_of_tables
+        from neardup_gpu.kernels._buckets import keys_of_tables
 
         from ..engine.choice import to_host
 
@@ -761,8 +762,6 @@ class MinHash(Sketch):
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
         """The label and the sentence that describe the candidates in a report."""
-        from ..report import percent
-
         worth = "resemblance" if self.weighting == "none" else f"resemblance by {self.weighting} weights"
         words = f"{self.filter}: {percent(self._passed(threshold or 0.0))} of pairs at {worth} {threshold} pass"
         words += ", if samples were independent" if self.sampler == "fast" else ", by theory"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from .. import checks
 from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
+from ..report import percent
 from ..settings import setting
-from .contract import Counts
+from .contract import SampledCounts
 from .elements import OnePermutation, checked_leading, in_unions, padded, unpadded
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ class ModM(OnePermutation):
         sketches = as_ragged("sketches", sketches, np.uint64, "as ModM.sketch gives")
         return Ragged(*self._split(sketches)[:2]) if self.adaptive else sketches
 
-    def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> Counts:
+    def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> SampledCounts:
         """Of each pair of sketches, the elements of their union that are in both, in the left, and in the right one."""
         import numpy as np
 
@@ -253,7 +254,7 @@ class ModM(OnePermutation):
             sizes = to_host(offsets[1:] - offsets[:-1])
             for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
                 whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return Counts(both, in_left, in_right, whole)
+        return SampledCounts(both, in_left, in_right, whole)
 
     def merge(self, sketches: Sequence[Ragged]) -> Ragged:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.merge`."""
@@ -297,8 +298,6 @@ class ModM(OnePermutation):
 
     def in_words(self, threshold: float | None) -> tuple[str, str]:
         """The label and the sentence that describe the candidates in a report."""
-        from ..report import percent
-
         kept = "50 to 100 elements" if self.adaptive else "all elements" if self.m == 1 else f"one element in {self.m}"
         found = f"the {self.leading} smallest of {kept}"
         expected = self.expected_recall(threshold)

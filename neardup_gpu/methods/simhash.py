@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from .. import checks
+from .. import checks, theory
 from ..errors import ParameterError
 from ..settings import setting
 from .contract import Buckets, Candidates, Entries, Estimate, Sketch, checked_frequencies
@@ -464,8 +464,6 @@ class SimHash(Sketch):
 def _intervals(bits: int) -> np.ndarray:
     """The 99% interval of the share of different bits for each number of them: rows of (low, high)."""
     import numpy as np
-
-    from .. import theory
 
     return np.array([theory.mean_interval(d / bits, bits, 0.01) for d in range(bits + 1)])
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from neardup_gpu.kernels import log_weights
+from neardup_gpu.kernels._launch import array_module
 
 from .. import checks
 from ..data import Ragged
@@ -76,8 +77,6 @@ def weights_of(weighting: str, distinct: Ragged, counts: Any, frequencies: Frequ
 def weighted_sets(weighting: str, elements: Ragged, frequencies: Frequencies | None, backend: str | None) -> Ragged:
     """Documents as weighted sets: a row has its distinct elements, ascending, and then the weight of each."""
     import numpy as np
-
-    from neardup_gpu.kernels._launch import array_module
 
     distinct, counts = counted(elements, backend)
     weights = weights_of(weighting, distinct, counts, frequencies, backend)

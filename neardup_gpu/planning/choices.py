@@ -10,6 +10,7 @@ from .. import checks
 from ..errors import ParameterError
 from ..methods.contract import Sketch
 from ..recipe import Recipe
+from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
 from .costs import Machines, Stage, load_rates, measured_as, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
@@ -232,8 +233,6 @@ def _borrowed(recipe: Recipe) -> list[str]:
 
 def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:
     """What was chosen in place of what is usual."""
-    from ..report import count, size
-
     said = []
     if shape.slices != first.slices:
         said.append(f"slices of {size(used)} in place of {size(usual)}: {shape.slices:,} in place of {first.slices:,}")
@@ -244,8 +243,6 @@ def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:
 
 def _warnings(shape: Shape, small: Exchange | None, found: list[Stage], machines: Machines) -> list[str]:
     """What may go wrong."""
-    from ..report import count, duration, size
-
     said = []
     if small is not None:
         blocks = count(small.files * small.partitions, "block")

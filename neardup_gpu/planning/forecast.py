@@ -16,6 +16,7 @@ from ..documents.batches import PIECE_BYTES
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
 from ..joining import table_bits
 from ..methods.contract import Join
+from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
 from .costs import Machines, load_rates, memory_of, stage_names, stages
@@ -67,8 +68,6 @@ class Need(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        from ..report import count, duration, size
-
         found = f"{count(self.documents, 'document')}, {size(self.text_bytes)} of text"
         need = f"{size(self.memory)} of memory, {size(self.disk)} of temporary disk"
         return f"{found}: about {need} and {duration(self.seconds)} are needed"

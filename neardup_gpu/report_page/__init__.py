@@ -12,11 +12,16 @@ notebook.py    what a notebook shows of a result, without a page
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .page import Page
+from .. import checks
+from ..log import log
+from ..store.artefacts import PAGE, read_report, using_report
+from ..store.outputs import new_file
+from .page import Page, check_installed, check_outside, is_page, make
+from .run import given, run_of_folder
 
 
 def of_folder(
@@ -70,12 +75,6 @@ def of_folder(
     Memory: about 400 bytes for each document and 200 for each listed pair, ids among them, and the texts that are
     shown.
     """
-    from .. import checks
-    from ..store.artefacts import read_report, using_report
-    from ..store.outputs import new_file
-    from .page import check_installed, check_outside, is_page, make
-    from .run import given, run_of_folder
-
     folder, output = checks.path("folder", folder), checks.optional(checks.path, "output", output)
     overwrite = checks.flag("overwrite", overwrite)
     check_installed()
@@ -91,3 +90,17 @@ def of_folder(
             page = make(run, text=text, source_column=source_column)
             file.write_text(page.html, encoding="utf-8")
     return page
+
+
+def write_page(folder: Path, run: Callable[[], Any]) -> None:
+    """Write report.html from what `run` returns.
+
+    If the page cannot be made, a warning says so: the result may have taken a night, and is complete without it.
+    """
+    try:
+        text = make(run()).html
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        log.warning("%s could not be made (%s); the result is complete without it: try neardup report", PAGE, why)
+    else:
+        (folder / PAGE).write_text(text, encoding="utf-8")

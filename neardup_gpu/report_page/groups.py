@@ -15,7 +15,7 @@ MEMBERS = 6
 """Removed documents that a page names of a group: those that agree least with the kept one."""
 
 
-class Groups(NamedTuple):
+class GroupTable(NamedTuple):
     """All groups, in the order of their first removed document.
 
     Parameters
@@ -51,7 +51,7 @@ class Groups(NamedTuple):
         return self.rows[first : min(last, first + number)].tolist()
 
 
-def groups_of(run: Run) -> Groups:
+def groups_of(run: Run) -> GroupTable:
     """All groups of a run."""
     documents = run.documents
     removed = np.flatnonzero(~bools(documents["kept"].combine_chunks()))
@@ -72,7 +72,7 @@ def groups_of(run: Run) -> Groups:
     least = np.fmin.reduceat(worth[order], starts) if len(first) else np.empty(0)
     most = np.fmax.reduceat(worth[order], starts) if len(first) else np.empty(0)
     kept = gone["group"].combine_chunks().take(pa.array(first))
-    return Groups(kept, known[first], np.diff(offsets) + 1, least, most, removed[order], offsets)
+    return GroupTable(kept, known[first], np.diff(offsets) + 1, least, most, removed[order], offsets)
 
 
 def _worth(table: pa.Table, column: str) -> np.ndarray:
@@ -80,7 +80,7 @@ def _worth(table: pa.Table, column: str) -> np.ndarray:
     return numpy_of(pc.fill_null(table[column].cast(pa.float64()), float("nan")))
 
 
-def chosen(groups: Groups, number: int) -> tuple[np.ndarray, str | None]:
+def chosen(groups: GroupTable, number: int) -> tuple[np.ndarray, str | None]:
     """Groups that are listed, and how they were chosen; None where all are.
 
     The first 40% are the largest, 30% those with the least resemblance, and the rest a random sample, always the same.
@@ -92,7 +92,7 @@ def chosen(groups: Groups, number: int) -> tuple[np.ndarray, str | None]:
     return picked, "the largest, those that agree least with their kept document, and a random sample"
 
 
-def _mixed(groups: Groups, number: int) -> np.ndarray:
+def _mixed(groups: GroupTable, number: int) -> np.ndarray:
     everyone = np.arange(len(groups))
     by_size = np.argsort(-groups.sizes, kind="stable")
     by_worth = np.argsort(groups.least, kind="stable")  # NaN comes last

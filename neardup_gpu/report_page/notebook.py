@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ..errors import InputError
 from ..printable import printable, readable_id
 from ..report import count, html, shorten
-from .groups import Groups, groups_of
+from .groups import GroupTable, groups_of
 from .run import Run
 from .texts import Pair, Words, compared
 
@@ -70,7 +70,7 @@ def _histogram(run: Run) -> str:
     return f"<div style='margin-top:1em'>{told}</div><div {label} style='height:62px; line-height:0'>{bars}</div>"
 
 
-def _texts(run: Run, groups: Groups, largest: list[int]) -> str:
+def _texts(run: Run, groups: GroupTable, largest: list[int]) -> str:
     """The largest groups, each with the removed text that agrees least with the kept one."""
     if not largest:
         return ""

@@ -24,7 +24,8 @@ from ..printable import printable, readable_id
 from ..report import count, facts, histogram, percent, resemblance as in_digits, size
 from ..store.outputs import new_file
 from ..tables import KIND
-from .groups import MEMBERS, Groups, chosen, groups_of
+from . import charts
+from .groups import MEMBERS, GroupTable, chosen, groups_of
 from .losses import WARNED, Losses, losses
 from .run import Run
 from .texts import Difference, Pair, clean, compared
@@ -171,8 +172,6 @@ def _num_bytes(value: Any) -> int:
 
 def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
     """What the template shows, as plain data."""
-    from . import charts
-
     report, groups = run.report, groups_of(run)
     found = losses(run.documents, *_sources(run, source_column))
     steps = curve(run)
@@ -300,7 +299,7 @@ def _sources(run: Run, column: str | None) -> tuple[Any, str | None]:
 # --------------------------------------------------------------------------------------------------------- its groups
 
 
-def _listed(run: Run, groups: Groups, found: Losses | None, text: bool) -> dict[str, Any]:
+def _listed(run: Run, groups: GroupTable, found: Losses | None, text: bool) -> dict[str, Any]:
     """The groups that are listed, and what is said of those that are not."""
     picked, how = chosen(groups, LISTED)
     differences, why_not = _differences(run, groups, picked[:WITH_TEXTS], text)
@@ -351,7 +350,7 @@ def _listed(run: Run, groups: Groups, found: Losses | None, text: bool) -> dict[
 _OPS = {"equal": 0, "removed": 1, "added": 2, "cut": 3, "moved_from": 4, "moved_to": 5}
 
 
-def _group(run: Run, groups: Groups, found: Losses | None, group: int, sources: dict[int, int]) -> dict[str, Any]:
+def _group(run: Run, groups: GroupTable, found: Losses | None, group: int, sources: dict[int, int]) -> dict[str, Any]:
     members = groups.members(group)
     every = groups.rows[groups.offsets[group] : groups.offsets[group + 1]]
     kept = groups.kept[group].as_py()
@@ -381,7 +380,9 @@ def _group(run: Run, groups: Groups, found: Losses | None, group: int, sources: 
     return row
 
 
-def _differences(run: Run, groups: Groups, picked: np.ndarray, text: bool) -> tuple[dict[int, Difference], str | None]:
+def _differences(
+    run: Run, groups: GroupTable, picked: np.ndarray, text: bool
+) -> tuple[dict[int, Difference], str | None]:
     """How documents of these groups differ from their kept ones, by row; and why none are given, if so."""
     if not text:
         return {}, "Texts were left out, as was asked for."

@@ -26,6 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup_gpu.kernels import components
+
 from ..data import bools, numpy_of
 from ..decisions import KINDS
 from ..tables import KIND
@@ -38,7 +40,7 @@ TOGETHER = 1 << 20
 """Pairs that are held as Python objects at a time."""
 
 
-class Step(NamedTuple):
+class CurveStep(NamedTuple):
     """What is known of a threshold: documents removed, from `least` to `most`, and listed pairs that reach it."""
 
     threshold: float
@@ -47,7 +49,7 @@ class Step(NamedTuple):
     pairs: int
 
 
-def curve(run: Run) -> list[Step] | None:
+def curve(run: Run) -> list[CurveStep] | None:
     """What the run would remove at its own threshold and at higher ones; None where nothing was verified.
 
     Cost: one pass over the listed pairs, about a microsecond each, and 100 bytes for each document.
@@ -62,7 +64,7 @@ def curve(run: Run) -> list[Step] | None:
     removed = run.report["counts"]["removed"]
     least[0] = most[0] = removed
     columns = zip(thresholds.tolist(), least.tolist(), most.tolist(), reaching.tolist(), strict=True)
-    return [Step(*row) for row in columns]
+    return [CurveStep(*row) for row in columns]
 
 
 def grid(threshold: float) -> np.ndarray:
@@ -113,8 +115,6 @@ def _is_whole(run: Run) -> bool:
 
 
 def _components(run: Run, edges: _Edges, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from neardup_gpu.kernels import components
-
     least = np.zeros(len(thresholds), np.int64)
     for step, threshold in enumerate(thresholds):
         reaches = edges.values >= threshold

@@ -33,7 +33,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from neardup_gpu.kernels._file_blocks import unread
+from neardup_gpu.kernels._blocks import blocks_of_runs
 
 from ..errors import DamagedError, InputError
 from .checksums import changed, checksum
@@ -472,7 +472,7 @@ class ArraysFile:
         if starts is None or stops is None:
             self.verify_blocks(name, np.flatnonzero(done == 0))
         else:
-            self.verify_blocks(name, unread(starts, stops, self.arrays[name].itemsize, BLOCK_BYTES, done))
+            self.verify_blocks(name, blocks_of_runs(starts, stops, self.arrays[name].itemsize, BLOCK_BYTES, done))
 
     def sound(self, name: str) -> np.ndarray:
         """Of each block of an array, whether it was compared: uint8, which follows what is compared later."""

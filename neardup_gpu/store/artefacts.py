@@ -8,27 +8,17 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..definitions import METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
-from ..log import log
-from ..measures import MEASURES
 from .checksums import checksum, checksum_of_file, verify_footer
 from .folder import OF_AN_INDEX, Folder
-from .parquet import write_table
-
-if TYPE_CHECKING:
-    from ..documents import Documents
-    from ..documents.edits import Edits
-    from ..documents.writing_options import Writing
 
 REPORT, KEPT = "report.json", "kept"
 
@@ -44,6 +34,9 @@ are."""
 
 BY_ITSELF = b"neardup_by_itself"
 """Among the metadata of a table that belongs to no result, though it has the columns of one's."""
+
+MEASURED = {"resemblance", "containment"}
+"""Columns of the measures: a table of pairs has one of them."""
 
 LITTER = (".DS_Store",)
 """Files that file managers put into every folder that they show."""
@@ -64,7 +57,7 @@ def is_table(path: Path) -> bool:
     except (DamagedError, OSError, pa.ArrowException):
         return False
     names, about = set(schema.names), schema.metadata or {}
-    of_a_result = {measure.name for measure in MEASURES} & names and "low" not in names  # pairs of sketches have bounds
+    of_a_result = MEASURED & names and "low" not in names  # pairs of sketches have bounds
     return sealed and METADATA_KEY in about and (BY_ITSELF in about or not of_a_result)
 
 
@@ -172,85 +165,6 @@ def check_regular(folder: str | Path, name: str) -> None:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise DamagedError(f"{Path(folder, name)}: {why}; run neardup dedup again") from None
-
-
-def write_result(
-    folder: Path,
-    result: Any,
-    documents: Documents,
-    writing: Writing,
-    clock: Any,
-    page_of: str | None = None,
-    schema: pa.Schema | None = None,
-) -> None:
-    """Write what a run decided: documents.parquet, pairs.parquet, document frequencies if there are any, and kept/ or
-    kept_ids.parquet.
-
-    One thread writes the tables while others write the kept rows. The report comes last and says how long this took;
-    before it report.html, where the name of the output is given. `schema` has the columns of all files of kept/, where
-    they are known.
-    """
-    with clock.stage("write"), ThreadPoolExecutor(1, "neardup-tables") as beside:
-        tables = beside.submit(_write_tables, folder, result, writing.ids_only)
-        if not writing.ids_only:
-            write_kept(
-                documents, folder / KEPT, result._edits(), writing, partial(clock.report, "write"), schema=schema
-            )
-        tables.result()
-    result.report["seconds"] = clock.elapsed
-    if page_of is not None:
-        write_page(folder, lambda: result._run(page_of))
-    write_report(folder, result.report)
-
-
-def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
-    write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
-    write_table(result.pairs, folder / f"{PAIRS}.parquet")
-    if result.skipped is not None:
-        about = result.documents.schema.metadata
-        write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")
-    if result.frequencies is not None:
-        result.frequencies.write(folder / "frequencies.parquet")
-    if ids_only:
-        write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
-
-
-def ids_of_kept(documents: pa.Table) -> pa.Table:
-    """The ids of the kept documents, of a table of documents."""
-    return documents.filter(documents["kept"]).select(["id"])
-
-
-def write_kept(
-    documents: Documents,
-    folder: Path,
-    edits: Edits,
-    writing: Writing,
-    progress: Callable[[int, int], None] | None = None,
-    **options: Any,
-) -> None:
-    """Write the kept rows; `options` are those of `rewritten.write_rewritten`, which cuts."""
-    if not writing.rewrites:
-        documents.write_kept(folder, edits.keep, progress)
-        return
-    from ..documents.rewritten import write_rewritten
-
-    write_rewritten(documents, folder, edits, writing, progress=progress, **options)
-
-
-def write_page(folder: Path, run: Callable[[], Any]) -> None:
-    """Write report.html; `run` gives what the page is made from.
-
-    A page that cannot be made is a warning, and not the loss of a result that may have taken a night.
-    """
-    from ..report_page.page import make
-
-    try:
-        text = make(run()).html
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        log.warning("%s could not be made (%s); the result is complete without it: try neardup report", PAGE, why)
-    else:
-        (folder / PAGE).write_text(text, encoding="utf-8")
 
 
 def files_in(folder: Path) -> dict[str, Path]:

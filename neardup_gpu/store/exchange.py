@@ -360,7 +360,7 @@ class Exchanges(contextlib.AbstractContextManager):
 
     def __init__(self, place: Place, names: Sequence[str], most_bytes: int) -> None:
         self._place, self._names, self._left = place, names, most_bytes
-        self._held: dict[str, _Opened] = {}
+        self._held: dict[str, _OpenedExchange] = {}
         self._open: set[str] = set()
 
     def __enter__(self) -> Exchanges:
@@ -429,7 +429,7 @@ def read_arrays(place: Place, names: Sequence[str], partition: int, schema: pa.S
 
     Memory: the arrays and 24 MB or one record batch; Arrow arrays are held twice while they are joined.
     """
-    files: list[tuple[_Opened, list[pa.RecordBatch] | None]] = []
+    files: list[tuple[_OpenedExchange, list[pa.RecordBatch] | None]] = []
     held = 0
     for name in names:
         with _opened(place, name, partition) as file:
@@ -491,7 +491,7 @@ def sealed(place: Place, name: str) -> tuple[int, str]:
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenedExchange:
     """A file whose index is as it was written, with the runs of one partition, or of all at first."""
 
     place: Place
@@ -503,7 +503,7 @@ class _Opened:
     runs: np.ndarray
     num_partitions: int
 
-    def of(self, partition: int) -> _Opened:
+    def of(self, partition: int) -> _OpenedExchange:
         """The same with the runs of one partition."""
         if not 0 <= partition < self.num_partitions:
             raise ParameterError(
@@ -568,13 +568,13 @@ def _file(place: Place, name: str) -> Iterator[tuple[pa.NativeFile, int]]:
 
 
 @contextlib.contextmanager
-def _opened(place: Place, name: str, partition: int) -> Iterator[_Opened]:
+def _opened(place: Place, name: str, partition: int) -> Iterator[_OpenedExchange]:
     """Open a file, and compare its index with its checksum."""
     with _file(place, name) as (file, end):
         yield _indexed(place, name, file, end).of(partition)
 
 
-def _indexed(place: Place, name: str, file: pa.NativeFile, end: int) -> _Opened:
+def _indexed(place: Place, name: str, file: pa.NativeFile, end: int) -> _OpenedExchange:
     """An open file of so many bytes, with the runs of all partitions."""
     tail_start = max(0, end - _TAIL_BYTES)
     tail = _read(place, name, file, tail_start, end - tail_start)
@@ -593,7 +593,7 @@ def _indexed(place: Place, name: str, file: pa.NativeFile, end: int) -> _Opened:
         raise _damaged(place, name, "has changed since it was written (a checksum differs)")
     runs = np.frombuffer(index, _RUN, num_runs, schema_bytes)
     schema = pa.ipc.read_schema(index.slice(0, schema_bytes))
-    return _Opened(place, name, file, tail, tail_start, schema, runs, num_partitions)
+    return _OpenedExchange(place, name, file, tail, tail_start, schema, runs, num_partitions)
 
 
 def _read(place: Place, name: str, file: pa.NativeFile, start: int, num_bytes: int) -> pa.Buffer:

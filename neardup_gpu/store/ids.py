@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data import numpy_of
+from ..data import arrow, numpy_of
 from ..errors import DamagedError, ParameterError
 
 if TYPE_CHECKING:
@@ -150,8 +150,6 @@ class Ids:
     def arrow(self, rows: np.ndarray) -> pa.Array:
         """Like `take`, as an Arrow array: integers in their own type, others as large_string or large_binary."""
         import pyarrow as pa
-
-        from ..data import arrow
 
         self._verify(rows)
         if self.kind == "integer":

@@ -29,13 +29,13 @@ from functools import cached_property
 from pathlib import Path
 
 from .. import checks
-from ..documents.uris import is_uri, masked
 from ..errors import OutputError
 from ..log import log
 from ..report import some
 from .artefacts import foreign_files, index_around, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
 from .locks import HAS_LOCKS, try_to_lock
+from .uris import is_uri, masked
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def new_folder(path: str | Path, overwrite: bool = False, reads: Iterable[str | 
         If `path` is taken, is being written by another run, holds an input, or cannot be written. Where the block ended
         well and the name was taken meanwhile, the result lies beside it, and the message says where.
     """
-    target = _Target.of(path, "folder")
+    target = _OutputTarget.of(path, "folder")
     if target.path.is_dir():
         _check_place(target)
     inputs = _Inputs(reads)
@@ -91,7 +91,7 @@ def new_files(
     is_ours: Callable[[Path], bool] = is_table,
 ) -> Iterator[list[Path]]:
     """Several files in one folder, all of which take their places or none; the first one does so last."""
-    targets = [_Target.of(path, "file") for path in paths]
+    targets = [_OutputTarget.of(path, "file") for path in paths]
     for target in targets[1:]:
         if target.path.parent != targets[0].path.parent:
             raise OutputError(f"{target}: is a link out of its folder; name another output")
@@ -114,7 +114,7 @@ def new_files(
 
 
 @dataclass(frozen=True)
-class _Target:
+class _OutputTarget:
     """Where an output is to be: as the user named it, and the path that this leads to."""
 
     asked: str
@@ -124,7 +124,7 @@ class _Target:
         return self.asked
 
     @classmethod
-    def of(cls, path: str | Path, kind: str) -> _Target:
+    def of(cls, path: str | Path, kind: str) -> _OutputTarget:
         """The place of a "folder" or a "file"; what cannot be one is refused."""
         asked = checks.path("output", path)
         if is_uri(asked):
@@ -152,7 +152,7 @@ def _resolved(asked: str) -> Path:
     return Path(path)
 
 
-def _check_kind(target: _Target, kind: str) -> None:
+def _check_kind(target: _OutputTarget, kind: str) -> None:
     """Refuse a target that exists and is of another kind, or lies below a file or in an index."""
     path = target.path
     index = index_around(path)
@@ -175,7 +175,7 @@ def _check_kind(target: _Target, kind: str) -> None:
         raise OutputError(f"{target}: is a folder; name a file")
 
 
-def _check_place(target: _Target) -> None:
+def _check_place(target: _OutputTarget) -> None:
     """Refuse folders whose name cannot be given to another one."""
     with contextlib.suppress(FileNotFoundError):  # then the working folder has been deleted, and nobody is there
         if Path.cwd().is_relative_to(target.path):
@@ -184,7 +184,7 @@ def _check_place(target: _Target) -> None:
         raise OutputError(f"{target}: is a mount point, which cannot be replaced; name a folder inside it")
 
 
-def _check_result(target: _Target, folder: Path, inputs: _Inputs, overwrite: bool) -> None:
+def _check_result(target: _OutputTarget, folder: Path, inputs: _Inputs, overwrite: bool) -> None:
     """Refuse to replace a folder that holds an input or anything that no run wrote."""
     for place, _, names in os.walk(folder):
         for name in names:
@@ -239,7 +239,7 @@ Check = Callable[[Path, bool], None]
 
 
 @contextlib.contextmanager
-def _placed_at_the_end(targets: list[_Target], check: Check, overwrite: bool) -> Iterator[list[Path]]:
+def _placed_at_the_end(targets: list[_OutputTarget], check: Check, overwrite: bool) -> Iterator[list[Path]]:
     """Paths to write to, one for each target; all of them take their places when the block ends well."""
     first = targets[0]
     hidden = _hidden_folder(first.path)
@@ -288,7 +288,7 @@ def _placed_at_the_end(targets: list[_Target], check: Check, overwrite: bool) ->
             raise OutputError(f"{why}; the result is in {kept}") from error
 
 
-def _place(file: Path, target: _Target, check: Callable[[Path], None] | None) -> None:
+def _place(file: Path, target: _OutputTarget, check: Callable[[Path], None] | None) -> None:
     """Give a file or folder its name. Whatever has that name is taken out of its place if there is a `check`,
     which may refuse that by an error."""
     for _ in range(10):  # others may take the name and leave it at the same time
@@ -309,7 +309,7 @@ def _place(file: Path, target: _Target, check: Callable[[Path], None] | None) ->
     raise OutputError(f"{target}: keeps appearing and vanishing; name another output")
 
 
-def _put_back(partial: Path, target: _Target) -> None:
+def _put_back(partial: Path, target: _OutputTarget) -> None:
     """Undo what `_place` did: new ones go back into `new`, and what was in their places comes back."""
     try:
         for name, inode in _placing(partial).items():
@@ -324,7 +324,9 @@ def _put_back(partial: Path, target: _Target) -> None:
                 try:
                     rename_new(old, path)
                 except FileExistsError:  # somebody else has the name now
-                    log.warning("%s: the earlier one is in %s", path, _to_free_name(old, _Target(str(path), path)))
+                    log.warning(
+                        "%s: the earlier one is in %s", path, _to_free_name(old, _OutputTarget(str(path), path))
+                    )
         (partial / "placing").unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{target}: {error.strerror}; what was there before is in {partial}") from error
@@ -353,7 +355,7 @@ def _inode(path: Path) -> int | None:
     return os.lstat(path).st_ino if os.path.lexists(path) else None
 
 
-def _to_free_name(file: Path, target: _Target) -> str:
+def _to_free_name(file: Path, target: _OutputTarget) -> str:
     """Move something beside its target, under the target's name and a number; that name, as the user would say it."""
     path = target.path
     stem, suffix = (path.name, "") if file.is_dir() else (path.stem, path.suffix)
@@ -377,7 +379,7 @@ def _hidden_folder(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _claimed_folder(partial: Path, target: _Target, check: Check) -> Iterator[Path]:
+def _claimed_folder(partial: Path, target: _OutputTarget, check: Check) -> Iterator[Path]:
     """The hidden folder, empty, and for one run at a time."""
     made = [folder for folder in partial.parents if not os.path.lexists(folder)]
     try:
@@ -402,7 +404,7 @@ def _claimed_folder(partial: Path, target: _Target, check: Check) -> Iterator[Pa
             os.close(lock)
 
 
-def _lock_on(partial: Path, target: _Target) -> int:
+def _lock_on(partial: Path, target: _OutputTarget) -> int:
     """Descriptor of a lock on the hidden folder, which is made if it is not there."""
     for _ in range(100):  # whoever had it may be removing it now
         made = True
@@ -437,7 +439,7 @@ def _lock_on(partial: Path, target: _Target) -> int:
     raise OutputError(f"{target}: {partial} cannot be made, or is removed each time; name another output")
 
 
-def _check_hidden(partial: Path, target: _Target) -> None:
+def _check_hidden(partial: Path, target: _OutputTarget) -> None:
     """Refuse a folder that has our name but is not ours: somebody might want us to write or remove elsewhere."""
     with contextlib.suppress(FileNotFoundError):
         found = os.lstat(partial)
@@ -449,7 +451,7 @@ def _check_hidden(partial: Path, target: _Target) -> None:
             raise OutputError(f"{target}: {partial} is in the way; remove it, or name another output")
 
 
-def _recover(partial: Path, target: _Target, check: Check) -> None:
+def _recover(partial: Path, target: _OutputTarget, check: Check) -> None:
     """Put back what a killed run had placed only in part, then remove what it left."""
     if os.listdir(partial) == ["lock"]:
         return

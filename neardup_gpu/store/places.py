@@ -30,12 +30,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from .. import checks
-from ..documents.reading import brief
-from ..documents.uris import file_system, is_uri, masked, masked_text, split_query
 from ..errors import InputError, NeardupError, OutputError, ParameterError, ResourceError, want
 from .disk import room
 from .folder import Folder, for_arrow
 from .spool import disk_full
+from .uris import brief, file_system, is_uri, masked, masked_text, split_query
 
 MOST_TEXT = 1 << 28
 """Bytes of a file that is read as text, at most."""

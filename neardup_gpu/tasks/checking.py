@@ -22,7 +22,16 @@ import pyarrow as pa
 from neardup_gpu.kernels import overlap
 
 from ..data import Pairs, Ragged, numpy_of
-from ..recall import Nearest, Sample, Search, draw as draw_first, found_of, listed_of, sample_of, shares_of
+from ..recall import (
+    Sample,
+    SampledPartners,
+    SampledSearch,
+    draw as draw_first,
+    found_of,
+    listed_of,
+    sample_of,
+    shares_of,
+)
 from ..store.exchange import read_partition
 from .candidates import CROWDED, representatives
 from .columns import load, save
@@ -104,7 +113,7 @@ def near(files: Files, slice: Slice, copies: list[str], layout: Layout) -> None:
     rows = representatives(files, files.number, layout, copies)
     ranks, order = layout.ranks_of(files, files.number), _order(files, files.number)
     with files.shared.start() as runtime:
-        search = Search.of(sample, recipe.method.measure, recipe.threshold, runtime)
+        search = SampledSearch.of(sample, recipe.method.measure, recipe.threshold, runtime)
         for shingles, mine in shingles_of(files, files.number, slice, rows, runtime):
             search.look(runtime.fetch(shingles.sizes), partial(_run, shingles, ranks[mine], order[mine]))
     found = search.nearest
@@ -121,7 +130,7 @@ def _run(
 def nearest(files: Files, names: list[str], layout: Layout) -> None:
     """Save the pairs of the sample and the first partners of all slices, and ask for what is needed of both."""
     ranks = load(files.place, file_name("sampled", 0, "sample"), SAMPLE)["rank"]
-    found = Nearest(len(ranks))
+    found = SampledPartners(len(ranks))
     for name in names:
         some = load(files.place, name, NEAR)
         found.add(some["sampled"], some["rank"], some["order"])

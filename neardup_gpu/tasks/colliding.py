@@ -20,10 +20,10 @@ import numpy as np
 
 from neardup_gpu.kernels import hamming, hamming_table
 from neardup_gpu.kernels._bits import in_columns, permuted_words, plan
+from neardup_gpu.kernels._buckets import limited
 from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import check_rows
 from neardup_gpu.kernels._sort import in_order
-from neardup_gpu.kernels.pairtables import limited
 
 from ..engine.choice import kernel, to_host
 from ..errors import ResourceError

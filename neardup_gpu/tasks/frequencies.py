@@ -13,27 +13,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import pyarrow as pa
 
 from ..engine.choice import to_host
 from ..engine.clock import Clock
 from ..errors import ResourceError
-from ..methods.frequencies import Counter, Frequencies, counted, occurrences as occurrences_of
+from ..methods.frequencies import FrequencyCounter, counted, occurrences as occurrences_of
 from ..report import count as count_of, size
 from ..sketching import Sketcher
-from ..store.exchange import ExchangeWriter, num_rows, read_arrays
+from ..store.exchange import ExchangeWriter, num_rows
 from .columns import partition_of, rows_of
 from .dividing import divided
 from .results import placed
-from .work import WAITING_BESIDE, Files, file_name
+from .work import COUNTS, WAITING_BESIDE, Files, counted_frequencies
 
 if TYPE_CHECKING:
     from ..data import Ragged
     from ..documents.slices import Slice
     from ..methods.contract import FirstPass
-    from .work import Shared
 
-COUNTED = pa.schema([("element", pa.uint64()), ("documents", pa.int64())])
 
 COUNTED_BYTES = 96
 """Memory that an element takes each time that it is counted or summed, up to a quarter of the task's."""
@@ -53,7 +50,7 @@ class _Counting:
     """
 
     def __init__(self, writer: ExchangeWriter, most: int) -> None:
-        self._writer, self._most, self._counter = writer, most, Counter()
+        self._writer, self._most, self._counter = writer, most, FrequencyCounter()
         self.num_documents = 0
 
     def measure(self, elements: Ragged, backend: str) -> Any:
@@ -80,7 +77,7 @@ def count(files: Files, slice: Slice) -> dict[str, Any]:
     Memory: a batch; 96 bytes for each element that is counted, each time, up to a quarter of the task's.
     """
     shared = files.shared
-    with files.exchange("counts", COUNTED, shared.partitions, WAITING_BESIDE) as writer, shared.start() as runtime:
+    with files.exchange("counts", COUNTS, shared.partitions, WAITING_BESIDE) as writer, shared.start() as runtime:
         counting = _Counting(writer, max(1, shared.task_memory // (4 * COUNTED_BYTES)))
         first_pass = cast("FirstPass", counting)
         Sketcher(shared.recipe, runtime, Clock(None), None, first_pass, hashed=False).sketch_part(slice.open())
@@ -96,13 +93,13 @@ def add_up(files: Files, names: list[str]) -> dict[str, Any]:
     number = 0
 
     def read() -> Iterator[list[np.ndarray]]:
-        for elements, documents in rows_of(files.place, names, part, COUNTED.names):
+        for elements, documents in rows_of(files.place, names, part, COUNTS.names):
             yield [(elements >> np.uint64(64 - _KEY_BITS)).astype(np.int64), elements, documents]
 
-    with files.exchange("sums", COUNTED, 1, WAITING_BESIDE) as writer:
+    with files.exchange("sums", COUNTS, 1, WAITING_BESIDE) as writer:
         rows = num_rows(files.place, names, part)
         for some in divided(read, rows, 3, first, stop, most, shared.temporary):
-            counter = Counter()
+            counter = FrequencyCounter()
             for _, elements, documents in some.rows:
                 counter.add((elements.view(np.uint64), documents.view(np.int64)), 0)
             elements, documents = counter.take()
@@ -128,14 +125,7 @@ def frequencies(files: Files, num_documents: int, num_elements: int) -> dict[str
             f"{size(needed)}, more than half of what a task may hold; pass a larger task_memory, or frequencies that "
             "were counted in fewer documents"
         )
-    found = of_job(shared, num_documents)
+    found = counted_frequencies(shared, num_documents)
     with placed(files, FILE) as path:
         found.write(path)
     return {"files": [FILE], "documents": num_documents, "digest": found.digest}
-
-
-def of_job(shared: Shared, num_documents: int) -> Frequencies:
-    """The frequencies that a job counted."""
-    names = [file_name("sum", part, "sums") for part in range(shared.partitions)]
-    found = read_arrays(shared.files("sum", 0).place, names, 0, COUNTED)
-    return Frequencies(found["element"], found["documents"], num_documents, shared.recipe.seed, shared.recipe.elements)

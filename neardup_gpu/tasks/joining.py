@@ -47,7 +47,7 @@ from ..data import Ragged
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
 from ..engine.pieces import Span, spans
-from ..joining import LISTED, Index, mark as mark_shingles, meet, meetings, no_marks
+from ..joining import LISTED, PostingsIndex, mark as mark_shingles, meet, meetings, no_marks
 from ..partners import MOST_ASKED
 from .columns import SLOT_BITS, parts_that_fit
 
@@ -480,7 +480,9 @@ def _collided(
         rows = np.concatenate(full)
 
 
-def _indexed(parts: list[Posted], measure: JoinMeasure, threshold: float, runtime: Runtime) -> tuple[np.ndarray, Index]:
+def _indexed(
+    parts: list[Posted], measure: JoinMeasure, threshold: float, runtime: Runtime
+) -> tuple[np.ndarray, PostingsIndex]:
     """(ranks of all documents, ascending; the index of their postings, in host memory, by their numbers)."""
     posted = _all(parts)
     parts.clear()
@@ -499,12 +501,12 @@ def _indexed(parts: list[Posted], measure: JoinMeasure, threshold: float, runtim
     find = kernel(runs_kernel, runtime.backend)
     made = runtime.run(lambda: find(runtime.put(posted.shingle), runtime.put(words), len(ranks)))
     needed = measure.needed(int(sizes.max(initial=0)), threshold)
-    return ranks, Index.of([runtime.fetch(array) for array in made], sizes, needed, measure.larger)
+    return ranks, PostingsIndex.of([runtime.fetch(array) for array in made], sizes, needed, measure.both_sizes)
 
 
 def _without_long_runs(
-    index: Index, pinned: np.ndarray, long_run: int, only_known: bool = False
-) -> tuple[Index, np.ndarray]:
+    index: PostingsIndex, pinned: np.ndarray, long_run: int, only_known: bool = False
+) -> tuple[PostingsIndex, np.ndarray]:
     """The index without the runs that are long, and whether each row was in one of them; in host memory.
 
     Entries of two pinned rows do not meet, nor by `only_known` those of two others.

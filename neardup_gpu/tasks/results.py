@@ -28,7 +28,8 @@ from ..decisions import kinds_of
 from ..documents.edits import Edits
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of
 from ..documents.writing_options import Writing
-from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, ids_of_kept, part_name, write_kept
+from ..saving import ids_of_kept, write_kept
+from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
 from ..tables import DocumentColumns, PairColumns, as_json, counts_of_kinds, documents_table, pairs_table

@@ -17,13 +17,14 @@ from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents.rewritten import infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import FILES, stored
-from ..documents.uris import is_uri
 from ..documents.writing_options import described, format_for
 from ..engine.memory import machine_memory, parse_size
 from ..errors import InputError, OutputError
 from ..job import check_writing
 from ..priority import keep_column
-from ..store.artefacts import files_in, write_page, write_report
+from ..report_page import write_page
+from ..report_page.run import run_of_folder
+from ..store.artefacts import files_in, write_report
 from ..store.disk import room
 from ..store.folder import Folder
 from ..store.leases import Lease
@@ -31,6 +32,7 @@ from ..store.locks import FileLock
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.places import Place
+from ..store.uris import is_uri
 from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, Made, run, skipped_rows
 from .reporting import report_of
@@ -44,8 +46,8 @@ if TYPE_CHECKING:
     from ..documents.slices import Slice
     from ..documents.writing_options import Writing
     from ..engine.clock import Clock
+    from ..engine.tasks import Runner
     from ..recipe import Recipe
-    from .contract import Runner
     from .workers import Workers
 
 
@@ -112,8 +114,6 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
             said["written"] = told
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
         if writing.report:
-            from ..report_page.run import run_of_folder
-
             written = {**said, "files": list(files_in(folder))}
             sources = (documents, reference)
             write_page(folder, lambda: run_of_folder(folder, written, output, sources, statistics))

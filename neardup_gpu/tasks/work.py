@@ -26,21 +26,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
+
+from ..engine.tasks import ATTEMPTS, Task
 from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
-from ..store.exchange import DamagedExchangeError, ExchangeWriter, sealed
+from ..methods.frequencies import Frequencies
+from ..store.exchange import DamagedExchangeError, ExchangeWriter, read_arrays, sealed
 from ..store.places import Place
-from .contract import ATTEMPTS, Runner, Task
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
     from ..engine.settings import Engine
+    from ..engine.tasks import Runner
     from ..recipe import Recipe
 
 Result = TypeVar("Result")
+
+COUNTS = pa.schema([("element", pa.uint64()), ("documents", pa.int64())])
+"""Columns of the files of the stages "count" and "sum"."""
 
 FILES = re.compile(r"\.?[0-9]{6,}[-.].*")
 """Names of the files of tasks in the folder of a stage, hidden ones that killed tasks left included."""
@@ -106,9 +111,7 @@ class Shared:
         """The recipe and what its method weighs by, if it weighs."""
         if self.num_counted is None:
             return self.recipe.with_statistics(self.frequencies)
-        from .frequencies import of_job
-
-        return self.recipe.with_statistics(of_job(self, self.num_counted))
+        return self.recipe.with_statistics(counted_frequencies(self, self.num_counted))
 
     @property
     def temporary(self) -> Path:
@@ -120,6 +123,13 @@ class Shared:
         if self.engine.backend != "gpu":
             return self
         return replace(self, engine=replace(self.engine, backend="cpu", device=None, gpu_memory=None))
+
+
+def counted_frequencies(shared: Shared, num_documents: int) -> Frequencies:
+    """Return the document frequencies that the tasks of a job counted."""
+    names = [file_name("sum", part, "sums") for part in range(shared.partitions)]
+    found = read_arrays(shared.files("sum", 0).place, names, 0, COUNTS)
+    return Frequencies(found["element"], found["documents"], num_documents, shared.recipe.seed, shared.recipe.elements)
 
 
 @dataclass

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 from .. import checks
 from ..engine.memory import parse_size
+from ..engine.tasks import Task
 from ..errors import ParameterError
 from ..settings import setting
+from .warming import warm_up
 
 if TYPE_CHECKING:
     from ..engine.settings import Engine
+    from ..engine.tasks import Runner
     from ..recipe import Recipe
-    from .contract import Runner
 
 RUNNERS = ("local", "ray")
 
@@ -167,8 +169,6 @@ class Workers:
 
             return InlineWorkers(), replace(engine, threads=threads)
         from ..engine.local import LocalWorkers
-        from .contract import Task
-        from .warming import warm_up
 
         first = Task("first", 0, warm_up, (recipe,)) if engine.backend == "cpu" else None
         devices = _devices(number, engine.device) if engine.backend == "gpu" else []

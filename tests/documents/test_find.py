@@ -20,8 +20,8 @@ from neardup_gpu.documents.columns import artefact_kind
 from neardup_gpu.documents.files import File, relative_names
 from neardup_gpu.documents.find import find_files
 from neardup_gpu.documents.patterns import Pattern
-from neardup_gpu.documents.uris import is_masked, masked, masked_text
 from neardup_gpu.errors import ArgumentTypeError, InputError
+from neardup_gpu.store.uris import is_masked, masked, masked_text
 
 
 def reference(pattern: list[str], path: list[str]) -> bool:

@@ -17,7 +17,7 @@ from servers import Files, Hub, Whole, serving
 from neardup_gpu import InputError, NeardupError, Reading, Recipe, Workers, dedup, open_documents
 from neardup_gpu.documents.ahead import in_order
 from neardup_gpu.documents.batches import size_of
-from neardup_gpu.documents.uris import file_system, impatient
+from neardup_gpu.store.uris import file_system, impatient
 
 WORDS = ["the", "quick,", '"brown"', "fox\tjumps", "over\nthe", "lazy", "dog", "and", "then", "some", "more", "of it"]
 

@@ -12,8 +12,8 @@ import pytest
 from chores import wait_for
 from test_workers import lives, results, tasks_of
 
+from neardup_gpu.engine.tasks import Task
 from neardup_gpu.errors import BackendUnavailableError, ParameterError, ResourceError
-from neardup_gpu.tasks.contract import Task
 
 ray = pytest.importorskip("ray")
 
@@ -197,7 +197,7 @@ INTERRUPTED = """
 import sys
 import chores
 from neardup_gpu.engine.ray import RayWorkers
-from neardup_gpu.tasks.contract import Task
+from neardup_gpu.engine.tasks import Task
 with RayWorkers("local") as workers:
     for _ in workers.run([Task("test", 0, chores.sleep, (sys.argv[1],))]):
         pass

@@ -18,9 +18,9 @@ from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.engine.settings import Engine
+from neardup_gpu.engine.tasks import ATTEMPTS, Task, TaskFailedError
 from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError, ResourceError
 from neardup_gpu.kernels import _launch
-from neardup_gpu.tasks.contract import ATTEMPTS, Task, TaskFailedError
 from neardup_gpu.tasks.workers import Workers
 
 
@@ -361,7 +361,7 @@ PARENT = """
 import sys
 import chores
 from neardup_gpu.engine.local import LocalWorkers
-from neardup_gpu.tasks.contract import Task
+from neardup_gpu.engine.tasks import Task
 with LocalWorkers(2) as workers:
     for _ in workers.run([Task("test", number, chores.sleep, (path,)) for number, path in enumerate(sys.argv[1:])]):
         pass

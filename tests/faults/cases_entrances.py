@@ -322,11 +322,11 @@ def more_tables_than_can_be_listed(): ...
 def a_design_of_a_billion_bits(): ...
 
 
-@refuses("nd.theory.expected_collisions(5, 10**11)", "bits must be between 1 and 1000, got 100000000000", max_seconds=5)
+@refuses("nd.papers.expected_collisions(5, 10**11)", "bits must be between 1 and 1000, got 100000000000", max_seconds=5)
 def collisions_of_100_billion_bits(): ...
 
 
-@refuses("nd.theory.within_probability(10**12, 0.5, 0.4)", "got 1000000000000", max_seconds=5)
+@refuses("nd.papers.within_probability(10**12, 0.5, 0.4)", "got 1000000000000", max_seconds=5)
 def a_sum_of_a_trillion_terms(): ...
 
 
@@ -389,7 +389,7 @@ def columns_of_texts_of_other_libraries(): ...
     "assert design(np.int64(64), three, np.uint8(20)) == design(64, 3, 20)\n"
     "assert nd.keep(three, verified, recipe, pinned=[False] * 3).tolist() == [0, 0, 2]\n"
     "assert nd.HammingIndex([1, 2**64 - 1], three).query(np.uint64(2**64 - 1))[0].tolist() == [1]\n"
-    "assert nd.theory.hoeffding(np.int64(9)) == nd.theory.hoeffding(9)\n"
+    "assert nd.papers.hoeffding(np.int64(9)) == nd.papers.hoeffding(9)\n"
     "assert len(nd.dedup('d.jsonl', writing=nd.Writing(check=three, overwrite=np.bool_(False))).kept) == 5",
     documents=True,
 )

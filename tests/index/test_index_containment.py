@@ -16,7 +16,7 @@ import neardup_gpu as nd
 from neardup_gpu.cli.app import run
 from neardup_gpu.definitions import mix64, one_draw
 from neardup_gpu.index import elements
-from neardup_gpu.index.containment import RECALL, Asked, Lists, candidates
+from neardup_gpu.index.containment import RECALL, ContainmentQuery, Lists, candidates
 from neardup_gpu.index.segments import SEGMENT
 from neardup_gpu.index.sketches import sketched
 from neardup_gpu.kernels._bounds import surely_reached
@@ -122,7 +122,7 @@ def tried_by(index: nd.Index, live: dict, queries: list[str], least: float, dire
             nd.Ragged(np.frombuffer(text, np.uint8), offsets), index.recipe, index._opened.manifest.keeps, runtime
         )
         lists = Lists(snapshot, elements.elements_of(sketches.sets, m, index.recipe, "cpu"), common)
-        query, entry = candidates(snapshot, sketches.sets, lists, Asked(least, direction, common, None), m)
+        query, entry = candidates(snapshot, sketches.sets, lists, ContainmentQuery(least, direction, common, None), m)
         assert (np.diff(query) >= 0).all() and ((np.diff(query) > 0) | (np.diff(entry) > 0)).all()
         names = snapshot.names_of(entry, pa.large_string()).to_pylist()
     return {(each, live[name]) for each, name in zip(query.tolist(), names, strict=True)}

@@ -7,8 +7,8 @@ from growing import Texts, recipe_of, same_as_dedup, table
 import neardup_gpu as nd
 from neardup_gpu.index import marks as module
 from neardup_gpu.index.marks import Marks
-from neardup_gpu.index.segments import Asked, Segment
-from neardup_gpu.kernels import probe
+from neardup_gpu.index.segments import Segment, SortedQueries
+from neardup_gpu.kernels._probing import sort_queries
 
 RANDOM = np.random.default_rng(5)
 
@@ -28,10 +28,11 @@ def joined(*parts: Segment) -> Segment:
     return found
 
 
-def asking(segments: list[Segment], others: int) -> Asked:
+def asking(segments: list[Segment], others: int) -> SortedQueries:
     """All keys of some segments, and other keys."""
     keys = [each.arrays["x_keys"].T for each in segments]
-    return probe.in_order(np.concatenate([*keys, RANDOM.integers(0, 2**64, (others, 2), np.uint64)]))
+    queries = np.concatenate([*keys, RANDOM.integers(0, 2**64, (others, 2), np.uint64)])
+    return SortedQueries(*sort_queries(queries))
 
 
 def left(marks: Marks, segments: list[Segment], others: int = 100) -> tuple[int, int]:
@@ -49,7 +50,7 @@ def test_what_is_added_is_covered_and_older_ones_when_it_pays() -> None:
     segments = [segment(0, 50_000), segment(50_000, 3000)]
     few = asking(segments[1:], 0)
     for asked, covered in ((10, 2), (180, 1), (1000, 1), (2200, 0)):  # 16 entries for each that is asked
-        some = few[0][:, :asked].copy(), few[1][:, :asked].copy(), np.full(2, asked)
+        some = SortedQueries(few.keys[:, :asked].copy(), few.numbers[:, :asked].copy(), np.full(2, asked))
         assert marks.look("x", some, segments)[1] == covered
     segments.append(segment(53_000, 500))
     assert left(marks, segments)[0] == 0

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from neardup_gpu import theory
+from neardup_gpu import papers, theory
 from neardup_gpu.kernels import bbit, bbit_equal, minhash
 from neardup_gpu.methods.minhash import permutations
 
@@ -41,7 +41,7 @@ def estimates(left, right, bits, salts=SALTS):
 def test_without_bias(bits, shared, own):
     """2,000 pairs: shares of equal groups are within 0.0732 of theirs; of one bit that is 0.146 of resemblance."""
     found = estimates(*signatures(shared, own, 2000, seed=shared), bits)
-    tolerance = theory.hoeffding(2000) / (1 - 2.0**-bits)
+    tolerance = papers.hoeffding(2000) / (1 - 2.0**-bits)
     assert abs(found.mean() - shared / (shared + 2 * own)) <= tolerance
     if shared == 0:
         assert found.min() < 0  # nothing is cut off
@@ -54,14 +54,14 @@ def test_errors_are_binomial(bits):
     20,000 pairs: within 0.0232. With whole samples in place of one bit the share would be 0.86 and not 0.68.
     """
     resemblance, pairs = 80 / 100, 20_000
-    error = theory.bbit_error(resemblance, SAMPLES, bits)
+    error = papers.bbit_error(resemblance, SAMPLES, bits)
     found = np.abs(estimates(*signatures(80, 10, pairs, seed=bits), bits) - resemblance) <= error
     share = theory.bbit_share(resemblance, bits)
     # An error of the share is that of the estimate times 1 - 2**-bits.
-    expected = theory.within_probability(SAMPLES, share, error * (1 - 2.0**-bits))
-    assert abs(found.mean() - expected) <= theory.hoeffding(pairs)
-    whole = theory.within_probability(SAMPLES, resemblance, theory.bbit_error(resemblance, SAMPLES, 1))
-    assert bits > 1 or whole - expected > 2 * theory.hoeffding(pairs)
+    expected = papers.within_probability(SAMPLES, share, error * (1 - 2.0**-bits))
+    assert abs(found.mean() - expected) <= papers.hoeffding(pairs)
+    whole = papers.within_probability(SAMPLES, resemblance, papers.bbit_error(resemblance, SAMPLES, 1))
+    assert bits > 1 or whole - expected > 2 * papers.hoeffding(pairs)
 
 
 def plain_bits(signature, bits, highest):
@@ -83,8 +83,8 @@ def test_low_bits_repeat_one_accident():
     left, right = signatures(0, 1, 2000, seed=5)
     plain = plain_estimates(left, right, 1, highest=False)
     assert set(plain.tolist()) == {-1.0, 1.0}
-    assert theory.bbit_error(0, SAMPLES, 1) == 1 / 16
-    assert np.abs(estimates(left, right, 1)).max() <= 2 * theory.hoeffding(SAMPLES, 1e-9 / 2000)
+    assert papers.bbit_error(0, SAMPLES, 1) == 1 / 16
+    assert np.abs(estimates(left, right, 1)).max() <= 2 * papers.hoeffding(SAMPLES, 1e-9 / 2000)
 
 
 def test_one_salt_for_all_samples_is_not_enough():
@@ -95,7 +95,7 @@ def test_one_salt_for_all_samples_is_not_enough():
     left, right = (np.repeat(np.random.default_rng(i).integers(0, 2**32, (500, 1), np.uint32), 256, 1) for i in (1, 2))
     found = estimates(left, right, 1, np.full(SAMPLES, SALTS[0]))
     assert set(found.tolist()) == {-1.0, 1.0}
-    assert np.abs(estimates(left, right, 1)).max() <= 2 * theory.hoeffding(SAMPLES, 1e-9 / 500)
+    assert np.abs(estimates(left, right, 1)).max() <= 2 * papers.hoeffding(SAMPLES, 1e-9 / 500)
 
 
 def test_high_bits_say_nothing():
@@ -107,7 +107,7 @@ def test_high_bits_say_nothing():
     p = 2.0**-5
     found = plain_estimates(*signatures(0, 5, 2000, seed=6), 1, highest=True)
     assert 0.878 < 1 - 4 * p * (1 - p) < 0.880
-    assert abs(found.mean() - (1 - 4 * p * (1 - p))) <= 2 * theory.hoeffding(2000)
+    assert abs(found.mean() - (1 - 4 * p * (1 - p))) <= 2 * papers.hoeffding(2000)
     assert (plain_estimates(*signatures(0, 100, 50, seed=7), 1, highest=True) == 1).all()
 
 
@@ -123,11 +123,11 @@ def test_packed_by_hand():
 
 
 def test_numbers_of_the_papers():
-    ratios = [(theory.bbit_error(0.8, 100, bits) / theory.standard_error(0.8, 100)) ** 2 for bits in LENGTHS]
+    ratios = [(papers.bbit_error(0.8, 100, bits) / papers.standard_error(0.8, 100)) ** 2 for bits in LENGTHS]
     assert [round(ratio, 4) for ratio in ratios] == [2.25, 1.4167, 1.0833, 1.0049]
     for bits, ratio in zip(LENGTHS, ratios, strict=True):
         assert math.isclose(ratio, 1 + 1 / ((2**bits - 1) * 0.8))
-    assert [round(theory.bbit_error(0, 256, bits), 4) for bits in (1, 2, 4)] == [0.0625, 0.0361, 0.0161]
+    assert [round(papers.bbit_error(0, 256, bits), 4) for bits in (1, 2, 4)] == [0.0625, 0.0361, 0.0161]
     assert theory.bbit_resemblance(theory.bbit_share(0.3, 4), 4) == pytest.approx(0.3)
     assert theory.bbit_resemblance(0, 1) == -1
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from neardup_gpu import MinHash, Recipe, theory
+from neardup_gpu import MinHash, Recipe, papers, theory
 from neardup_gpu.kernels import fast
 
 SALT = np.uint64(0x1234567890ABCDEF)
@@ -66,7 +66,7 @@ class TestSlots:
         for salt in map(np.uint64, range(trials)):
             won += (sketches(values[:, None], 8, salt) == sketches(values[None], 8, salt)).mean(axis=1)
         assert won.sum() == trials  # no two elements have one value
-        assert np.abs(won / trials - 0.1).max() <= theory.hoeffding(trials)
+        assert np.abs(won / trials - 0.1).max() <= papers.hoeffding(trials)
 
 
 class TestEstimates:
@@ -74,7 +74,7 @@ class TestEstimates:
     def test_without_bias(self, size):
         """4,000 pairs: within 0.0518."""
         a, b, _ = pairs_of(size, 4000, size)
-        assert abs((sketches(a) == sketches(b)).mean() - 0.8) <= theory.hoeffding(4000)
+        assert abs((sketches(a) == sketches(b)).mean() - 0.8) <= papers.hoeffding(4000)
 
     @pytest.mark.parametrize(("size", "deviation"), [(9, 0.024), (18, 0.024), (45, 0.024), (90, 0.024), (900, 0.031)])
     def test_deviation_as_derived(self, size, deviation):
@@ -90,7 +90,7 @@ class TestEstimates:
         ]
         found = math.sqrt(sum(variance) / len(variance)) / T
         assert round(found, 3) == deviation
-        assert found < theory.standard_error(0.8, T)
+        assert found < papers.standard_error(0.8, T)
 
     @pytest.mark.parametrize("size", [45, 90, 900])
     def test_errors_are_sums_of_hypergeometric_ones(self, size):
@@ -112,10 +112,10 @@ class TestEstimates:
                 laws[counts] = law[inside].sum()
             expected.append(laws[counts])
         found = np.abs((sketches(a) == sketches(b)).mean(axis=1) - 0.8) <= 0.03
-        assert abs(found.mean() - np.mean(expected)) <= theory.hoeffding(2000)
+        assert abs(found.mean() - np.mean(expected)) <= papers.hoeffding(2000)
         if size < 900:
-            independent = theory.within_probability(T, 0.8, 0.03)
-            assert np.mean(expected) - independent > theory.hoeffding(2000)
+            independent = papers.within_probability(T, 0.8, 0.03)
+            assert np.mean(expected) - independent > papers.hoeffding(2000)
 
 
 def hypergeometric(number, shared, drawn):

@@ -11,7 +11,7 @@ import pytest
 from agreement import assert_same, on_host
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu.kernels import _launch as launch, pairtables
+from neardup_gpu.kernels import _buckets, _launch as launch, pairtables
 from neardup_gpu.kernels._matches import Matches
 
 POLY = np.uint64(0xD800000000000000)  # x**64 + x**4 + x**3 + x + 1
@@ -150,7 +150,7 @@ def test_a_table_is_sorted_by_key_then_row(distinct, shift):
     """Crowded upper bits too, which fingerprints do not have unless they repeat."""
     keys = np.random.default_rng(0).integers(0, distinct, 20_000, np.uint64) >> np.uint64(shift)
     rows = np.arange(len(keys), dtype=np.uint32)
-    sorted_keys, sorted_rows, bounds = pairtables.sort_by_key(keys, rows)
+    sorted_keys, sorted_rows, bounds = _buckets.sort_by_key(keys, rows)
     np.testing.assert_array_equal(sorted_rows, np.argsort(keys, kind="stable"))
     np.testing.assert_array_equal(sorted_keys, np.sort(keys))
     inner = bounds[(bounds > 0) & (bounds < len(keys))]
@@ -239,7 +239,7 @@ def test_a_thread_takes_rows_in_strides(monkeypatch):
 def test_pairs_are_written_and_merged_in_chunks(monkeypatch, limit):
     merges = []
     drop_repeats = Matches._drop_repeats
-    monkeypatch.setattr(pairtables, "_CHUNK", 37)
+    monkeypatch.setattr(_buckets, "PAIRS_AT_ONCE", 37)
     monkeypatch.setattr(Matches, "_drop_repeats", lambda found: merges.append(found) or drop_repeats(found))
     features, present = some_features(60, 4, 3)
     check_on_device(features, present, 1, POLY, limit, 3)
@@ -249,12 +249,12 @@ def test_pairs_are_written_and_merged_in_chunks(monkeypatch, limit):
 def test_pairs_of_a_bucket_are_numbered_in_lexicographic_order():
     for m in (2, 3, 7, 50):
         for number, (a, b) in enumerate(combinations(range(m), 2)):
-            assert pairtables.first_of(number, m) == a
-            assert a + 1 + number - pairtables.pairs_before(a, m) == b
+            assert _buckets.first_of(number, m) == a
+            assert a + 1 + number - _buckets.pairs_before(a, m) == b
     m = 2**32 - 1
     last = m * (m - 1) // 2 - 1
-    assert pairtables.first_of(last, m) == m - 2
-    assert pairtables.first_of(last - 1, m) == pairtables.first_of(last - 2, m) == m - 3
+    assert _buckets.first_of(last, m) == m - 2
+    assert _buckets.first_of(last - 1, m) == _buckets.first_of(last - 2, m) == m - 3
 
 
 def test_half_a_billion_documents_are_sorted_in_one_pass(monkeypatch):

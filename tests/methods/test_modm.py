@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from neardup_gpu import BottomK, MinHash, ModM, ParameterError, Ragged, Recipe, SimHash, dedup, merge, theory
+from neardup_gpu import BottomK, MinHash, ModM, ParameterError, Ragged, Recipe, SimHash, dedup, merge, papers
 from neardup_gpu.kernels import bottomk, distinct, groups, shared
 
 FAILURE = 1e-9
@@ -99,8 +99,8 @@ class TestVariance:
         rows = overlapping(800, 100, 4000, 2)
         sketches = BottomK(s=100).sketch(rows)
         naive = [len(np.intersect1d(*pair)) / 100 for pair in zip(sketches[:4000], sketches[4000:], strict=True)]
-        assert np.mean(naive) - theory.hoeffding(4000, FAILURE) > 0.8
-        assert abs(estimates(BottomK(s=100), 800, 100, 4000, 2).estimate.mean() - 0.8) < theory.hoeffding(4000, FAILURE)
+        assert np.mean(naive) - papers.hoeffding(4000, FAILURE) > 0.8
+        assert abs(estimates(BottomK(s=100), 800, 100, 4000, 2).estimate.mean() - 0.8) < papers.hoeffding(4000, FAILURE)
 
     def test_containment(self):
         """By mod-m and by bottom-k, without bias where the denominator is not 0: 180 of 200 shingles, in 600."""
@@ -114,7 +114,7 @@ class TestVariance:
             there = found.left > 0
             share = found.both[there] / found.left[there]
             assert there.mean() > 0.99
-            assert abs(share.mean() - 0.9) < theory.hoeffding(int(there.sum()), FAILURE) < 0.03
+            assert abs(share.mean() - 0.9) < papers.hoeffding(int(there.sum()), FAILURE) < 0.03
 
     def test_empty_sketches(self):
         """Of 20 shingles, m = 16, none is an element with (1 - 1/16)**20 = 27.5%: then there is no estimate."""
@@ -122,7 +122,7 @@ class TestVariance:
         assert round(empty, 3) == 0.275
         rows = overlapping(20, 0, 40000, 3)
         sketches = ModM(m=16).sketch(rows)
-        assert abs((sketches.sizes == 0).mean() - empty) < theory.hoeffding(len(sketches), FAILURE)
+        assert abs((sketches.sizes == 0).mean() - empty) < papers.hoeffding(len(sketches), FAILURE)
         found = ModM(m=16).estimate(sketches, np.arange(40000), 40000 + np.arange(40000))
         none = sketches.sizes[:40000] == 0
         assert np.isnan(found.estimate[none]).all() and (found.estimate[~none] == 1).all()
@@ -205,7 +205,7 @@ class TestModulus:
         rows = overlapping(400, 50, 4000, 6)
         keys = method.keys(method.sketch(rows))
         found = method.are_candidates(keys, np.arange(4000), 4000 + np.arange(4000)).mean()
-        assert found > method.expected_recall(0.8) - theory.hoeffding(4000, FAILURE)
+        assert found > method.expected_recall(0.8) - papers.hoeffding(4000, FAILURE)
         assert method.expected_recall(0.8) > 0.95
 
     @pytest.mark.parametrize(
@@ -312,13 +312,13 @@ class TestGroups:
         method = BottomK(s=100, candidates="groups", shared_groups=1)
         keys = method.keys(method.sketch(overlapping(shared_size, 1000 - shared_size, 2000, 4)))
         found = method.are_candidates(keys, np.arange(2000), 2000 + np.arange(2000)).mean()
-        assert abs(found - share) < theory.hoeffding(400, FAILURE / 2) + theory.hoeffding(2000, FAILURE / 2)
+        assert abs(found - share) < papers.hoeffding(400, FAILURE / 2) + papers.hoeffding(2000, FAILURE / 2)
 
     def test_a_group_ends_after_one_in_ten(self):
         """10 elements a group: of 20,000 elements a tenth end one, within Hoeffding's bound, and the last does."""
         sketches = bottomk.cpu(np.arange(20000, dtype=np.uint64), np.array([0, 20000]), np.uint64(3), 20000)
         number = (groups.cpu(sketches, np.uint64(5), 20000) != groups.EMPTY).sum()
-        assert abs(number / 20000 - 0.1) < theory.hoeffding(20000, FAILURE) + 1 / 20000
+        assert abs(number / 20000 - 0.1) < papers.hoeffding(20000, FAILURE) + 1 / 20000
 
     def test_one_element_changes_one_group(self):
         elements = np.sort(np.random.default_rng(1).integers(0, 2**64, 101, np.uint64))
@@ -407,5 +407,5 @@ def test_containment_from_resemblance():
     for _ in range(200):
         a, b = ({draw.randrange(40) for _ in range(draw.randrange(1, 30))} for _ in range(2))
         resemblance = len(a & b) / len(a | b)
-        c = theory.containment_from_resemblance(resemblance, len(a), len(b))
+        c = papers.containment_from_resemblance(resemblance, len(a), len(b))
         assert math.isclose(c, len(a & b) / len(a), abs_tol=1e-12)

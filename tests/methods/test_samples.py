@@ -20,6 +20,7 @@ from neardup_gpu import (
     RecipeMismatchError,
     dedup,
     pairs,
+    papers,
     sketch,
     theory,
 )
@@ -131,7 +132,7 @@ def test_segments_pass_as_theory_says(shared, own, r):
     keys = [method.keys(method.sketch(Ragged(rows.ravel(), np.arange(4001) * rows.shape[1]))) for rows in sides]
     found = method.are_candidates(np.concatenate(keys), np.arange(4000), np.arange(4000, 8000)).mean()
     expected = method.expected_recall(shared / (shared + 2 * own) or 0.0)
-    assert abs(found - expected) <= theory.hoeffding(4000)
+    assert abs(found - expected) <= papers.hoeffding(4000)
 
 
 def test_segments_are_chosen_for_the_threshold():

@@ -27,6 +27,7 @@ from neardup_gpu import (
     Writing,
     dedup,
     pairs,
+    papers,
     sketch,
     theory,
 )
@@ -363,9 +364,9 @@ class TestGivenWeights:
         ),
         (lambda: Recipe(method=MinHash(weighting="tf")).with_(shingling="bag"), "numbers repeats already"),
         (lambda: MinHash(k=1, s=1, weighting="tfidf").sketch(Ragged.from_rows([[1]], np.uint64)), "needs them"),
-        (lambda: theory.l1(1.5, 1, 1), "resemblance"),
-        (lambda: theory.l1(0.5, -1, 1), "a must be"),
-        (lambda: theory.l1(0.5, 1, "b"), "b must be"),
+        (lambda: papers.l1(1.5, 1, 1), "resemblance"),
+        (lambda: papers.l1(0.5, -1, 1), "a must be"),
+        (lambda: papers.l1(0.5, 1, "b"), "b must be"),
     ],
 )
 def test_refusals(make, words):
@@ -382,4 +383,4 @@ def test_l1_is_exact():
         distance = sum(abs(a.get(f, 0) - b.get(f, 0)) for f in range(20))
         worth, norms = resemblance(a, b), (sum(a.values()), sum(b.values()))
         assert (1 - worth) / (1 + worth) * sum(norms) == distance
-        assert round(theory.l1(float(worth), *norms)) == distance
+        assert round(papers.l1(float(worth), *norms)) == distance

@@ -121,7 +121,7 @@ def test_a_page_that_fails_costs_no_result(folder, tmp_path, monkeypatch, caplog
     def fails(run):
         raise MemoryError("no room")
 
-    monkeypatch.setattr("neardup_gpu.report_page.page.make", fails)
+    monkeypatch.setattr("neardup_gpu.report_page.make", fails)
     options = {"id_column": "id", "output": tmp_path / "out", "report": True}
     if in_tasks:
         flat(nd.dedup, folder / "in", workers=nd.Workers(work_dir=str(tmp_path / "work"), number=1), **options)

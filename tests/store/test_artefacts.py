@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Writing, dedup, pairs, sketch
+from neardup_gpu import Writing, dedup, pairs, saving, sketch
 from neardup_gpu.errors import OutputError
+from neardup_gpu.measures import MEASURES
 from neardup_gpu.store import artefacts
 from neardup_gpu.store.outputs import new_file, new_folder
+from neardup_gpu.store.parquet import write_table
 
 TEXT = "one two three four five six seven eight"
 TABLE = pa.table({"id": ["a", "b", "c"], "text": [TEXT, TEXT + " nine", "something else altogether, and longer"]})
@@ -123,7 +125,7 @@ def test_a_table_that_somebody_added_to_is_not_replaced(file: Path) -> None:
 
 def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
     with new_file(tmp_path / "x.parquet") as partial:
-        artefacts.write_table(pa.table({"x": np.arange(3).tolist()}), partial)
+        write_table(pa.table({"x": np.arange(3).tolist()}), partial)
     (tmp_path / "plain").touch()
     assert (tmp_path / "x.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
@@ -136,7 +138,7 @@ def test_tables_are_written_while_the_kept_rows_are(file: Path, monkeypatch: pyt
         write(*given, **options)
 
     for name in ("_write_tables", "write_kept"):
-        monkeypatch.setattr(artefacts, name, partial(at_once, getattr(artefacts, name)))
+        monkeypatch.setattr(saving, name, partial(at_once, getattr(saving, name)))
     dedup(file, output=file.parent / "out")
     assert pq.read_table(file.parent / "out" / "kept" / "in.parquet").equals(
         pq.read_table(file).filter(pq.read_table(file.parent / "out" / "documents.parquet")["kept"])
@@ -147,7 +149,11 @@ def test_nothing_is_left_where_a_table_cannot_be_written(file: Path, monkeypatch
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(artefacts, "write_table", full)
+    monkeypatch.setattr(saving, "write_table", full)
     with pytest.raises(OutputError, match="out: No space left on device; nothing was written"):
         dedup(file, output=file.parent / "out")
     assert os.listdir(file.parent) == [file.name]
+
+
+def test_tables_of_pairs_are_known_by_the_columns_of_all_measures() -> None:
+    assert {measure.name for measure in MEASURES} == artefacts.MEASURED

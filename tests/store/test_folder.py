@@ -18,7 +18,7 @@ from hypothesis import given, strategies as st
 import neardup_gpu as nd
 from neardup_gpu import dedup
 from neardup_gpu.explanation import explain
-from neardup_gpu.index.manifest import Manifest, Place, commit
+from neardup_gpu.index.manifest import Manifest, SegmentPlace, commit
 from neardup_gpu.info import check, describe
 from neardup_gpu.store.arrays import Limits
 from neardup_gpu.store.artefacts import read_report
@@ -210,7 +210,7 @@ def test_names_that_no_index_writes_are_no_manifests(name: str, index: Path) -> 
         assert len(opened) == 2
 
 
-PLACE = Place(0, 0, 1, 1, 1, 0, 10_000)
+PLACE = SegmentPlace(0, 0, 1, 1, 1, 0, 10_000)
 WRONG = {
     "next_sequence": -1,
     "next_file": "1",

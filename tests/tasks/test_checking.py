@@ -194,7 +194,7 @@ def test_equal_words_are_drawn_by_rank_and_taken_as_they_come():
     rows, order = np.array([3, 5, 7, 9]), np.array([4, 1, 4, 1], np.uint64)
     long = np.array([1, 1, 1, recall.LONGEST + 1])
     assert recall.draw(rows, long, order, 3).tolist() == [5, 3, 7]
-    nearest = recall.Nearest(2)
+    nearest = recall.SampledPartners(2)
     per_slice = recall.PARTNERS // 2 + 1
     for first in (0, per_slice):
         rows = np.arange(first, first + per_slice)

@@ -17,7 +17,7 @@ from test_inputs import REFERENCE, TABLE
 
 from neardup_gpu import InputError, OutputError, Recipe, ResourceError, Workers, dedup
 from neardup_gpu.documents.ray_data import RayDataset
-from neardup_gpu.tasks.contract import TaskFailedError
+from neardup_gpu.engine.tasks import TaskFailedError
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")

@@ -22,10 +22,10 @@ from grids import some
 from troubled import STAGES, bits, documents, run
 
 from neardup_gpu import Recipe, SimHash
+from neardup_gpu.engine.tasks import TaskFailedError
 from neardup_gpu.errors import DamagedError, InputError, OutputError, ResourceError
 from neardup_gpu.store import leases, locks
 from neardup_gpu.store.places import Place
-from neardup_gpu.tasks.contract import TaskFailedError
 
 FEW = ["sketch", "collide", "write"]
 

@@ -10,7 +10,7 @@ from typing import Any, assert_type
 import numpy as np
 
 import neardup_gpu as nd
-from neardup_gpu import hamming, theory
+from neardup_gpu import hamming, papers, theory
 from neardup_gpu.errors import ArgumentTypeError, NeardupError
 from neardup_gpu.report_page.page import Page
 
@@ -140,8 +140,8 @@ assert_type(theory.pass_probability(0.9, 6, 14, 2), float)
 assert_type(nd.theory.choose_filter(0.8), tuple[int, int, int])
 assert_type(theory.least_overlap(30, 33, 0.8), int)
 assert_type(theory.prefix_lengths(1000, 0.8), theory.PrefixLengths)
-assert_type(theory.prefix_cost(40, 0.8, [1, 3]).postings, float)
-assert_type(theory.expected_accidents(10**9), float)
+assert_type(papers.prefix_cost(40, 0.8, [1, 3]).postings, float)
+assert_type(papers.expected_accidents(10**9), float)
 
 theory.pass_probability("0.9", 6, 14, 2)  # wrong
 theory.choose_filter(0.8, samples=100)  # wrong

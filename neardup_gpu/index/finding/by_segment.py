@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .contract import Found
+from .contract import FoundEntries
 
 if TYPE_CHECKING:
     from ..segments import Segment
@@ -25,7 +25,7 @@ def by_segment(
     most: int,
     allowed: list[np.ndarray] | None,
     look: Look,
-) -> Found:
+) -> FoundEntries:
     """The first `most` candidates of each document, as `Finder.first` says, by what `look` finds in each segment."""
     remaining = np.full(len(first), most, np.int64)
     parts: list[tuple[np.ndarray, np.ndarray]] = []
@@ -45,12 +45,12 @@ def by_segment(
     return found_of(parts)
 
 
-def found_of(parts: list[tuple[np.ndarray, np.ndarray]]) -> Found:
+def found_of(parts: list[tuple[np.ndarray, np.ndarray]]) -> FoundEntries:
     """Candidates of one segment after another as those of one document after another."""
     if not parts:
-        return Found(np.empty(0, np.int64), np.empty(0, np.int64))
+        return FoundEntries(np.empty(0, np.int64), np.empty(0, np.int64))
     if len(parts) == 1:
-        return Found(*parts[0])
+        return FoundEntries(*parts[0])
     asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(asked, kind="stable")
-    return Found(asked[order], entries[order])
+    return FoundEntries(asked[order], entries[order])

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ..keeps import Keeps
     from ..order import Order
     from ..segments import Segment
-    from ..sketches import Sketched
+    from ..sketches import SketchedEntries
     from ..snapshot import Snapshot
 
 
-class Found(NamedTuple):
+class FoundEntries(NamedTuple):
     """Candidates of some documents that were asked for.
 
     asked : array of int64, shape (candidates,)
@@ -56,19 +56,19 @@ class Finder(Protocol):
         """The dtype of the array `sketch` and the shape of each of its rows; None if the method stores none."""
         ...
 
-    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """New entries as `arrays` and `first` take them, and the order of shingles of the whole index, if it needs one.
 
         The order is made of these entries if there is none yet. Queries are not prepared.
         """
         ...
 
-    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+    def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries as `arrays` takes them, with keys that are made again; None where they cannot be.
 
         Parameters
         ----------
-        sketches : Sketched
+        sketches : SketchedEntries
             Words, sets and sketches of entries, as `sketches.stored` gives them.
         order : Order or None
             The order of the index, if it has one.
@@ -79,7 +79,7 @@ class Finder(Protocol):
         """Return how many rows each entry of a segment should have in each of its tables."""
         ...
 
-    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+    def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """What a segment keeps of its entries: columns named in `segments.COLUMNS`, and sorted tables.
 
         A table is two arrays, `X_keys` and `X_rows`, of which the rows are 32-bit numbers of entries. Both may have
@@ -90,12 +90,12 @@ class Finder(Protocol):
     def first(
         self,
         snapshot: Snapshot,
-        sketches: Sketched,
+        sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
         most: int,
         allowed: list[np.ndarray] | None = None,
-    ) -> Found:
+    ) -> FoundEntries:
         """The first `most` candidates of each document among entries from `first` on and before `stop`.
 
         A segment in memory is that of the documents themselves, of which each asks for entries before itself.

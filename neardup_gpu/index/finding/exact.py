@@ -20,13 +20,13 @@ from ...engine.choice import kernel
 from ..order import Order
 from ..segments import sorted_table
 from .by_segment import by_segment
-from .contract import Found
+from .contract import FoundEntries
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
     from ..keeps import Keeps
     from ..segments import Segment
-    from ..sketches import Sketched
+    from ..sketches import SketchedEntries
     from ..snapshot import Snapshot
 
 
@@ -87,14 +87,14 @@ class ByPrefixes:
         """Nothing: sets are all that is stored."""
         return None
 
-    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """With prefixes for keys; the order is frozen with the first documents that have shingles."""
         if order is None and not len(sketches.sets.values):
             return sketches, None
         order = order or Order.of(sketches.sets)
         return sketches._replace(keys=Prefixes.of(sketches.sets, order, self.threshold, "cpu")), order
 
-    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+    def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries with their prefixes for keys."""
         return sketches if order is None else self.prepared(sketches, order)[0]
 
@@ -103,7 +103,7 @@ class ByPrefixes:
         sizes = segment.set_sizes(np.arange(segment.num_entries))
         return np.minimum(prefix_lengths_of(sizes, self.threshold)[1], sizes)
 
-    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+    def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The table of the postings of entries."""
         keys, rows = np.empty(0, np.uint64), np.empty(0, np.int64)
         if isinstance(sketches.keys, Prefixes):
@@ -115,12 +115,12 @@ class ByPrefixes:
     def first(
         self,
         snapshot: Snapshot,
-        sketches: Sketched,
+        sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
         most: int,
         allowed: list[np.ndarray] | None = None,
-    ) -> Found:
+    ) -> FoundEntries:
         """The first `most` entries from `first` on and before `stop` that share a shingle of prefixes with each."""
         run, mine = kernel(prefix_probe, snapshot.backend), sketches.keys
         if snapshot.order is not None and not isinstance(mine, Prefixes):

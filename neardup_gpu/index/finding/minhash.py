@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neardup_gpu.kernels._probing import sort_queries
 from neardup_gpu.kernels._tables import sorted_tables
-from neardup_gpu.kernels.probe import in_order
 
+from ..segments import SortedQueries
 from ..snapshot import WITHOUT_END
 from .by_segment import found_of
-from .contract import Found
+from .contract import FoundEntries
 
 if TYPE_CHECKING:
     from ...methods.minhash import MinHash
     from ...recipe import Recipe
     from ..keeps import Keeps
     from ..order import Order
-    from ..segments import Asked, Segment
-    from ..sketches import Sketched
+    from ..segments import Segment
+    from ..sketches import SketchedEntries
     from ..snapshot import Snapshot
 
 
@@ -51,11 +52,11 @@ class ByFeatures:
         kind = schema["packed" if "packed" in schema else "signature"]
         return str(kind.value_type), (kind.list_size,)
 
-    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """As they are; features need no order."""
         return sketches, None
 
-    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+    def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries with their features for keys: made of the sets, or of samples if these are whole."""
         how: Any = {"seed": self.seed, "backend": "cpu"}
         if self.keeps.sets:
@@ -71,7 +72,7 @@ class ByFeatures:
         """Return how many rows each entry of a segment should have in each table: one, if it has words."""
         return (segment["tokens"] > 0).astype(np.int64)
 
-    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+    def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those without words are in none."""
         rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
         found = sorted_tables(sketches.keys, rows)
@@ -80,12 +81,12 @@ class ByFeatures:
     def first(
         self,
         snapshot: Snapshot,
-        sketches: Sketched,
+        sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
         most: int,
         allowed: list[np.ndarray] | None = None,
-    ) -> Found:
+    ) -> FoundEntries:
         """The first `most` entries that share r features with each document, from `first` on and before `stop`."""
         assert self.method.filter is not None
         size, r = len(first), self.method.filter.r
@@ -94,7 +95,7 @@ class ByFeatures:
         (nearest, latest), (earliest, farthest) = _ends(first), _ends(stop)
         remaining, nowhere = np.full(size, most, np.int64), (np.zeros(size, np.int64), np.full(size, WITHOUT_END))
         parts: list[tuple[np.ndarray, np.ndarray]] = []
-        asked, numbers = None, list(range(len(snapshot.segments)))
+        queries, numbers = None, list(range(len(snapshot.segments)))
         if size == 1 and snapshot.new is None:
             numbers = snapshot.sharing("feature", sketches.keys[0], r)
         for number in numbers:
@@ -110,9 +111,9 @@ class ByFeatures:
             if snapshot.new is not None and segment is snapshot.new:
                 rows, offsets = segment.earlier("feature", bounds[1], r, bounds[0], remaining, live)
             else:
-                if asked is None:
-                    asked = snapshot.asking("feature", _in_order(sketches, snapshot))
-                rows, offsets = segment.probe("feature", asked[number], r, *bounds, remaining, live)
+                if queries is None:
+                    queries = snapshot.possible("feature", _sorted_features(sketches, snapshot))
+                rows, offsets = segment.probe("feature", queries[number], r, *bounds, remaining, live)
             if len(rows):
                 sizes = np.diff(offsets)
                 remaining -= sizes
@@ -130,13 +131,13 @@ class ByFeatures:
         return found
 
 
-def _in_order(sketches: Sketched, snapshot: Snapshot) -> Asked:
-    """What `probe` asks for: the features of documents in order, which the tables of a segment in memory have already
-    where all of its entries are asked for."""
+def _sorted_features(sketches: SketchedEntries, snapshot: Snapshot) -> SortedQueries:
+    """Return the features of documents as sorted queries: the tables of the new segment, if it has just these."""
     new = snapshot.new
     if new is not None and new.num_entries == len(sketches.keys) == new["feature_keys"].shape[1]:
-        return new["feature_keys"], new["feature_rows"], np.full(len(new["feature_keys"]), new.num_entries)
-    return in_order(sketches.keys)
+        sizes = np.full(len(new["feature_keys"]), new.num_entries)
+        return SortedQueries(new["feature_keys"], new["feature_rows"], sizes)
+    return SortedQueries(*sort_queries(sketches.keys))
 
 
 def _ends(numbers: np.ndarray) -> tuple[int, int]:

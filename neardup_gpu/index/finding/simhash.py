@@ -22,7 +22,7 @@ from ...engine.choice import kernel
 from ...hamming.design import SEARCH, TableDesign, choose
 from ..segments import sorted_table
 from .by_segment import by_segment
-from .contract import Found
+from .contract import FoundEntries
 
 if TYPE_CHECKING:
     from ...methods.simhash import SimHash
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..keeps import Keeps
     from ..order import Order
     from ..segments import Segment
-    from ..sketches import Sketched
+    from ..sketches import SketchedEntries
     from ..snapshot import Snapshot
 
 EXPECTED = 1_000_000
@@ -82,11 +82,11 @@ class ByBits:
         """A simhash of 64 or 128 bits."""
         return "uint64", () if self.method.bits == 64 else (2,)
 
-    def prepared(self, sketches: Sketched, order: Order | None) -> tuple[Sketched, Order | None]:
+    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """As they are; tables of bits need no order of shingles."""
         return sketches, None
 
-    def remade(self, sketches: Sketched, order: Order | None) -> Sketched | None:
+    def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries with their simhashes for keys, which are stored."""
         return sketches._replace(keys=sketches.sketch)
 
@@ -94,7 +94,7 @@ class ByBits:
         """Return how many rows each entry of a segment should have in each table: one, if it has words."""
         return (segment["tokens"] > 0).astype(np.int64)
 
-    def arrays(self, sketches: Sketched) -> dict[str, np.ndarray]:
+    def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The tables of entries, those without words are in none."""
         rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
         keys = bucket_probe.buckets(sketches.keys[rows], self.design.array)
@@ -106,12 +106,12 @@ class ByBits:
     def first(
         self,
         snapshot: Snapshot,
-        sketches: Sketched,
+        sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
         most: int,
         allowed: list[np.ndarray] | None = None,
-    ) -> Found:
+    ) -> FoundEntries:
         """The first `most` entries within the radius of each document, from `first` on and before `stop`."""
         run = kernel(bucket_probe, snapshot.backend)
 

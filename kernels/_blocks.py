@@ -1,4 +1,4 @@
-"""Which blocks of a file hold values of some runs: what of a mapped file has to be checked before it is read."""
+"""Blocks of an array that hold values of given runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ._cpu import jit
 
 
 @jit("int64[::1], int64[::1], int64, int64, uint8[::1]")
-def _unread(starts, stops, item_bytes, block_bytes, done):
-    """See `unread`; some may be there more than once."""
+def _blocks_of_runs(starts, stops, item_bytes, block_bytes, done):
+    """Return the blocks of `blocks_of_runs`, possibly several times."""
     size = 0
     for write in (False, True):
         found = np.empty(size if write else 0, np.int64)
@@ -26,19 +26,19 @@ def _unread(starts, stops, item_bytes, block_bytes, done):
     return found
 
 
-def unread(starts, stops, item_bytes, block_bytes, done):
-    """Numbers of the blocks of a file that hold values of some runs and are not `done`, in order, each once.
+def blocks_of_runs(starts, stops, item_bytes, block_bytes, done):
+    """Return the numbers of the blocks that hold values of some runs and are not `done`, ascending, each once.
 
     Parameters
     ----------
     starts, stops : arrays of int64
     item_bytes, block_bytes : int
-        Of a value and of a block; the file begins with value 0 and has as many blocks as `done`.
-    done : array of uint8
+        Bytes per value and per block; the array begins with value 0.
+    done : array of uint8, shape (blocks,)
 
     Returns
     -------
     array of int64
     """
-    found = _unread(starts, stops, item_bytes, block_bytes, done)
+    found = _blocks_of_runs(starts, stops, item_bytes, block_bytes, done)
     return np.unique(found) if len(found) > 1 else found

@@ -1,8 +1,9 @@
-"""Lazy samplers: of how many random bits min-hash samples can be made. Definitions and accounting, not kernels.
+"""Count how few random bits min-hash samples can be made from: definitions and accounting, not kernels.
 
 A sample of a set is its element of the least value, under a value that each element has for that sample: an endless
-fraction of random bits. Two fractions are told apart by their first bits, so samplers look at no more of them than it
-takes. Four of them, each a generator that yields the samples of a set and counts in `Bits.used` what it looks at:
+fraction of random bits. The first bits of two fractions usually decide which is less, so samplers look at no more bits
+than they need. There are four samplers, each a generator that yields the samples of a set and counts in
+`RandomBits.used` what it looks at:
 
     sampler       looks at, of each element and sample, in the limit of many elements
     naive         64 bits
@@ -31,9 +32,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import accumulate
 
-from . import checks
-from .definitions import draw, mix64
-from .errors import ArgumentTypeError
+from .. import checks
+from ..definitions import draw, mix64
+from ..errors import ArgumentTypeError
 
 BUFFER = 16
 """Elements that a sample keeps while they tie; the book's BUFLEN."""
@@ -53,7 +54,7 @@ MASKS = (
 """Powers of two below 2**64 whose logarithms have bit 0, 1, ..., 5."""
 
 
-class Bits:
+class RandomBits:
     """Random bits of elements, and how many were looked at.
 
     Parameters
@@ -63,7 +64,7 @@ class Bits:
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> stream = bits.of(7, 0, "leading")
     >>> stream.take(3) < 8, bits.used
     (True, Counter({'leading': 3}))
@@ -73,16 +74,16 @@ class Bits:
         self.seed = checks.seed(seed)
         self.used: Counter[str] = Counter()
 
-    def of(self, element: int, number: int, purpose: str) -> Stream:
+    def of(self, element: int, number: int, purpose: str) -> BitStream:
         """The endless stream of bits that an element has under a number; `purpose` says under what they are counted.
 
         The first 64 bits of different elements differ, as mix64 is a permutation.
         """
-        return Stream(mix64(element ^ draw(self.seed, "lazy", number)), self.used, purpose)
+        return BitStream(mix64(element ^ draw(self.seed, "lazy", number)), self.used, purpose)
 
 
-class Stream:
-    """An endless stream of random bits, of which each is counted when it is taken; of a word, the lowest one first."""
+class BitStream:
+    """An endless stream of random bits, lowest bit of each word first. Each bit is counted when it is taken."""
 
     def __init__(self, word: int, used: Counter[str], purpose: str) -> None:
         self._key, self._word, self._left, self._number = word, word, 64, 0
@@ -126,9 +127,9 @@ def lowest_one(word: int) -> int:
     return sum(1 << place for place, mask in enumerate(MASKS) if power & mask)
 
 
-def _checked(elements: Iterable[int], num_samples: int, bits: Bits) -> tuple[list[int], int]:
+def _checked(elements: Iterable[int], num_samples: int, bits: RandomBits) -> tuple[list[int], int]:
     """(the elements, each once, the number of samples)"""
-    checks.instance("bits", bits, Bits)
+    checks.instance("bits", bits, RandomBits)
     num_samples = checks.integer("num_samples", num_samples)
     if not isinstance(elements, Iterable):
         raise ArgumentTypeError(f"elements: {checks.shown(elements)}; give integers from 0 to 2**64 - 1")
@@ -136,7 +137,7 @@ def _checked(elements: Iterable[int], num_samples: int, bits: Bits) -> tuple[lis
     return list(dict.fromkeys(found)), num_samples
 
 
-def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]:
+def naive(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Iterator[int]:
     """Samples by 64 bits of each element for each: the element of the least (section 3.2).
 
     Parameters
@@ -145,7 +146,7 @@ def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int
         A set; repeats do not matter.
     num_samples : int
         Samples to draw, with replacement, 0 or more.
-    bits : Bits
+    bits : RandomBits
         Where random bits come from and are counted.
 
     Yields
@@ -160,7 +161,7 @@ def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> len(list(naive([1, 2, 3], 5, bits))), bits.used.total()
     (5, 960)
     """
@@ -169,8 +170,8 @@ def naive(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int
         yield min(every, key=lambda element: bits.of(element, number + 1, "whole").take(64))
 
 
-def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int = BUFFER) -> Iterator[int]:
-    """Samples by a byte of each element for each, and 64 bits more of those that have the least (section 3.2).
+def prefixes(elements: Iterable[int], num_samples: int, bits: RandomBits, buffer: int = BUFFER) -> Iterator[int]:
+    """Yield samples by one byte per element and sample, and 64 more bits where bytes tie for the least (section 3.2).
 
     The bytes of all samples are one stream of the element. Elements that tie wait in a buffer for each sample, and are
     decided when it is full or when all have been seen.
@@ -194,7 +195,7 @@ def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int 
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> len(list(prefixes(range(1000), 128, bits))), 8 < bits.used.total() / 128_000 < 8.5
     (128, True)
     """
@@ -227,8 +228,8 @@ def prefixes(elements: Iterable[int], num_samples: int, bits: Bits, buffer: int 
         yield from waiting[number]
 
 
-def runs(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]:
-    """Samples by the longest run of zeros, of which all samples of an element take turns in one stream (section 4.1).
+def runs(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Iterator[int]:
+    """Yield samples by the longest run of zeros; all samples of an element share one stream (section 4.1).
 
     Parameters
     ----------
@@ -247,7 +248,7 @@ def runs(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> len(list(runs(range(1000), 128, bits))), 1.9 < bits.used.total() / 128_000 < 2.1
     (128, True)
     """
@@ -262,7 +263,7 @@ def runs(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]
         yield _least(waiting[number], number, bits, "ties")
 
 
-def blocks(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[int]:
+def blocks(elements: Iterable[int], num_samples: int, bits: RandomBits) -> Iterator[int]:
     """Samples by blocks of 128, of whose values each begins with a zero with probability 1/128 (section 4.2).
 
     Which values of a block begin with a zero, its winners, is drawn at once: first how many, then which ones, each by
@@ -288,7 +289,7 @@ def blocks(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[in
 
     Examples
     --------
-    >>> bits = Bits()
+    >>> bits = RandomBits()
     >>> len(list(blocks(range(2000), 128, bits))), bits.used["leading"] / 256_000 < 18 / 128
     (128, True)
     """
@@ -307,7 +308,7 @@ def blocks(elements: Iterable[int], num_samples: int, bits: Bits) -> Iterator[in
             yield _least(every, number, bits, "without winners")
 
 
-SAMPLERS: dict[str, Callable[[Iterable[int], int, Bits], Iterator[int]]] = {
+SAMPLERS: dict[str, Callable[[Iterable[int], int, RandomBits], Iterator[int]]] = {
     "naive": naive,
     "prefixes": prefixes,
     "runs": runs,
@@ -323,7 +324,7 @@ def _keep_longest(element: int, run: int, number: int, longest: list[int], waiti
         waiting[number].append(element)
 
 
-def _least(elements: list[int], number: int, bits: Bits, purpose: str) -> int:
+def _least(elements: list[int], number: int, bits: RandomBits, purpose: str) -> int:
     """The element whose bits for a sample are the least fraction, one bit of each at a time."""
     if len(elements) == 1:
         return elements[0]
@@ -338,12 +339,12 @@ def _least(elements: list[int], number: int, bits: Bits, purpose: str) -> int:
 # --------------------------------------------------------------------------------------------------------- the winners
 
 
-def winners(stream: Stream) -> tuple[int, ...]:
+def winners(stream: BitStream) -> tuple[int, ...]:
     """Which values of a block begin with a zero: each does with probability 1/128, independently, exactly.
 
     Parameters
     ----------
-    stream : Stream
+    stream : BitStream
         Where bits are taken: of a fraction that says how many, then of one that says which.
 
     Returns
@@ -353,7 +354,7 @@ def winners(stream: Stream) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> all(0 <= place < 128 for place in winners(Bits().of(5, -1, "leading")))
+    >>> all(0 <= place < 128 for place in winners(RandomBits().of(5, -1, "leading")))
     True
     """
     number = _fall(stream, _bounds())
@@ -371,7 +372,7 @@ def _bounds() -> tuple[int, ...]:
     return (0, *accumulate(each))
 
 
-def _fall(stream: Stream, bounds: tuple[int, ...]) -> int:
+def _fall(stream: BitStream, bounds: tuple[int, ...]) -> int:
     """Between which of ascending bounds a random fraction falls, by as few of its bits as decide it."""
     low, left, place = 0, _ONE, 0
     while True:
@@ -383,7 +384,7 @@ def _fall(stream: Stream, bounds: tuple[int, ...]) -> int:
         low += stream.take(1) << left
 
 
-def _uniform(stream: Stream, number: int) -> int:
+def _uniform(stream: BitStream, number: int) -> int:
     """In which of some equal parts of the unit a random fraction falls, by as few of its bits as decide it."""
     numerator, size = 0, 1
     while (numerator * number) // size != -(-(numerator + 1) * number // size) - 1:
@@ -457,7 +458,7 @@ def least_prefixes(num_elements: int, prefix_bits: int = 8) -> tuple[float, floa
 
 
 def winner_probability(number: int, block: int = BLOCK) -> float:
-    """Probability that so many values of a block begin with a zero.
+    """Return the probability that `number` values of a block begin with a zero.
 
     Parameters
     ----------
@@ -487,8 +488,8 @@ def block_bits() -> float:
     Returns
     -------
     float
-        For how many winners, for which, and 2 for the run of each. Section 4.2 bounds it by 18; the entropy of which
-        values begin with a zero, below which no scheme can be, is 8.44 bits.
+        For how many winners, for which, and 2 for the run of each. Section 4.2 bounds it by 18. No scheme can
+        use fewer than 8.44 bits, the entropy of the choice of values that begin with a zero.
 
     Examples
     --------
@@ -514,7 +515,7 @@ def block_distribution() -> dict[int, float]:
 
 
 def _lengths(low: int, high: int) -> dict[int, float]:
-    """The probability that a fraction falls between two bounds, and that so many bits decide it."""
+    """Return, for each number of bits, the probability that it decides that a fraction falls between two bounds."""
     found, before = {}, 0.0
     for length in range(60):
         left = _ONE - length
@@ -525,7 +526,7 @@ def _lengths(low: int, high: int) -> dict[int, float]:
 
 
 def _uniform_lengths(parts: int) -> list[float]:
-    """The probability that so many bits decide in which of some equal parts of the unit a fraction falls."""
+    """Return, for each number of bits, the probability that it decides which of the equal parts has a fraction."""
     found, open_before = [], 1.0
     for length in range(parts.bit_length() + 60):
         size = 2**length

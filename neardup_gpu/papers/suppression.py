@@ -1,34 +1,33 @@
-"""Near-duplicates hidden among search results: rows in rank order, compared by their features alone."""
+"""Hide near-duplicates among search results: rows in rank order are compared by their features alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from . import checks
-from .arrow_versions import restored_lists
-from .engine.choice import kernel
-from .errors import ParameterError
-from .methods.minhash import MinHash
-from .recipe import Recipe
+from .. import checks
+from ..arrow_versions import restored_lists
+from ..errors import ParameterError
+from ..methods.minhash import MinHash
+from ..recipe import Recipe
+from ..sketch_files import array_of
 
 
-def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str | None = None) -> np.ndarray:
-    """Decide which of some ranked rows show: a row is hidden when it shares r features with one above that shows.
+def suppress(features: Any, recipe: Recipe, *, present: Any = None) -> np.ndarray:
+    """Decide which ranked rows are shown: a row is hidden if it shares r features with a shown row above it.
 
     Parameters
     ----------
     features : array of uint16 or uint64, shape (rows, k), or Arrow array of lists of k of them
         Supershingles in rank order, the best first, as `MinHash.keys` and the column `supershingles` of a sketch file
-        have them; null lists are rows without shingles. Of a recipe whose features have 16 bits they may be of either
-        type: 12 bytes a row by "bing".
+        have them; null lists are rows without shingles. Features of 16 bits may have either type: by
+        "bing" a row takes 12 bytes.
     recipe : Recipe
-        By min-hash. Its filter [k, s, r] says how many features have to agree, place by place.
+        Its method is min-hash. The filter [k, s, r] says how many features have to agree, place by place.
     present : array of bool, shape (rows,), default None
-        False for rows without shingles, which show and hide none. All are present, unless given.
-    backend : "reference", "cpu" or "gpu", default None
-        Where to run; on a GPU if there is one, unless given.
+        False for rows without shingles, which are shown and hide no other row. Unless given, all rows are present.
 
     Returns
     -------
@@ -44,8 +43,7 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
     -----
     Nothing is verified. Two rows of resemblance x are found alike with `theory.pass_probability(x, k, s, r)`; by
     "bing" 0.866 at 0.95 and 0.031 at 0.75, and by accident, of features of 16 bits, in one pair of 1.2e18.
-    Cost: k comparisons for each row and each one above that shows: of "bing", 2 microseconds in the kernel for ten
-    rows and 0.2 milliseconds for a thousand, on one core.
+    Cost: k comparisons for each row and each row above it.
     Source: Manasse 6.1.
 
     Examples
@@ -54,8 +52,6 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
     >>> suppress([[1, 2, 3], [4, 5, 6], [1, 2, 9], [7, 2, 9]], recipe)  # the last two agree, but the third is hidden
     array([0, 1, 0, 3])
     """
-    from neardup_gpu.kernels import suppress as suppress_kernel
-
     checks.instance("recipe", recipe, Recipe)
     method = checks.instance("recipe.method", recipe.method, MinHash, "other methods have no features")
     short = method.supershingle_bits == 16
@@ -67,15 +63,18 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None, backend: str
     present = checks.array("present", present, bool, (len(features),), hint="one for each row")
     if there is not None:
         present = present & there
-    return kernel(suppress_kernel, backend)(features, present, method.filter.r)
+    shown_by, shown = np.arange(len(features)), np.zeros(len(features), bool)
+    for row in np.flatnonzero(present):
+        agreeing = np.sum(features[:row] == features[row], axis=1) >= method.filter.r
+        hiding = np.flatnonzero(agreeing & shown[:row])
+        shown[row] = len(hiding) == 0
+        if len(hiding):
+            shown_by[row] = hiding[0]
+    return shown_by
 
 
 def _of_arrow(features: Any, width: int) -> tuple[Any, np.ndarray | None]:
     """(a column of lists of one length as an array, which of them are not null); anything else as it is, and None."""
-    import pyarrow as pa
-
-    from .sketch_files import array_of
-
     if isinstance(features, pa.Array):
         features = pa.chunked_array([features])
     if isinstance(features, pa.ChunkedArray):

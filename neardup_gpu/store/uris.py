@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs
 
+from ..arrow_versions import explained
 from ..errors import InputError
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]+://"
@@ -32,9 +33,12 @@ _GOOGLE_SECONDS = 60
 _EXTRAS = {"hf": "hf", "http": "http", "https": "http", "az": "azure"}
 """Extras of this package for file systems that Arrow does not have."""
 
+_ADVICE = re.compile(r", consider increasing [\w ]+ \(current limit is (\d+)\)")
+"""Advice of Arrow that its users cannot follow, as no setting of Python changes this limit."""
+
 
 def is_uri(source: str) -> bool:
-    """Whether the source begins like ``s3://``, also behind ``zip::`` and the like."""
+    """Return whether the source begins like ``s3://``, possibly after a prefix such as ``zip::``."""
     return _URI.match(source) is not None
 
 
@@ -56,6 +60,13 @@ def masked_text(text: str, uri: str = "") -> str:
         for secret in sorted(_secrets(uri), key=len, reverse=True):
             text = text.replace(secret, "***")
     return _INSIDE_TEXT.sub(lambda found: masked(found[0]), text)
+
+
+def brief(error: BaseException | str) -> str:
+    """An error in one line of at most 200 characters, without the secrets of URIs."""
+    text = " ".join(masked_text(explained(error)).split())
+    text = _ADVICE.sub(r"; the limit is \1, so write the columns that you need to another file", text)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def split_query(uri: str) -> tuple[str, str]:
@@ -122,8 +133,10 @@ def is_folder(system: fs.FileSystem, path: str) -> bool:
 
 
 def why_not_found(system: fs.FileSystem, path: str, uri: str) -> str | None:
-    """What else than that it is missing lets a file not be found; None if nothing is known. HTTP calls whatever goes
-    wrong a missing file."""
+    """Return why a file was not found, other than that it is missing; None if nothing is known.
+
+    HTTP reports every failure as a missing file.
+    """
     if not isinstance(system, fs.PyFileSystem) or not isinstance(system.handler, fs.FSSpecHandler):
         return None
     try:
@@ -139,7 +152,7 @@ def why_not_found(system: fs.FileSystem, path: str, uri: str) -> str | None:
 
 
 def _package(scheme: str) -> str | None:
-    """What to install for a scheme that fsspec knows, as pip takes it; None where fsspec's own message has to do."""
+    """Return what pip has to install for a scheme that fsspec knows; None if fsspec's own message is enough."""
     from importlib.metadata import metadata
 
     from fsspec.registry import known_implementations

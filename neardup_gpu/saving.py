@@ -1,0 +1,75 @@
+"""Write the tables and the kept rows of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from .documents.rewritten import write_rewritten
+from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS
+from .store.parquet import write_table
+
+if TYPE_CHECKING:
+    from .documents import Documents
+    from .documents.edits import Edits
+    from .documents.writing_options import Writing
+
+
+def write_result(
+    folder: Path,
+    result: Any,
+    documents: Documents,
+    writing: Writing,
+    clock: Any,
+    schema: pa.Schema | None = None,
+) -> None:
+    """Write the tables of a result, its document frequencies if there are any, and kept/ or kept_ids.parquet.
+
+    One thread writes the tables while other threads write the kept rows. The report is the caller's to write, last.
+    `schema` has the columns of all files of kept/, if they are known.
+    """
+    with clock.stage("write"), ThreadPoolExecutor(1, "neardup-tables") as beside:
+        tables = beside.submit(_write_tables, folder, result, writing.ids_only)
+        if not writing.ids_only:
+            write_kept(
+                documents, folder / KEPT, result._edits(), writing, partial(clock.report, "write"), schema=schema
+            )
+        tables.result()
+    result.report["seconds"] = clock.elapsed
+
+
+def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
+    write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
+    write_table(result.pairs, folder / f"{PAIRS}.parquet")
+    if result.skipped is not None:
+        about = result.documents.schema.metadata
+        write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")
+    if result.frequencies is not None:
+        result.frequencies.write(folder / "frequencies.parquet")
+    if ids_only:
+        write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
+
+
+def ids_of_kept(documents: pa.Table) -> pa.Table:
+    """Return the ids of the kept documents."""
+    return documents.filter(documents["kept"]).select(["id"])
+
+
+def write_kept(
+    documents: Documents,
+    folder: Path,
+    edits: Edits,
+    writing: Writing,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> None:
+    """Write the kept rows; `options` are those of `rewritten.write_rewritten`, which cuts."""
+    if not writing.rewrites:
+        documents.write_kept(folder, edits.keep, progress)
+        return
+    write_rewritten(documents, folder, edits, writing, progress=progress, **options)
