@@ -316,7 +316,7 @@ class TestRefusals:
         with pytest.raises(
             ParameterError, match="bucket_limit is not a setting of a recipe whose method is containment"
         ):
-            dedup({"text": ["a"]}, method=Containment(bucket_limit=5))
+            Recipe(method="containment").with_(bucket_limit=5)
 
 
 def by_postings(sets, threshold):
