@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from rule import check, expected, shingles_of, told
 from versions import corpus
 
-from neardup_gpu import Containment, Recipe, Shingles, dedup, joining, partners
+from neardup_gpu import Recipe, Shingles, dedup, joining, partners
 from neardup_gpu.errors import NeardupError, ParameterError, ResourceError
 
 OPTIONS = {"id_column": "id", "text_columns": "text", "engine": "cpu"}
