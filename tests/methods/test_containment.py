@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from rule import check, expected, shingles_of, told
 from versions import corpus
 
-from neardup_gpu import Containment, Recipe, Shingles, dedup, joining, partners
+from neardup_gpu import Recipe, Shingles, dedup, joining, partners
 from neardup_gpu.errors import NeardupError, ParameterError, ResourceError
 
 OPTIONS = {"id_column": "id", "text_columns": "text", "engine": "cpu"}
@@ -316,7 +316,7 @@ class TestRefusals:
         with pytest.raises(
             ParameterError, match="bucket_limit is not a setting of a recipe whose method is containment"
         ):
-            dedup({"text": ["a"]}, method=Containment(bucket_limit=5))
+            Recipe(method="containment").with_(bucket_limit=5)
 
 
 def by_postings(sets, threshold):
