@@ -281,7 +281,7 @@ GROUPS: list[tuple[Any, int, int]] = [(np.uint32, 6, 14), (np.uint64, 2, 5), (np
 
 def one_text(draw: Draw, size: int) -> tuple:
     """A text, and one of the kinds of shingling."""
-    text, offsets, poly = tokens(draw, size)
+    text, offsets, poly, _ = tokens(draw, size)
     mode = draw.option(["set", "bag", "circular", "none"])
     moduli = np.array([draw.modulus(), draw.modulus()])
     kind, k, s = draw.option(GROUPS)

@@ -21,7 +21,8 @@ from .errors import InputError, ParameterError
 from .recipe import Recipe
 from .report import count
 from .report_page.run import run_of_tables
-from .store.artefacts import DOCUMENTS, PAIRS
+from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
+from .store.parquet import read_table
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -428,9 +429,6 @@ class StoredResult(Result):
 
     def _read(self, name: str) -> Any:
         """Read a table of the folder, if it still holds this result."""
-        from .store.artefacts import parts_of, read_report
-        from .store.parquet import read_table
-
         folder, stored = self._folder, self._stored
         if read_report(folder) != stored:
             raise InputError(f"{folder}: holds another result by now; the tables of this one are gone")

@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MANY = 8
 """Functions with more parameters than this are counted."""
 
-PLACES = {"self", "cls", "begin", "end", "begins", "ends"}
-"""Parameters that are not counted: the object itself, and the part of the arrays that a kernel works on."""
+PLACES = {"self", "cls", "typingctx", "begin", "end", "begins", "ends"}
+"""Parameters that are not counted: what Python or Numba gives, and the part of the arrays that a kernel works on."""
 
 
 def crowded(paths: list[Path]) -> list[str]:

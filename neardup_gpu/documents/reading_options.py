@@ -13,6 +13,7 @@ from typing import Any, Literal
 from .. import checks
 from ..errors import ParameterError
 from ..settings import setting
+from .encodings import check_encoding
 
 INPUT_FORMATS = {
     "parquet": ".parquet",
@@ -229,8 +230,6 @@ def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None
 
 
 def _encoding(name: str, value: Any) -> str | None:
-    from .encodings import check_encoding
-
     return check_encoding(checks.text(name, value, "give a label such as windows-1251"))
 
 

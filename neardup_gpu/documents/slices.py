@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -464,7 +464,7 @@ def source_of(documents: Documents) -> Source:
         columns.text,
         columns.key,
         pa.schema(fields),
-        documents._policy,
+        replace(documents._policy, text_columns=None, id_column=None),  # which are said above
         root,
     )
 

@@ -72,7 +72,7 @@ def units_in(
 
     If `at_least_one`, and there are no documents, yield units of none, so that there are sketches of none.
     """
-    batches = documents.batches(columns, max_bytes)
+    batches = documents.batches(columns=columns, max_bytes=max_bytes)
     first = next(batches, None)
     if first is None and at_least_one:
         first = Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})

@@ -177,7 +177,7 @@ def check_pairs(place: Place, n: int, most: int, step: int, num_partitions: int)
 def test_a_large_partition_comes_in_batches(place: Place) -> None:
     write_pairs(place, "a/0", 3_000_000, 1, 10**9)
     sizes = [batch.nbytes for batch in read_partition(place, ["a/0"], 0)]
-    assert len(sizes) == 3 and max(sizes) < 20 << 20 and sum(sizes) == 48_000_000
+    assert len(sizes) > 2 and max(sizes) < 20 << 20 and sum(sizes) == 48_000_000
 
 
 def test_long_rows_of_one_partition_come_in_batches(place: Place) -> None:
