@@ -26,7 +26,7 @@ from .decisions import (
 )
 from .documents import Documents
 from .documents.reading_options import Reading, chosen_reading
-from .documents.rewritten import check_types, infers_columns, schema_of
+from .documents.rewritten import check_writing, infers_columns, schema_of
 from .documents.units import check_divisible, check_whole
 from .documents.writing_options import Writing, described, rewriting
 from .engine.arrays import some_rows
@@ -307,12 +307,6 @@ def run(
         sources=(documents, reference),
         facts=facts,
     )
-
-
-def check_writing(documents: Documents, writing: Writing) -> None:
-    """Refuse a way to write kept rows in which these documents cannot be written, before all work."""
-    if writing.rewrites:
-        check_types(documents, writing)
 
 
 def _columns_to_write(documents: Documents, writing: Writing, clock: Clock) -> pa.Schema | None:

@@ -154,8 +154,8 @@ def of_text(text: str | None) -> pa.Schema | None:
     return None if text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
-def check_types(documents: Documents, how: Writing) -> None:
-    """Refuse, before all work, what cannot be written in this way.
+def check_writing(documents: Documents, how: Writing) -> None:
+    """Refuse, before all work, rows that cannot be written in this way.
 
     Raises
     ------
@@ -164,6 +164,8 @@ def check_types(documents: Documents, how: Writing) -> None:
     ParameterError
         If rows of several splits, or of folders that stand for values of a column, would come together in a file.
     """
+    if not how.rewrites:
+        return
     kind = format_for(how, documents)
     if how.most_bytes is not None and (apart := _kept_apart(documents)) is not None:
         raise ParameterError(

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
-from ..documents.rewritten import infers_columns, schema_of
+from ..documents.rewritten import check_writing, infers_columns, schema_of
 from ..documents.slices import slices_of, text_bytes_of
 from ..documents.stored import FILES, stored
 from ..documents.writing_options import described, format_for
 from ..engine.memory import machine_memory, parse_size
 from ..errors import InputError, OutputError
-from ..job import check_writing
 from ..priority import keep_column
 from ..report_page import write_page
 from ..report_page.run import run_of_folder
