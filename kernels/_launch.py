@@ -117,7 +117,12 @@ def current_device() -> int:
 def _linked(function: Callable) -> Callable:
     """Return the function with what it names of Numba's, and the device functions that it calls, in its globals."""
     named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    named = {name: _devices.get(getattr(value, "py_func", None), value) for name, value in named.items()}
     return linked(function, **{name: value.compiled for name, value in named.items() if isinstance(value, Device)})
+
+
+_devices: dict[Callable, Device] = {}
+"""The device function made of each Python function. Kernels call it where they name the CPU's function."""
 
 
 class Device:
@@ -125,6 +130,7 @@ class Device:
 
     def __init__(self, function: Callable) -> None:
         self.function = function
+        _devices[function] = self
 
     @cached_property
     def compiled(self) -> Any:

@@ -32,6 +32,10 @@ def upper_bound(values, low, high, value):
     return low
 
 
+Device(lower_bound.py_func)  # which kernels on a device call by the same name
+Device(upper_bound.py_func)
+
+
 @jit()
 def interpolation_search(words, key, low, high):
     """Place of the first of words[low:high], in ascending order at least of the key's leading bits, not below `key`.

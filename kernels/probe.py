@@ -91,9 +91,6 @@ def _merge_heads(rows, heads, ends, query, r, most, allowed, found, place):
     return number
 
 
-_lower_bound, _upper_bound = Device(lower_bound.py_func), Device(upper_bound.py_func)
-
-
 @kernel("void(uint64[:,::1], uint32[:,::1], uint64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])")
 def _find_each(keys, rows, queries, first, stop, starts, ends):
     """One thread per query and table, by bisection."""
@@ -102,11 +99,11 @@ def _find_each(keys, rows, queries, first, stop, starts, ends):
         query = at // queries.shape[1]
         table = at - query * queries.shape[1]
         key = queries[query, table]
-        start = _lower_bound(keys[table], np.int64(0), np.int64(keys.shape[1]), key)
-        end = _upper_bound(keys[table], start, np.int64(keys.shape[1]), key)
-        start = _lower_bound(rows[table], start, end, first[query])
+        start = lower_bound(keys[table], np.int64(0), np.int64(keys.shape[1]), key)
+        end = upper_bound(keys[table], start, np.int64(keys.shape[1]), key)
+        start = lower_bound(rows[table], start, end, first[query])
         starts[query, table] = start
-        ends[query, table] = _lower_bound(rows[table], start, end, stop[query])
+        ends[query, table] = lower_bound(rows[table], start, end, stop[query])
 
 
 @kernel(

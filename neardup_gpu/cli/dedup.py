@@ -135,7 +135,7 @@ def dedup(
     except KeyboardInterrupt:
         if workers is None or workers.work_dir is None:
             raise
-        from ..documents.uris import masked
+        from ..store.uris import masked
 
         work = masked(workers.work_dir)
         raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None

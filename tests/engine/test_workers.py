@@ -342,7 +342,7 @@ class TestLocalWorkers:
 
 def test_workers_start_before_anything_slow_is_imported():
     code = (
-        "import sys, neardup_gpu.tasks.job, neardup_gpu.engine.local\n"
+        "import sys, neardup_gpu.engine.local\n"
         "from neardup_gpu.engine.processors import most_threads\n"
         "slow = [name for name in ('numba', 'pyarrow', 'numpy') if name in sys.modules]\n"
         "before = most_threads()\n"

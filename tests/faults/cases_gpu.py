@@ -33,7 +33,7 @@ def a_self_test_on_a_negative_device(box):
     return ["selftest", "--device", "-3"]
 
 
-@case(says="backend 'gpu'", environment={"CUDA_VISIBLE_DEVICES": ""}, fresh=True)
+@case(says="--engine 'gpu'", environment={"CUDA_VISIBLE_DEVICES": ""}, fresh=True)
 def a_self_test_of_a_gpu_that_is_hidden(box):
     return ["selftest", "--engine", "gpu"]
 

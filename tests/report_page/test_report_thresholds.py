@@ -50,7 +50,7 @@ def test_numbers_are_those_of_runs(settings, against, cluster):
     whole = pages()
     known, mine = (whole.slice(0, 30), whole.slice(30)) if against else (None, whole)
     result = flat(dedup, mine, against=known, threshold=0.4, cluster=cluster, **settings, **OPTIONS)
-    steps = curve(result.report.run())
+    steps = curve(result._run())
     assert steps[0][:3] == (0.4, result.removed.num_rows, result.removed.num_rows)
     assert len({step.least for step in steps}) > 5
     for step in steps[::3]:
@@ -65,7 +65,7 @@ def test_of_a_job_in_tasks(tmp_path):
     in_tasks(tmp_path / "out", whole, slice_bytes=20_000, partitions=3, recipe=result.recipe, id_column="id", check=0)
     report = read_report(tmp_path / "out")
     assert "documents/part-00001.parquet" in report["files"]
-    assert curve(run_of_folder(tmp_path / "out", report, "out")) == curve(result.report.run())
+    assert curve(run_of_folder(tmp_path / "out", report, "out")) == curve(result._run())
 
 
 @pytest.mark.parametrize("cluster", ["greedy", "components"])
@@ -77,10 +77,10 @@ def test_bounds_hold_where_lists_were_cut(max_partners, cluster):
         every = flat(dedup, crowd(seed), recipe=recipe, **OPTIONS)
         cut = flat(dedup, crowd(seed), recipe=recipe.with_(max_partners=max_partners), **OPTIONS)
         assert cut.report["limits"]["unlisted_pairs"]
-        for step in curve(cut.report.run()):
+        for step in curve(cut._run()):
             assert step.least <= every.at(step.threshold).removed.num_rows <= step.most
             narrow += step.least < step.most
-        assert all(step.least == step.most for step in curve(every.report.run()))
+        assert all(step.least == step.most for step in curve(every._run()))
     assert narrow
 
 
@@ -101,13 +101,13 @@ def test_a_near_duplicate_that_looks_like_a_copy():
 
 def test_nothing_verified_and_nothing_above():
     unverified = flat(dedup, pages(), recipe=Recipe(method=SimHash()), **OPTIONS)
-    assert curve(unverified.report.run()) is None
-    (step,) = curve(flat(dedup, pages(), threshold=1.0, **OPTIONS).report.run())
+    assert curve(unverified._run()) is None
+    (step,) = curve(flat(dedup, pages(), threshold=1.0, **OPTIONS)._run())
     assert step.threshold == 1
 
 
 def test_no_pairs():
-    steps = curve(dedup({"text": ["one two three", "four five six"]}, writing=Writing(check=0)).report.run())
+    steps = curve(dedup({"text": ["one two three", "four five six"]}, writing=Writing(check=0))._run())
     assert {step[1:] for step in steps} == {(0, 0, 0)}
 
 

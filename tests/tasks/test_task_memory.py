@@ -24,7 +24,7 @@ from neardup_gpu.tasks import candidates, colliding, copies, crowds, frequencies
 from neardup_gpu.tasks.columns import lists_of
 from neardup_gpu.tasks.copies import BY_RANGE
 from neardup_gpu.tasks.layout import Layout
-from neardup_gpu.tasks.work import WAITING_BESIDE, Shared, file_name
+from neardup_gpu.tasks.work import COUNTS, WAITING_BESIDE, Shared, file_name
 from neardup_gpu.tasks.workers import Workers
 
 TASK_MEMORY = 64 * 10**6
@@ -169,7 +169,7 @@ def frequencies_of(folder, rows):
 
     def counts():
         draw = np.random.default_rng(1)
-        with shared.files("count", 0).exchange("counts", frequencies.COUNTED, 1) as writer:
+        with shared.files("count", 0).exchange("counts", COUNTS, 1) as writer:
             for _ in range(10):
                 element = draw.integers(0, 2**64, 3 * rows // 10, np.uint64)
                 element[::2] = 2**64 - 1
