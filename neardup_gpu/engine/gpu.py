@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from neardup_gpu.kernels import _compiled
-from neardup_gpu.kernels._launch import Staging, job_pool, memory_pool, namespace, out_of_memory, simulated
+from neardup_gpu.kernels import _compiled, _launch
+from neardup_gpu.kernels._launch import Staging
 
 from ..data import Ragged
 from ..errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
@@ -117,7 +117,7 @@ class GpuRuntime:
         try:
             return run()
         except Exception as error:
-            if not out_of_memory(error):
+            if not _launch.out_of_memory(error):
                 raise
         # Only now does nothing hold on to the arrays of what failed.
         gc.collect()
@@ -127,7 +127,7 @@ class GpuRuntime:
     def put(self, array: Any) -> Any:
         if isinstance(array, Ragged):
             return Ragged._trusted(self.put(array.values), self.put(array.offsets))
-        return namespace().asarray(array)
+        return _launch.namespace().asarray(array)
 
     def fetch(self, array: Any) -> Any:
         return to_host(array)
@@ -155,7 +155,7 @@ class GpuRuntime:
 
     def release(self) -> None:
         if not _simulated():
-            memory_pool().free_all_blocks()
+            _launch.memory_pool().free_all_blocks()
 
     def wait(self) -> None:
         if not _simulated():
@@ -168,7 +168,7 @@ class GpuRuntime:
 
 
 def _simulated() -> bool:
-    return simulated()
+    return _launch.simulated()
 
 
 @contextlib.contextmanager
@@ -205,7 +205,7 @@ def _memory_in_words(memory: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, NeardupError) or not out_of_memory(error):
+        if isinstance(error, NeardupError) or not _launch.out_of_memory(error):
             raise
         raise too_little(memory) from error
 
@@ -247,7 +247,7 @@ def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
     memory = wanted or max(1, int(DEFAULT_SHARE * free))
     if not theirs and (bound := pool.get_limit()):  # CUPY_GPU_MEMORY_LIMIT, or the caller
         memory = max(1, min(memory, bound - pool.total_bytes()))
-    with job_pool(memory):
+    with _launch.job_pool(memory):
         yield memory
 
 

@@ -23,7 +23,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from flat import flat
 
 # -------------------------------------------------------------------------------------------------------------- record
 
@@ -136,6 +135,7 @@ def record(target: Path) -> None:
     """All jobs of test_whole_job.py."""
     import hostir
     from cupy_calls import DeviceArray
+    from flat import flat
     from test_whole_job import OPTIONS, TABLE
 
     from neardup_gpu import dedup
