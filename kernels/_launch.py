@@ -22,7 +22,7 @@ import numpy as np
 
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
-from ._cpu import StandIn, declared_kinds, linked
+from ._cpu import Function, StandIn, declared_kinds, linked
 
 MOST_ROWS = 2**32 - 2
 """Maximum number of rows in a set: kernels count rows in 32 bits, and one number is reserved for "no row"."""
@@ -117,8 +117,9 @@ def current_device() -> int:
 def _linked(function: Callable) -> Callable:
     """Return the function with what it names of Numba's, and the device functions that it calls, in its globals."""
     named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-    named = {name: _devices.get(getattr(value, "py_func", None), value) for name, value in named.items()}
-    return linked(function, **{name: value.compiled for name, value in named.items() if isinstance(value, Device)})
+    on_device = {name: _devices.get(value.py_func) for name, value in named.items() if isinstance(value, Function)}
+    called = {name: value for name, value in (named | on_device).items() if isinstance(value, Device)}
+    return linked(function, **{name: value.compiled for name, value in called.items()})
 
 
 _devices: dict[Callable, Device] = {}

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 from ..definitions import METADATA_KEY
 from ..errors import DamagedError, NeardupError, OutputError
 from .checksums import checksum, checksum_of_file, verify_footer
+from .disk import SYNCED_ONE_BY_ONE, sync_file
 from .folder import OF_AN_INDEX, Folder
 
 REPORT, KEPT = "report.json", "kept"
@@ -177,7 +179,10 @@ def write_report(folder: Path, report: dict[str, Any]) -> None:
     """Write report.json, which makes a result a finished one, and lists all other files, their bytes and checksums."""
     names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
-    checksums = {name: checksum_of_file(path) for name, path in names.items()}
+    with ThreadPoolExecutor(8) as pool:
+        for path in names.values() if len(names) <= SYNCED_ONE_BY_ONE else ():
+            pool.submit(sync_file, path)  # the disk writes while checksums are computed; errors come back in `sync`
+        checksums = dict(zip(names, pool.map(checksum_of_file, names.values()), strict=True))
     text = json.dumps({**report, "files": sizes, "checksums": checksums}, indent=1, default=str)
     (folder / REPORT).write_bytes(_with_checksum(text.encode()))
 

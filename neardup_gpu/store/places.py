@@ -31,7 +31,7 @@ from pyarrow import fs
 
 from .. import checks
 from ..errors import InputError, NeardupError, OutputError, ParameterError, ResourceError, want
-from .disk import room
+from .disk import Room
 from .folder import Folder, for_arrow
 from .spool import disk_full
 from .uris import brief, file_system, is_uri, masked, masked_text, split_query
@@ -369,13 +369,13 @@ class _NewFile(_NewObject):
 
     def _create(self) -> Any:
         self._folder, self._last = self._place._on_this_machine(self._name)
+        self._disk = Room(self._folder.path_of("."))
         self._partial = f".{self._last}.{uuid.uuid4().hex}.partial"
         return os.fdopen(self._folder.create(self._partial), "wb", buffering=0)
 
     def _write(self, data: memoryview) -> None:
         folder = self._folder.path_of(".")
-        left = room(folder)
-        if left is not None and left < len(data):
+        if self._disk.lacks(len(data)):
             raise disk_full(folder, len(data), parameter="work_dir")
         try:
             while data:

@@ -18,7 +18,7 @@ import numpy as np
 from ..data import Ragged
 from ..errors import OutputError, ResourceError, want
 from ..report import size
-from .disk import room
+from .disk import Room, room
 
 
 class DiskFullError(OutputError):
@@ -106,6 +106,7 @@ class Spool:
                 raise ResourceError(wanting) from error
             message = f"{self.folder}: {error.strerror}; name another folder with temp_dir=..."
             raise OutputError(message, parameter="temp_dir", path=str(self.folder)) from None
+        self._disk = Room(self.folder)
         self._place = threading.Lock()  # of the file's only position
         self._starts = [np.zeros(1, np.int64)]
         self.num_values = 0
@@ -120,8 +121,7 @@ class Spool:
         """Add rows after those already there."""
         first, last = rows.offsets[0], rows.offsets[-1]
         view = memoryview(np.ascontiguousarray(rows.values[first:last]).data).cast("B")
-        left = room(self.folder)
-        if left is not None and left < len(view):
+        if self._disk.lacks(len(view)):
             raise disk_full(self.folder, len(view))
         try:
             with self._place:
