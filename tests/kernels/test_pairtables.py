@@ -239,7 +239,8 @@ def test_a_thread_takes_rows_in_strides(monkeypatch):
 def test_pairs_are_written_and_merged_in_chunks(monkeypatch, limit):
     merges = []
     drop_repeats = Matches._drop_repeats
-    monkeypatch.setattr(_buckets, "PAIRS_AT_ONCE", 37)
+    for module in (_buckets, pairtables):
+        monkeypatch.setattr(module, "PAIRS_AT_ONCE", 37)
     monkeypatch.setattr(Matches, "_drop_repeats", lambda found: merges.append(found) or drop_repeats(found))
     features, present = some_features(60, 4, 3)
     check_on_device(features, present, 1, POLY, limit, 3)
