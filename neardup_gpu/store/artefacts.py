@@ -182,7 +182,7 @@ def write_report(folder: Path, report: dict[str, Any]) -> None:
     with ThreadPoolExecutor(8) as pool:
         for path in names.values() if len(names) <= SYNCED_ONE_BY_ONE else ():
             pool.submit(sync_file, path)  # the disk writes while checksums are computed; errors come back in `sync`
-        checksums = dict(zip(names, pool.map(checksum_of_file, names.values()), strict=True))
+        checksums = {name: checksum_of_file(path) for name, path in names.items()}
     text = json.dumps({**report, "files": sizes, "checksums": checksums}, indent=1, default=str)
     (folder / REPORT).write_bytes(_with_checksum(text.encode()))
 
