@@ -305,7 +305,10 @@ def _connect(ray: Any, address: str | None) -> None:
             _let_print(ray, False)
             ray.init(address, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
         except ConnectionError as error:
-            raise BackendUnavailableError(f"no Ray cluster was found ({_first_line(error)})") from None
+            raise BackendUnavailableError(
+                f"no Ray cluster was found ({_first_line(error)}); if the cluster asks for a token, as Ray 2.60 does, "
+                "set RAY_AUTH_MODE=token for this command as well"
+            ) from None
         except RuntimeError as error:
             if "Version mismatch" not in str(error):
                 raise
