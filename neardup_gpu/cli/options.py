@@ -108,6 +108,7 @@ def _annotated(
             names[name] = words[0]
             parameter = Parameter(
                 name=words,
+                negative=f"{NEGATION}{words[0].removeprefix('--')}" if hints[name] == bool | None else (),
                 allow_leading_hyphen=True,  # of values, such as -1
                 help=field.metadata["help"],
                 metavar=field.metadata.get("metavar"),
@@ -144,7 +145,7 @@ def _kind(hint: Any) -> tuple[Any, Any]:
     """The type of a flag for a field of this type, and what converts its words."""
     kinds = get_args(hint) or (hint,)
     if bool in kinds:
-        return (bool, None) if kinds == (bool,) else (str, _true_or_word)
+        return (bool, None) if {*kinds} <= {bool, type(None)} else (str, _true_or_word)
     if any(get_args(kind) for kind in kinds):  # a sequence
         return list[str], _texts
     if str in kinds or Any in kinds:

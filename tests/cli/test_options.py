@@ -28,6 +28,7 @@ class Square:
     width: int = setting(5, "How broad.", metavar="N")
     size: str | int | None = setting(None, "How large.")
     plain: bool = setting(False, "Without colours.")
+    filled: bool | None = setting(None, "With a colour.")
 
 
 SHAPES = {"round": (Round,), "square": (Square,)}
@@ -52,6 +53,11 @@ def test_only_what_was_given_is_there() -> None:
     for wrong in ("--width 1.5", "--share x", "--names a", "--no-plain", "--width"):
         with pytest.raises(CycloptsError):
             parsed(wrong)
+
+
+def test_a_flag_whose_default_is_decided_later_can_be_refused() -> None:
+    assert given(parsed("--filled")) == {"filled": True} and given(parsed("--no-filled")) == {"filled": False}
+    assert given(parsed("--width 4")) == {"width": 4}
 
 
 def test_the_first_class_describes_a_field_of_several() -> None:
