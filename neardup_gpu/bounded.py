@@ -68,7 +68,11 @@ def division_of(
     if max(forecast.at_most(load, recipe, threads), forecast.page_bytes(load, recipe) if page else 0) <= memory:
         return None
     least = forecast.page_bytes(load) if page else 0
-    division = forecast.divided(memory, load, recipe, threads)
+    division = None
+    if forecast.in_memory(load, recipe, threads).memory <= memory:  # only what is alike may be too much
+        division = forecast.divided(memory, load, recipe, threads, alike=True)
+    if division is None:
+        division = forecast.divided(memory, load, recipe, threads)
     if division is None or least > memory:
         least = max(least, forecast.least(load, recipe))
         work = f"{count(int(load.work.documents), 'document')} in {size(int(load.work.text_bytes))} of text"
@@ -113,7 +117,7 @@ def tell(need: Need, division: Division | None = None) -> None:
 
 
 def decided_in_tasks(division: Division, arguments: Arguments, sources: tuple[Documents, Documents | None]) -> Result:
-    """Run a job as tasks in a temporary folder, beside its output if it has one."""
+    """Run a job as tasks in a temporary folder, which is next to the output if there is one."""
     from .tasks.job import run_in_tasks
 
     output, engine = arguments.output, arguments.engine
@@ -142,7 +146,7 @@ def decided_in_tasks(division: Division, arguments: Arguments, sources: tuple[Do
 
 
 def temporary_folder(output: str | Path | None, temp_dir: str | None) -> tempfile.TemporaryDirectory[str]:
-    """Return a temporary folder, in `temp_dir` or beside the output."""
+    """Return a temporary folder, in `temp_dir` or next to the output."""
     place = temp_dir or (None if output is None else Path(output).resolve().parent)
     try:
         suffix = ""

@@ -113,6 +113,15 @@ def bounded_by(memory, report=False):
     return Arguments(**nothing, **options, output="out", engine=Engine(backend="cpu", threads=1), memory=memory)
 
 
+def test_a_job_that_only_its_pairs_could_make_too_large_is_cut_for_all_of_them(few, monkeypatch):
+    documents, work = nd.open_documents(few, id_column="id"), load(10**6)
+    monkeypatch.setattr(forecast, "load_of", lambda *_, **__: work)
+    memory = 2 * forecast.in_memory(work, Recipe(), 1).memory
+    found = bounded.division_of(bounded_by(memory), documents, None, Recipe())
+    assert found == forecast.divided(memory, work, Recipe(), 1, alike=True)
+    assert found.partitions > forecast.divided(memory, work, Recipe(), 1).partitions
+
+
 def test_a_page_is_made_beside_the_documents_of_a_job_in_memory(few, monkeypatch):
     documents = nd.open_documents(few, id_column="id")
     recipe, work = Recipe(max_partners=4), load(10**7)
@@ -218,6 +227,7 @@ def test_a_job_runs_in_memory_only_if_all_pairs_that_may_be_listed_fit(few):
     most = forecast.at_most(forecast.load_of(documents, None, 0, ask=True), Recipe(), 1)
     assert bounded.division_of(bounded_by(most), documents, None, Recipe()) is None
     assert bounded.division_of(bounded_by(most - 1), documents, None, Recipe()) is not None
+    assert forecast.in_memory(forecast.load_of(documents, None, 0, ask=True), Recipe(), 1).memory < most - 1
     fewer, all_pairs = Recipe(max_partners=1), Recipe(max_partners=None)
     needs = [forecast.at_most(load(10**6), recipe, 1) for recipe in (fewer, Recipe(), all_pairs)]
     assert needs == sorted(needs) and needs[0] < needs[1] < needs[2]

@@ -279,10 +279,9 @@ class _Worker:
         self.attempted = attempted
         self._send(attempted.task, threads)
 
-    def _send(self, *message: Any) -> None:
-        task, *rest = message
+    def _send(self, task: Task, *threads: int) -> None:
         with contextlib.suppress(OSError):  # the worker is dead, which is noticed where it is read from
-            self.pipe.send((pickle.dumps(task), log.getEffectiveLevel(), *rest))
+            self.pipe.send((pickle.dumps(task), log.getEffectiveLevel(), *threads))
 
     def end(self, *, has_ended: bool = False) -> _End:
         """Close the pipe and wait for the process, which ends by that if it lives; how it ended.

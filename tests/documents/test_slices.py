@@ -18,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.json_blocks import LineRange
 from neardup_gpu.documents.parts import even_runs, runs
-from neardup_gpu.documents.slices import Slice, extent_of, offsets, slices_of
+from neardup_gpu.documents.slices import Slice, extent_of, offsets, slices_of, text_bytes_of
 from neardup_gpu.documents.stored import stored
 from neardup_gpu.errors import InputError, OutputError, ParameterError
 
@@ -506,6 +506,13 @@ def test_even_runs():
     assert list(even_runs([4] * 5, 100)) == [(0, 5)]
     assert list(even_runs([1, 9, 1], 2)) == [(0, 1), (1, 2), (2, 3)]
     assert list(even_runs([], 5)) == [(0, 0)] and list(even_runs([0, 0], 5)) == [(0, 2)]
+
+
+def test_row_groups_are_shared_out_evenly(tmp_path):
+    pq.write_table(pa.table({"text": ["one two three"] * 150}), tmp_path / "a.parquet", row_group_size=10)
+    documents = open_documents(tmp_path / "a.parquet")
+    found = slices_of(documents, -(-text_bytes_of(documents) // 4))
+    assert [each.num_rows for each in found] == [40, 30, 40, 40]
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 60))
