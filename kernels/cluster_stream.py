@@ -2,16 +2,30 @@
 
 A sketch is the s smallest elements of a document. Sketches are taken in turn. For a sketch M and a representative R let
 u be the s smallest of M u R; their resemblance is |u n M n R| / |u|. M joins the cluster of the greatest resemblance
-that is at least the threshold, of equal ones the earliest, or founds a cluster where there is none. The representative
-is the founder's sketch; or, of `popular` ones, the s elements that most members' sketches have, of equally many the
-smaller. An empty sketch is in no cluster. The order of the sketches is part of the definition.
+that is at least the threshold; among equal clusters it joins the earliest. If there is none, M founds a cluster. An
+empty sketch is in no cluster. The order of the sketches is part of the definition.
+
+A representative is the founder's sketch. If it is `popular`, it is instead the m elements that most members' sketches
+have, and the smaller elements first where equally many have them. m is the median number of elements of the members'
+sketches, the lower one of two. Without this bound, elements of single members would fill a representative up to s, and
+no member of a cluster of short documents would resemble it.
 
 The s smallest of a union of sketches are MIN_s of the union of documents, so the resemblance to a founder's sketch is
 unbiased. A popular representative is MIN_s of no document, and no theorem holds for the resemblance to it.
 
-Source: Broder 1997, section 4.4.
-Cost: of each sketch, the clusters that hold one of its rarest elements are compared, 2 s steps each. A sketch of n
-elements that reaches the threshold has at least c of them in common with the representative, so one of any n - c + 1.
+Two filters find the clusters that a sketch of n elements may join. Let c be the least number of elements that it must
+share with the representative.
+
+- Rarest elements: M shares one of any n - c + 1 of its elements with R, so it looks up the rarest ones in an inverted
+  index of representatives.
+- Bits: each element flips one bit of a bitmap, so the bitmaps of M and R differ in at most |M ^ R| bits, and
+  |M n R| = (|M| + |R| - |M ^ R|) / 2 is at most (|M| + |R| - differing bits) / 2.
+
+If the lists of the rarest elements have more entries than there are clusters, they are not read: the bitmaps of all
+clusters are compared.
+
+Source: Broder 1997, section 4.4; bitmaps after Sandes, Teodoro and Melo 2017, "Bitmap filter".
+Cost: for each sketch at most one step per cluster, of some nanoseconds, and 2 s steps for each cluster that passes.
 """
 
 from __future__ import annotations
@@ -20,6 +34,7 @@ from collections import Counter
 
 import numpy as np
 
+from ._bits import count_bits
 from ._bounds import least_shared
 from ._cpu import Rare, jit
 from ._launch import check_rows
@@ -27,6 +42,8 @@ from .groups import EMPTY
 
 _FIRST = 1 << 10  # places in a table that is still empty
 _ROWS = 1 << 10  # sketches for which there is room before they are looked at
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_CLUSTERS, _NODES, _ELEMENTS, _COUNTED, _STEPS = range(5)  # places of the numbers that change
 
 
 def reference(sketches, threshold, popular):
@@ -39,7 +56,7 @@ def reference(sketches, threshold, popular):
     threshold : float
         Least resemblance of a member to the representative, in (0, 1].
     popular : bool
-        Whether representatives are the commonest elements, or the first members.
+        Whether representatives are the commonest elements, or the founders' sketches.
 
     Returns
     -------
@@ -51,7 +68,7 @@ def reference(sketches, threshold, popular):
         As they are in the end: each ascending, filled up with `EMPTY`.
     """
     s = sketches.shape[1]
-    found, representatives, counts = [], [], []
+    found, representatives, counts, lengths = [], [], [], []
     for row in sketches.tolist():
         mine = {element for element in row if element != int(EMPTY)}
         best, shared, size = -1, len(mine), len(mine)
@@ -64,11 +81,13 @@ def reference(sketches, threshold, popular):
             best = len(representatives)
             representatives.append(mine)
             counts.append(Counter())
-        if mine:
-            counts[best].update(mine)
+            lengths.append([])
         if mine and popular:
             each = counts[best]
-            representatives[best] = set(sorted(each, key=lambda element: (-each[element], element))[:s])
+            each.update(mine)
+            lengths[best].append(len(mine))
+            median = sorted(lengths[best])[(len(lengths[best]) - 1) // 2]
+            representatives[best] = set(sorted(each, key=lambda element: (-each[element], element))[:median])
         found.append((best, shared, size))
     columns = np.array(found, np.int64).reshape(-1, 3)
     table = np.full((len(representatives), s), EMPTY)
@@ -86,8 +105,8 @@ def cpu(sketches, threshold, popular):
 class Stream:
     """Clusters so far, and an inverted index from elements to clusters.
 
-    The index is a table of elements, each with a list of nodes: a cluster, and how many of its members' sketches have
-    the element. Of the clusters of first members only the founders' elements are in it.
+    The index is a table of elements, each with a list of the clusters whose representatives have the element, or once
+    had it.
 
     Parameters
     ----------
@@ -96,16 +115,32 @@ class Stream:
     threshold : float
         In (0, 1].
     popular : bool
-        Whether representatives are the commonest elements, or the first members.
+        Whether representatives are the commonest elements, or the founders' sketches.
     """
 
     def __init__(self, s, threshold, popular):
-        self.s, self.popular, self.num_clusters, self.num_nodes, self.num_elements = s, popular, 0, 0, 0
+        self.s, self.popular = s, popular
+        self._numbers = np.zeros(_STEPS + 1, np.int64)
         self._least = np.array([0, *(least_shared(size, threshold) for size in range(1, s + 1))], np.int64)
         self._elements, self._heads, self._lengths = np.full(_FIRST, EMPTY), *np.zeros((2, _FIRST), np.uint32)
-        self._nodes = np.zeros((0, 3), np.uint32)  # cluster, count, and the node after it in the list, 0 for none
-        self._representatives, self._counts = np.zeros((0, s), np.uint64), np.zeros((0, s), np.uint32)
+        self._nodes = np.zeros((0, 2), np.uint32)  # cluster, and the node after it in the list, 0 for none
+        self._representatives = np.zeros((0, s), np.uint64)
+        self._bits = np.zeros((0, max(1, 1 << (s - 1).bit_length() >> 6)), np.uint64)
         self._sizes, self._hits, self._touched = np.zeros(0, np.int64), *np.zeros((2, 0), np.int32)
+        self._num_elements = np.zeros(0, np.int32)  # of each representative
+        # Of popular representatives: the s commonest elements, their counts, and how many members have each length
+        self._pool, self._counts, self._members = np.zeros((0, s), np.uint64), *np.zeros((2, 0, s), np.uint32)
+        self._counted = _empty_counts(_FIRST)
+
+    @property
+    def num_clusters(self):
+        """Number of clusters so far."""
+        return int(self._numbers[_CLUSTERS])
+
+    @property
+    def num_steps(self):
+        """Entries of lists and bitmaps that were looked at so far, and elements that were compared."""
+        return int(self._numbers[_STEPS])
 
     @property
     def representatives(self):
@@ -119,36 +154,45 @@ class Stream:
 
     def add(self, sketches):
         """Put more sketches into clusters: cluster, shared and size of each, as `reference` says."""
-        check_rows(self.num_nodes + sketches.size + 1, "elements of clusters")
+        check_rows(max(self._numbers[_NODES], self._numbers[_COUNTED]) + sketches.size + 1, "elements of clusters")
         found = np.empty((len(sketches), 3), np.int64)
         for first in range(0, len(sketches), _ROWS):
             self._add(sketches[first : first + _ROWS], found[first : first + _ROWS])
         return tuple(found[:, column].copy() for column in range(3))
 
     def _add(self, sketches, found):
-        more = sketches.size
-        self._nodes = _with_room(self._nodes, self.num_nodes + more + 1)
-        clusters = self.num_clusters + len(sketches)
-        self._representatives, self._counts = (
-            _with_room(array, clusters) for array in (self._representatives, self._counts)
+        more, clusters = sketches.size, self.num_clusters + len(sketches)
+        self._nodes = _with_room(self._nodes, int(self._numbers[_NODES]) + more + 1)
+        self._representatives, self._bits, self._num_elements = (
+            _with_room(array, clusters) for array in (self._representatives, self._bits, self._num_elements)
         )
         self._sizes, self._hits, self._touched = (
             _with_room(array, clusters) for array in (self._sizes, self._hits, self._touched)
         )
-        if 2 * (self.num_elements + more) > len(self._elements):
-            length = 1 << (2 * (self.num_elements + more) - 1).bit_length()
+        length = _table_length(self._numbers[_ELEMENTS] + more, len(self._elements))
+        if length > len(self._elements):
             tables = np.full(length, EMPTY), *np.zeros((2, length), np.uint32)
             _move(self._elements, self._heads, self._lengths, *tables)
             self._elements, self._heads, self._lengths = tables
-        self.num_clusters, self.num_nodes, self.num_elements = _cluster(
+        if self.popular:
+            self._pool, self._counts, self._members = (
+                _with_room(array, clusters) for array in (self._pool, self._counts, self._members)
+            )
+            length = _table_length(self._numbers[_COUNTED] + more, len(self._counted[0]))
+            if length > len(self._counted[0]):
+                counted = _empty_counts(length)
+                _move_counts(self._counted, counted)
+                self._counted = counted
+        _cluster(
             np.ascontiguousarray(sketches),
             self._least,
             self.popular,
-            (self.num_clusters, self.num_nodes, self.num_elements),
+            self._numbers,
             (self._elements, self._heads, self._lengths),
             self._nodes,
-            self._representatives,
-            self._counts,
+            (self._representatives, self._bits, self._num_elements),
+            (self._pool, self._counts, self._members),
+            self._counted,
             self._sizes,
             (self._hits, self._touched),
             found,
@@ -162,6 +206,16 @@ def _with_room(array, rows):
     larger = np.zeros((max(rows, 2 * len(array)), *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
+
+
+def _table_length(number, length):
+    """Places for a table of at most `number` keys, at least half of them free."""
+    return max(length, 1 << (2 * int(number) - 1).bit_length())
+
+
+def _empty_counts(length):
+    """A table from (element, cluster) to the number of members with the element, and whether the index has it."""
+    return np.full(length, EMPTY), *np.zeros((2, length), np.uint32), np.zeros(length, np.uint8)
 
 
 @jit()
@@ -184,6 +238,29 @@ def _move(elements, heads, lengths, new_elements, new_heads, new_lengths):
 
 
 @jit()
+def _place_of_count(elements, clusters, element, cluster):
+    """Return where a table has the count of an element in a cluster, or would have it."""
+    mask = np.uint64(len(elements) - 1)
+    mixed = (np.uint64(element) + np.uint64(cluster) * _ODD) * _ODD
+    at = (mixed ^ (mixed >> np.uint64(32))) & mask
+    while elements[at] != EMPTY and (elements[at] != element or np.int64(clusters[at]) != cluster):
+        at = (at + np.uint64(1)) & mask
+    return np.int64(at)
+
+
+@jit(Rare("(uint64[::1], uint32[::1], uint32[::1], uint8[::1]), (uint64[::1], uint32[::1], uint32[::1], uint8[::1])"))
+def _move_counts(old, new):
+    """Put all counts into a larger table."""
+    elements, clusters, counts, listed = old
+    new_elements, new_clusters, new_counts, new_listed = new
+    for at in range(len(elements)):
+        if elements[at] != EMPTY:
+            to = _place_of_count(new_elements, new_clusters, elements[at], np.int64(clusters[at]))
+            new_elements[to], new_clusters[to] = elements[at], clusters[at]
+            new_counts[to], new_listed[to] = counts[at], listed[at]
+
+
+@jit()
 def _compared(mine, size, theirs):
     """(|u n M n R|, |u|): two ascending rows, merged up to their s smallest elements."""
     shared, union, i, j = 0, 0, 0, 0
@@ -199,113 +276,190 @@ def _compared(mine, size, theirs):
 
 
 @jit()
-def _commonest(elements, counts, size, theirs, their_counts):
-    """Put the s commonest of a representative's elements and a member's into the representative's row.
+def _length(elements):
+    """Number of elements of a row that is filled up with `EMPTY`."""
+    s = len(elements)
+    return s if elements[s - 1] != EMPTY else np.searchsorted(elements, EMPTY)
 
-    No other element can be among them: its count is as it was, and it was behind s others whose counts are no less.
+
+@jit()
+def _flip(elements, size, bits):
+    """Make the bitmap of some elements: each flips the bit that its low bits name."""
+    bits[:] = np.uint64(0)
+    for k in range(size):
+        bit = elements[k] & np.uint64(64 * len(bits) - 1)
+        bits[bit >> np.uint64(6)] ^= np.uint64(1) << (bit & np.uint64(63))
+
+
+@jit()
+def _most_shared(mine, n, theirs, length):
+    """Elements that two sketches of n and `length` elements have in common at most, by their bitmaps."""
+    differing = np.uint64(0)
+    for word in range(len(mine)):
+        differing += count_bits(mine[word] ^ theirs[word])
+    return min(n, length, (n + length - np.int64(differing)) >> 1)
+
+
+@jit()
+def _keep_commonest(elements, counts, number, room, kept, kept_counts):
+    """Write the `room` commonest of some ascending elements, of equally common ones the smaller; return how many."""
+    least, left = np.uint32(0), np.int64(room)  # all commoner ones are kept, and of those as common the first `left`
+    if number > room:
+        least = np.sort(counts[:number])[number - room]
+        for k in range(number):
+            left -= counts[k] > least
+    size = 0
+    for k in range(number):
+        if counts[k] > least or (counts[k] == least and left > 0):
+            left -= counts[k] == least
+            kept[size], kept_counts[size] = elements[k], counts[k]
+            size += 1
+    return size
+
+
+@jit()
+def _update_pool(elements, counts, size, pool, pool_counts):
+    """Bring the s commonest elements of a cluster up to date after a member came; return how many there are.
+
+    No other element can be among them: its count is as it was, and s others came before it whose counts are no less.
     """
-    s = len(theirs)
+    s = len(pool)
     every, tally = np.empty(2 * s, np.uint64), np.empty(2 * s, np.uint32)
     union, i, j = 0, 0, 0
-    while i < size or (j < s and theirs[j] != EMPTY):
+    while i < size or (j < s and pool[j] != EMPTY):
         a = elements[i] if i < size else EMPTY
-        b = theirs[j] if j < s else EMPTY
-        every[union], tally[union] = min(a, b), counts[i] if a <= b else their_counts[j]
+        b = pool[j] if j < s else EMPTY
+        every[union], tally[union] = min(a, b), counts[i] if a <= b else pool_counts[j]
         i += a <= b
         j += b <= a
         union += 1
-    least = np.uint32(0)  # all commoner ones stay, and of those as common the first `room`
-    room = s
-    if union > s:
-        least = np.partition(tally[:union], union - s)[union - s]
-        for k in range(union):
-            room -= tally[k] > least
-    kept = 0
-    for k in range(union):
-        if tally[k] > least or (tally[k] == least and room > 0):
-            room -= tally[k] == least
-            theirs[kept], their_counts[kept] = every[k], tally[k]
-            kept += 1
-    theirs[kept:] = EMPTY
+    kept = _keep_commonest(every, tally, union, s, pool, pool_counts)
+    pool[kept:] = EMPTY
+    return kept
+
+
+@jit()
+def _lower_median(members, number):
+    """The lower median of `number` lengths; members[i] of them are i + 1."""
+    length, below = 0, np.int64(members[0])
+    while 2 * below < number:
+        length += 1
+        below += np.int64(members[length])
+    return length + 1
+
+
+@jit()
+def _list(numbers, table, nodes, element, cluster):
+    """Put a cluster into the list of an element."""
+    elements, heads, lengths = table
+    at = _place(elements, element)
+    if elements[at] == EMPTY:
+        elements[at] = element
+        numbers[_ELEMENTS] += 1
+    numbers[_NODES] += 1
+    node = np.uint32(numbers[_NODES])
+    nodes[node, 0], nodes[node, 1] = cluster, heads[at]
+    heads[at] = node
+    lengths[at] += 1
 
 
 @jit(
     Rare(
-        "uint64[:, ::1], int64[::1], boolean, (int64, int64, int64), (uint64[::1], uint32[::1], uint32[::1]), "
-        "uint32[:, ::1], uint64[:, ::1], uint32[:, ::1], int64[::1], (int32[::1], int32[::1]), int64[:, ::1]"
+        "uint64[:, ::1], int64[::1], boolean, int64[::1], (uint64[::1], uint32[::1], uint32[::1]), uint32[:, ::1], "
+        "(uint64[:, ::1], uint64[:, ::1], int32[::1]), (uint64[:, ::1], uint32[:, ::1], uint32[:, ::1]), "
+        "(uint64[::1], uint32[::1], uint32[::1], uint8[::1]), int64[::1], (int32[::1], int32[::1]), int64[:, ::1]"
     )
 )
-def _cluster(sketches, least, popular, numbers, table, nodes, representatives, counts, sizes, marks, found):
-    """Put sketches into clusters; there is room for what they add. The numbers of clusters, nodes and elements then."""
-    num_clusters, num_nodes, num_elements = numbers
+def _cluster(
+    sketches, least, popular, numbers, table, nodes, representatives, pools, counted, sizes, marks, found
+):  # fmt: skip
+    """Put sketches into clusters; there is room for what they add, and `numbers` are brought up to date."""
     elements, heads, lengths = table
+    representatives, bits, num_elements = representatives
     hits, touched = marks  # hits are all 0 between sketches
     s = sketches.shape[1]
-    places, rarity, new_counts = np.empty(s, np.int64), np.empty(s, np.uint32), np.empty(s, np.uint32)
+    places, rarity, counts = np.empty(s, np.int64), np.empty(s, np.uint32), np.empty(s, np.uint32)
+    my_bits, before = np.empty(bits.shape[1], np.uint64), np.empty(s, np.uint64)
     for row in range(len(sketches)):
-        mine, n = sketches[row], 0
-        while n < s and mine[n] != EMPTY:
-            places[n] = _place(elements, mine[n])
-            rarity[n] = lengths[places[n]]
-            n += 1
+        mine, n = sketches[row], _length(sketches[row])
         best, shared, size = -1, n, n
         if n == 0:
             found[row, 0], found[row, 1], found[row, 2] = best, shared, size
             continue
-        needed, num_touched = least[n], 0
-        order = np.argsort(rarity[:n])
-        for k in range(n - needed + 1):
-            node = heads[places[order[k]]]
+        for k in range(n):
+            places[k] = _place(elements, mine[k])
+            rarity[k] = lengths[places[k]]
+        _flip(mine, n, my_bits)
+        needed, num_entries = least[n], 0
+        order = np.argsort(rarity[:n])[: n - needed + 1]
+        for k in order:
+            num_entries += np.int64(rarity[k])
+        by_lists = num_entries <= numbers[_CLUSTERS]
+        num_candidates = 0 if by_lists else numbers[_CLUSTERS]
+        for k in order[: len(order) if by_lists else 0]:
+            node = heads[places[k]]
             while node:
                 cluster = np.int64(nodes[node, 0])
                 if hits[cluster] == 0:
-                    touched[num_touched] = cluster
-                    num_touched += 1
+                    touched[num_candidates] = cluster
+                    num_candidates += 1
                 hits[cluster] += 1
-                node = nodes[node, 2]
-        for k in range(num_touched):
-            cluster = np.int64(touched[k])
-            most = min(np.int64(n), hits[cluster] + needed - 1)  # elements in common; more make the union smaller
-            hits[cluster] = 0
-            theirs = representatives[cluster]
-            length = s if theirs[s - 1] != EMPTY else np.searchsorted(theirs, EMPTY)
-            union = min(np.int64(s), max(n + length - most, np.int64(n), length))
+                node = nodes[node, 1]
+        numbers[_STEPS] += num_candidates + (num_entries if by_lists else 0)
+        for k in range(num_candidates):
+            cluster = np.int64(touched[k]) if by_lists else k
+            length = np.int64(num_elements[cluster])
+            most = _most_shared(my_bits, n, bits[cluster], length)  # in common; more make the union smaller
+            if by_lists:
+                most = min(most, hits[cluster] + needed - 1)
+                hits[cluster] = 0
+            union = min(np.int64(s), max(n + length - most, n, length))
             if most < least[union] or (best >= 0 and most * size < shared * union):
                 continue
-            common, union = _compared(mine, n, theirs)
+            common, union = _compared(mine, n, representatives[cluster])
+            numbers[_STEPS] += union
             if common >= least[union]:
                 mine_first = common * size > shared * union
                 if best < 0 or mine_first or (common * size == shared * union and cluster < best):
                     best, shared, size = cluster, common, union
         founds = best < 0
         if founds:
-            best = num_clusters
-            num_clusters += 1
-            representatives[best] = mine
-            sizes[best] = 0
-            counts[best] = 1
-        sizes[best] += 1
+            best = numbers[_CLUSTERS]
+            numbers[_CLUSTERS] += 1
         found[row, 0], found[row, 1], found[row, 2] = best, shared, size
-        if not founds and not popular:
-            continue
-        for k in range(n):
-            at = places[k]
-            if elements[at] != mine[k]:  # new when it was looked for
-                at = _place(elements, mine[k])
-            if elements[at] == EMPTY:
-                elements[at] = mine[k]
-                num_elements += 1
-            node = np.uint32(0) if founds else heads[at]
-            while node and nodes[node, 0] != best:
-                node = nodes[node, 2]
-            if node == 0:
-                num_nodes += 1
-                node = np.uint32(num_nodes)
-                nodes[node, 0], nodes[node, 1], nodes[node, 2] = best, 0, heads[at]
-                heads[at] = node
-                lengths[at] += 1
-            nodes[node, 1] += 1
-            new_counts[k] = nodes[node, 1]
-        if not founds:
-            _commonest(mine, new_counts, n, representatives[best], counts[best])
-    return num_clusters, num_nodes, num_elements
+        sizes[best] += 1
+        if popular:
+            count_elements, count_clusters, count_of, listed = counted
+            pool, pool_counts, members = pools
+            for k in range(n):
+                at = _place_of_count(count_elements, count_clusters, mine[k], best)
+                if count_elements[at] == EMPTY:
+                    count_elements[at], count_clusters[at] = mine[k], best
+                    numbers[_COUNTED] += 1
+                count_of[at] += 1
+                counts[k] = count_of[at]
+            if founds:
+                pool[best] = EMPTY
+                representatives[best] = EMPTY
+            members[best, n - 1] += 1
+            kept = _update_pool(mine, counts, n, pool[best], pool_counts[best])
+            theirs = representatives[best]
+            before[:] = theirs
+            median = _lower_median(members[best], sizes[best])
+            length = _keep_commonest(pool[best], pool_counts[best], kept, median, theirs, counts)
+            theirs[length:] = EMPTY
+            earlier = 0
+            for k in range(length):
+                while earlier < s and before[earlier] < theirs[k]:
+                    earlier += 1
+                if earlier == s or before[earlier] != theirs[k]:
+                    at = _place_of_count(count_elements, count_clusters, theirs[k], best)
+                    if listed[at] == 0:
+                        listed[at] = 1
+                        _list(numbers, table, nodes, theirs[k], best)
+            num_elements[best] = length
+            _flip(theirs, length, bits[best])
+        elif founds:
+            representatives[best], bits[best], num_elements[best] = mine, my_bits, n
+            for k in range(n):
+                _list(numbers, table, nodes, mine[k], best)

@@ -1,6 +1,7 @@
 """Greedy clusters of streams: against resemblances of plain sets, and what depends on the order."""
 
 import json
+import statistics
 import subprocess
 import sys
 from collections import Counter
@@ -138,13 +139,45 @@ class TestCommonest:
         threshold=st.sampled_from([0.2, 0.5, 1.0]),
     )
     def test_counted_from_the_members(self, stream, cut, threshold):
-        """Whatever joined, each representative is what its members' sketches say, counted anew."""
+        """Each representative has the commonest elements of its members, as many as their lower median."""
         found = clusters_of(4, threshold=threshold, representative="commonest")
         cluster = np.concatenate([found.add(rows(part, 4)).cluster for part in (stream[:cut], stream[cut:])])
         for number, mine in enumerate(found.representatives.tolist()):
-            counts = Counter(e for c, one in zip(cluster, stream, strict=True) if c == number for e in one)
-            commonest = sorted(counts, key=lambda e: (-counts[e], e))[:4]
+            members = [one for c, one in zip(cluster, stream, strict=True) if c == number]
+            counts = Counter(element for one in members for element in one)
+            commonest = sorted(counts, key=lambda e: (-counts[e], e))[: statistics.median_low(map(len, members))]
             assert [e for e in mine if e != EMPTY] == sorted(commonest)
+
+    def test_elements_of_single_members_fill_no_representative(self):
+        """Short documents leave room in a representative; each has one element that no other document has."""
+        table = rows([{*range(90), 1000 + number} for number in range(500)], 200)
+        for representative in ("first", "commonest"):
+            found = clusters_of(200, threshold=0.9, representative=representative)
+            assert found.add(table).cluster.tolist() == [0] * 500
+            assert found.representatives[0].tolist() == table[0].tolist()
+
+    def test_the_representative_grows_with_the_median(self):
+        found = clusters_of(5, threshold=0.2, representative="commonest")
+        found.add(rows([{1}, {1, 2, 3, 4}], 5))
+        assert found.representatives.tolist() == [[1, *[EMPTY] * 4]]
+        found.add(rows([{1, 3, 4, 5}], 5))
+        assert found.representatives.tolist() == [[1, 2, 3, 4, EMPTY]]
+
+
+@pytest.mark.parametrize("popular", [False, True])
+def test_steps(popular):
+    """Steps grow as the documents in a crowd; where nothing is near, the pairs of documents take one step each."""
+
+    def steps(sketches):
+        stream = cluster_stream.Stream(200, 0.8, popular)
+        stream.add(sketches)
+        return stream.num_steps
+
+    crowd = rows([{*range(90), 1000 + number} for number in range(2000)], 200)
+    assert steps(crowd) < 4.2 * steps(crowd[:500])
+    draw = np.random.default_rng(4)
+    apart = rows([set(np.flatnonzero(row).tolist()) for row in draw.random((1000, 300)) < 1 / 3], 200)
+    assert steps(apart) < 1.02 * len(apart) ** 2 / 2
 
 
 def test_documents_without_shingles_are_in_no_cluster():
