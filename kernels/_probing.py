@@ -146,6 +146,60 @@ def _by_query(runs, sizes, num_keys, width, ends):
     return grouped
 
 
+@jit("uint32[:, ::1], uint8[::1]")
+def keep_allowed(rows, allowed):
+    """Return tables with the allowed rows alone, and where each place of the tables is in them.
+
+    A run from `start` to `stop` of table t has its allowed rows from places[t, start] to places[t, stop].
+    """
+    tables, entries = rows.shape
+    kept, places = np.empty((tables, entries), np.uint32), np.empty((tables, entries + 1), np.uint32)
+    for table in range(tables):
+        size = np.int64(0)
+        for at in range(entries):
+            places[table, at] = size
+            row = np.int64(rows[table, at])
+            kept[table, size] = row
+            size += row < len(allowed) and allowed[row] != np.uint8(0)
+        places[table, entries] = size
+    return kept, places
+
+
+@jit("uint32[:, ::1], int64[:, ::1], int64[::1], int64[::1], uint8[::1]")
+def _without_others(rows, runs, ends, most, allowed):
+    """Return tables with the allowed rows alone, and move the runs there, if that takes fewer steps than to pass over
+    the other rows in the runs of each query; otherwise return the tables as they are."""
+    length = np.int64(0)
+    for run in range(len(runs)):
+        length += runs[run, 2] - runs[run, 1]
+    if length <= rows.size:
+        return rows
+    others, steps = np.int64(0), np.int64(0)
+    for each in allowed:
+        others += each == np.uint8(0)
+    for query in range(len(ends) if others > 0 else 0):
+        for run in range(ends[query - 1] if query > 0 else np.int64(0), ends[query]):
+            steps += min(runs[run, 2] - runs[run, 1], max(most[query], np.int64(0)) + others)
+    if steps <= rows.size:
+        return rows
+    kept, places = keep_allowed(rows, allowed)
+    for run in range(len(runs)):
+        for column in range(1, 3):
+            runs[run, column] = places[runs[run, 0], runs[run, column]]
+    return kept
+
+
+@jit()
+def _first_allowed(rows, table, place, stop, allowed):
+    """Return the first place from `place` on and before `stop` whose row is allowed, or `stop`."""
+    while place < stop:
+        row = np.int64(rows[table, place])
+        if row < len(allowed) and allowed[row] != np.uint8(0):
+            break
+        place += np.int64(1)
+    return place
+
+
 @jit()
 def _merge(rows, runs, r, most, allowed, found, place):
     """Merge the runs of a query; return the number of rows that share enough tables.
@@ -153,9 +207,11 @@ def _merge(rows, runs, r, most, allowed, found, place):
     These rows are written to `found` from `place` on, unless `place` is negative.
     """
     number, nowhere = np.int64(0), np.int64(1) << np.int64(40)
-    if len(runs) < r:
+    if len(runs) < r or most <= 0:
         return number
     heads = runs[:, 1].copy()
+    for run in range(len(runs)):
+        heads[run] = _first_allowed(rows, runs[run, 0], heads[run], runs[run, 2], allowed)
     while number < most:
         least = nowhere
         for run in range(len(runs)):
@@ -166,9 +222,9 @@ def _merge(rows, runs, r, most, allowed, found, place):
         shared = np.int64(0)
         for run in range(len(runs)):
             if heads[run] < runs[run, 2] and np.int64(rows[runs[run, 0], heads[run]]) == least:
-                heads[run] += np.int64(1)
+                heads[run] = _first_allowed(rows, runs[run, 0], heads[run] + np.int64(1), runs[run, 2], allowed)
                 shared += np.int64(1)
-        if shared >= r and least < len(allowed) and allowed[least] != np.uint8(0):
+        if shared >= r:
             if place >= np.int64(0):
                 found[place + number] = least
             number += np.int64(1)
@@ -222,6 +278,7 @@ def _probe_few(keys, rows, query_keys, numbers, num_keys, r, first, stop, most, 
         return np.empty(0, np.int64), offsets, wanted
     ends = np.zeros(queries, np.int64)
     grouped = _by_query(runs, sizes, num_keys, width, ends)
+    rows = _without_others(rows, grouped, ends, most, allowed)
     found = np.empty(0, np.int64)
     for place in range(2):
         for query in range(queries):
@@ -292,11 +349,38 @@ def find_rows(keys, rows, queries, r, first, stop, most, allowed, sound=_SOUND):
     return *merge_runs(rows, grouped, ends, r, most, allowed), wanted
 
 
+def without_others(rows, tables, starts, stops, ends, most, allowed):
+    """Return tables with the allowed rows alone, and where runs lie in them, if that takes fewer steps; otherwise what
+    was given.
+
+    Parameters
+    ----------
+    rows : array of uint32, shape (k, entries)
+    tables, starts, stops : arrays of int64
+        The table of each run, the first place and the place after the last one; of shapes that broadcast to that of
+        `starts`.
+    ends : array of int64, shape (queries,)
+        The runs of query i, counted in C order, end before ends[i].
+    most, allowed :
+        As in `probe.reference`.
+
+    Returns
+    -------
+    rows, starts, stops
+    """
+    if (stops - starts).sum() <= rows.size:
+        return rows, starts, stops
+    runs = np.stack([np.broadcast_to(tables, starts.shape), starts, stops], axis=-1).reshape(-1, 3)
+    kept = _without_others(rows, runs, ends, most, allowed)
+    return kept, *(np.ascontiguousarray(runs[:, column]).reshape(starts.shape) for column in (1, 2))
+
+
 def merge_runs(rows, runs, ends, r, most, allowed):
-    """Merge the runs of all queries: return the rows and the offsets of `probe.reference`."""
+    """Merge the runs of all queries: return the rows and the offsets of `probe.reference`. The runs are changed."""
     offsets, nothing = np.zeros(len(ends) + 1, np.int64), np.empty(0, np.int64)
     if len(runs) == 0:
         return nothing, offsets
+    rows = _without_others(rows, runs, ends, most, allowed)
     counts = np.zeros(len(ends), np.int64)
     _merge_all(len(ends), rows, runs, ends, r, most, allowed, nothing, nothing, counts)
     np.cumsum(counts, out=offsets[1:])

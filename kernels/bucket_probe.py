@@ -12,7 +12,8 @@ had rows enough before it.
 Source: Manku, Jain and Das Sarma 2007, section 3; `hamming_probe.py` has tables of sorted words instead, which are
 looked at faster, and in no order of rows.
 Cost: a query looks into each table by interpolation, and then at the simhash of each entry of its bucket, until it has
-found enough; twice, as rows are counted before they are written.
+found enough; twice, as rows are counted before they are written. Where buckets have many rows that are not allowed,
+they are read from a copy of the tables without such rows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from ._bits import as_integers, count_bits, in_columns, permuted_words, plan
 from ._cpu import jit, num_threads, parallel
+from ._probing import without_others
 from ._sort import in_order
 from ._table_search import find_all
 
@@ -126,6 +128,8 @@ def cpu(keys, rows, masks, simhashes, queries, radius, first, stop, most, allowe
     starts, ends = np.empty(words.shape, np.int64), np.empty(words.shape, np.int64)
     parts = min(len(words), 4 * num_threads())
     find_all(parts, keys, rows, words, first, stop, starts, ends, parts)
+    ends_of_runs = np.arange(1, len(words) + 1) * len(masks)
+    rows, starts, ends = without_others(rows, np.arange(len(masks)), starts, ends, ends_of_runs, most, allowed)
     columns = [np.ascontiguousarray(in_columns(each)) for each in (simhashes, queries, masks)]
     looked = rows, starts, ends, *columns, np.uint64(radius), most, allowed
     counts = np.empty(len(words), np.int64)

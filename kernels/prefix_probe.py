@@ -14,6 +14,7 @@ as is so for the first shingle that the two sets of any pair at the threshold ha
 Source: Chaudhuri, Ganti and Kaushik 2006; Xiao, Wang, Lin and Yu 2008; the tables of `probe`.
 Cost: a look into the table by interpolation for each shingle of a query's prefix, in about the order of keys, and one
 at each posting that is met, up to the last row that is wanted: a heap merges a query's runs, which ascend by rows.
+Where these runs have many rows that are not allowed, they are read from a copy of the table without such rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from ._bounds import least_overlap
 from ._cpu import jit, num_threads, parallel
 from ._gf2 import mix64_all
+from ._probing import without_others
 from ._sort import radix_sort
 from ._table_search import first_not_below, first_row, near, run_end
 from .prefixes import LONG, PLACE_BITS
@@ -246,6 +248,7 @@ def cpu(keys, rows, ends, elements, places, offsets, sizes, threshold, first, st
     parts = 8 * num_threads()
     some = min(len(elements), parts)
     _find_all(some, keys, rows, words, turns, queries, first, stop, starts, stops, some)
+    rows, starts, stops = without_others(rows, 0, starts, stops, 2 * offsets[1:], most, allowed)
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(stops[:, 0] - starts[:, 0] + stops[:, 1] - starts[:, 1])])
     met = np.maximum(0, np.minimum(np.diff(before[offsets]), most))
     room = np.concatenate([np.zeros(1, np.int64), np.cumsum(met)])

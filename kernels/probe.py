@@ -8,7 +8,8 @@ are found.
 Source: the pair tables of Manasse 2012, 3.1 and 6.1, queried by documents that come later.
 Cost: queries are sorted for each table. If there are many, the table is read along with them; otherwise they are looked
 up by interpolation, as fingerprints are uniform, several at a time. Then the entries of runs are read up to the last
-row of the answer, twice: they are counted before they are written.
+row of the answer, twice: they are counted before they are written. Where the runs of all queries have many rows that
+are not allowed, they are read from a copy of the tables without such rows.
 """
 
 from __future__ import annotations

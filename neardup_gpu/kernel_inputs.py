@@ -434,7 +434,7 @@ def probe(draw: Draw, size: int) -> tuple:
     first = random.integers(0, num_rows + 1, num_queries) * draw.integer(0, 1)
     stop = first + random.integers(0, num_rows + 2, num_queries)
     most = random.integers(0, draw.option([64, 3]), num_queries)
-    allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0, 0.1])).astype(np.uint8)
     return sorted_keys, np.ascontiguousarray(orders.T.astype(np.uint32)), queries, r, first, stop, most, allowed
 
 
@@ -463,7 +463,7 @@ def tally(draw: Draw, size: int) -> tuple:
     unasked = random.random(len(asked)) < draw.option([0.2, 0.0, 1.0])
     stops[unasked] = starts[unasked]
     least = random.integers(1, draw.option([4, 2]), max(0, len(offsets) - 1))
-    allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0, 0.1])).astype(np.uint8)
     return rows, starts, stops, offsets, least, allowed
 
 
@@ -594,7 +594,7 @@ def prefix_probe(draw: Draw, size: int) -> tuple:
     first = draw.random.integers(0, num_rows + 1, num_rows) * draw.integer(0, 1)
     stop = first + draw.random.integers(0, num_rows + 2, num_rows)
     most = draw.random.integers(0, draw.option([64, 3]), num_rows)
-    allowed = (draw.random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    allowed = (draw.random.random(num_rows) < draw.option([0.9, 1.0, 0.0, 0.1])).astype(np.uint8)
     prefix = keys, places, begins, sizes
     return keys[order], row[order].astype(np.uint32), ends, *prefix, threshold, first, stop, most, allowed
 
@@ -898,7 +898,7 @@ def bucket_probe(draw: Draw, size: int) -> tuple:
     first = draw.random.integers(0, len(values) + 1, len(queries)) * draw.integer(0, 1)
     stop = first + draw.random.integers(0, len(values) + 2, len(queries))
     most = draw.random.integers(0, draw.option([64, 3]), len(queries))
-    allowed = (draw.random.random(len(values)) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    allowed = (draw.random.random(len(values)) < draw.option([0.9, 1.0, 0.0, 0.1])).astype(np.uint8)
     tables = np.take_along_axis(keys, order, 1), present[order].reshape(keys.shape)
     radius = draw.option([3, draw.integer(0, 8)]) if few else 3
     return *tables, masks, values, queries, radius, first, stop, most, allowed

@@ -164,22 +164,6 @@ class TestCommonest:
         assert found.representatives.tolist() == [[1, 2, 3, 4, EMPTY]]
 
 
-@pytest.mark.parametrize("popular", [False, True])
-def test_steps(popular):
-    """Steps grow as the documents in a crowd; where nothing is near, the pairs of documents take one step each."""
-
-    def steps(sketches):
-        stream = cluster_stream.Stream(200, 0.8, popular)
-        stream.add(sketches)
-        return stream.num_steps
-
-    crowd = rows([{*range(90), 1000 + number} for number in range(2000)], 200)
-    assert steps(crowd) < 4.2 * steps(crowd[:500])
-    draw = np.random.default_rng(4)
-    apart = rows([set(np.flatnonzero(row).tolist()) for row in draw.random((1000, 300)) < 1 / 3], 200)
-    assert steps(apart) < 1.02 * len(apart) ** 2 / 2
-
-
 def test_documents_without_shingles_are_in_no_cluster():
     found = clusters_of(5).add(rows([set(), {1}, set(), {1}], 5))
     assert found.cluster.tolist() == [-1, 0, -1, 0]

@@ -1,0 +1,88 @@
+"""Count steps on shapes of data on which cost once grew faster than the data and the pairs found."""
+
+import numpy as np
+import pytest
+
+import neardup_gpu as nd
+from benchmarks import cliff_shapes as shapes
+from neardup_gpu.kernels import _probing, bucket_probe, cluster_stream, prefix_probe
+
+
+def sketches_of(texts, s=100):
+    recipe = nd.Recipe(method=nd.BottomK(s=s))
+    return recipe.method.sketch(nd.shingle(nd.tokenize(texts, recipe), recipe))
+
+
+class TestClusters:
+    @staticmethod
+    def stream(texts, popular=False):
+        stream = cluster_stream.Stream(100, 0.8, popular)
+        stream.add(sketches_of(texts))
+        return stream
+
+    @pytest.mark.parametrize("popular", [False, True])
+    def test_a_crowd_takes_steps_as_it_has_documents(self, popular):
+        few, many = (self.stream(shapes.crowd(number), popular) for number in (500, 2000))
+        assert few.num_clusters == many.num_clusters == 1
+        assert many.num_steps < 4.2 * few.num_steps
+
+    def test_documents_of_shared_sections_take_fewer_than_two_steps_per_pair(self):
+        number = 800
+        found = self.stream(shapes.sections(number))
+        assert found.num_clusters == number
+        assert found.num_steps < 2 * number * (number - 1) / 2
+
+
+class Steps:
+    """Counts the entries of runs that are merged when an index is asked."""
+
+    def __init__(self, monkeypatch):
+        self.number = 0
+        self._wrap(monkeypatch, _probing, "_merge_all", self._of_features)
+        self._wrap(monkeypatch, prefix_probe, "_merge_all", self._of_prefixes)
+        self._wrap(monkeypatch, bucket_probe, "_scan_all", self._of_buckets)
+
+    @staticmethod
+    def _wrap(monkeypatch, module, name, count):
+        run = getattr(module, name)
+
+        def counted(*arguments):
+            count(*arguments)
+            return run(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+
+    def _add(self, rows, most, allowed):
+        """Add the entries of a run that are looked at until `most` allowed ones were found."""
+        found = np.flatnonzero(allowed[rows])
+        self.number += len(rows) if len(found) < most else int(found[most - 1]) + 1 if most > 0 else 0
+
+    def _of_features(self, number, rows, runs, ends, r, most, allowed, *_):
+        queries = np.repeat(np.arange(number), np.diff(ends, prepend=0))
+        for query, (table, start, stop) in zip(queries.tolist(), runs.tolist(), strict=True):
+            self._add(rows[table, start:stop], int(most[query]), allowed)
+
+    def _of_prefixes(self, _, rows, ends, elements, places, offsets, sizes, threshold, most, allowed, *more):
+        starts, stops = more[:2]
+        queries = np.repeat(np.arange(len(sizes)), np.diff(offsets))
+        for query, *bounds in zip(queries.tolist(), starts.tolist(), stops.tolist(), strict=True):
+            for start, stop in zip(*bounds, strict=True):
+                self._add(rows[0, start:stop], int(most[query]), allowed)
+
+    def _of_buckets(self, number, rows, starts, ends, simhashes, queries, masks, radius, most, allowed, *_):
+        for query in range(number):
+            for table, (start, stop) in enumerate(zip(starts[query].tolist(), ends[query].tolist(), strict=True)):
+                self._add(rows[table, start:stop], int(most[query]), allowed)
+
+
+@pytest.mark.parametrize("method", ["exact", "minhash", "simhash"])
+def test_an_index_asks_a_crowd_for_what_is_kept(method, tmp_path, monkeypatch):
+    """Entries that were removed are passed over once, not for each document."""
+    steps = {}
+    for number in (1000, 4000):
+        count = Steps(monkeypatch)
+        with nd.Index.create(tmp_path / f"{number}", recipe=nd.Recipe(method=method)) as index:
+            assert index.add({"text": shapes.crowd(number)}, commit_every=number // 2).kept < 30
+        monkeypatch.undo()
+        steps[number] = count.number
+    assert steps[4000] < 4.5 * steps[1000], steps
