@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 _SEED = 20000
@@ -27,3 +25,11 @@ def crowd(number: int, *, words: int = 100, first: int = 0) -> list[str]:
     """Return near-duplicates of one text, each with a number of its own in the middle, from `first` on."""
     text = [f"word{word}" for word in range(words)]
     return [" ".join([*text[: words // 2], str(first + each), *text[words // 2 + 1 :]]) for each in range(number)]
+
+
+def chain(number: int, *, words: int = 100, step: int = 3, crowded: int = 200) -> list[str]:
+    """Return a crowd, and versions of its text: each resembles the version before it, and few others."""
+    later = [f"later{word}" for word in range(step * number)]
+    text = [f"word{word}" for word in range(words)] + later
+    versions = [" ".join(text[step * version : step * version + words]) for version in range(number)]
+    return crowd(min(crowded, number), words=words) + versions

@@ -11,13 +11,15 @@ bounded by `--task-memory`; pairs that are found are not held beyond a share of 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels import greedy_stream
+from neardup_gpu.kernels import components, greedy_stream
 
 from ..data import NO_PAIRS, Pairs
 from ..engine.clock import Clock
@@ -30,7 +32,7 @@ from ..stages import Verified
 from ..store.exchange import read_arrays
 from .candidates import CROWDED
 from .columns import AT_ONCE, load, rows_of, save
-from .deciding import are_set, set_within
+from .deciding import are_set, renumbered, set_within
 from .layout import Layout
 from .pairs import VERIFIED, answered_keys, answered_sets, ask
 from .work import WAITING_BESIDE, Files, file_name
@@ -43,6 +45,9 @@ MEMBER_BYTES = 256
 PAIR_BYTES = 160
 """Memory that a verified pair of a member takes meanwhile."""
 
+LINK_BYTES = 128
+"""Memory that a verified pair takes while it is decided whether it connects members."""
+
 FOUND_BYTES = 160
 """Memory that a pair takes that is found beside these, up to a quarter of the task's: where there are more, they are
 found block by block of the members, and go to the files of the task."""
@@ -54,23 +59,17 @@ CANDIDATE_BYTES = 192
 def members(files: Files, crowded: list[str], verified: list[str], layout: Layout) -> dict[str, Any]:
     """Find all members, save their verified pairs, and ask for what waits of those that are crowded.
 
-    Memory: two bits for each rank of the job, and 40 bytes for each member. Where there are too many of these to be
-    joined, they are refused.
+    Memory: two bits for each rank of the job, 40 bytes for each member, and up to a quarter of the task's for pairs
+    that may connect members. Too many members are refused.
     """
     are_crowded = np.zeros(-(-layout.num_rows // 64), np.uint64)
     for (some,) in rows_of(files.place, crowded, 0, CROWDED.names):
         greedy_stream.mark(are_crowded, 0, some)
     are_members = are_crowded.copy()
-    num_pairs, grown = 0, bool(are_crowded.any())
-    while grown:
-        num_pairs, grown = 0, False
-        for left, right, _ in _pairs(files, verified, layout):
-            of_left, of_right = are_set(are_members, left), are_set(are_members, right)
-            one = of_left != of_right
-            grown |= bool(one.any())
-            num_pairs += int(of_left.sum())
-            for rows in (left[one], right[one]):
-                greedy_stream.mark(are_members, 0, rows)
+    num_pairs = 0
+    if are_crowded.any():
+        _connect(are_members, partial(_pairs, files, verified, layout), files.shared.task_memory // (4 * LINK_BYTES))
+        num_pairs = sum(int(are_set(are_members, left).sum()) for left, *_ in _pairs(files, verified, layout))
     number = sum(len(some) for some in _set(are_members, layout))
     needed = MEMBER_BYTES * number + PAIR_BYTES * num_pairs
     if needed > files.shared.task_memory:
@@ -89,6 +88,55 @@ def members(files: Files, crowded: list[str], verified: list[str], layout: Layou
             writer.add_to(0, columns)
     ask(files, ranks[is_crowded], layout)
     return {"members": number, "crowded": int(is_crowded.sum())}
+
+
+def _connect(are_members: np.ndarray, read: Callable[[], Iterable[list[np.ndarray]]], most: int) -> None:
+    """Set the bits of all ranks that pairs connect with a member, through others too.
+
+    Pairs are read once if their forest fits: the pairs that connect ranks as all pairs do, fewer than there are ranks
+    with pairs. Otherwise it is let go of whenever it is too large, and all pairs are read again until nothing changes.
+
+    Parameters
+    ----------
+    are_members : array of uint64
+        A bit for each rank, which is set for members.
+    read : callable
+        Returns (left, right, ...) of all pairs, some at a time.
+    most : int
+        Pairs to hold at once, about.
+    """
+    whole = False
+    while not whole:
+        whole, grown = True, False
+        held: list[tuple[np.ndarray, np.ndarray]] = []
+        number = 0
+        for some in itertools.chain(read(), [None]):
+            if some is not None:
+                left, right = some[:2]
+                apart = ~(are_set(are_members, left) & are_set(are_members, right))
+                held.append((left[apart], right[apart]))
+                number += len(held[-1][0])
+            if held and (some is None or number > most):
+                new, *forest = _forest(are_members, *map(np.concatenate, zip(*held, strict=True)))
+                greedy_stream.mark(are_members, 0, new)
+                grown |= bool(len(new))
+                fits = 2 * len(forest[0]) <= most
+                whole &= fits
+                held = [(forest[0], forest[1])] if fits else []
+                number = len(forest[0]) if fits else 0
+        whole |= not grown
+
+
+def _forest(are_members: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the ranks that pairs connect with a member and that are not members yet, and a forest of the others."""
+    ranks, at = renumbered(np.concatenate([left, right]))
+    label = components.cpu(len(ranks), at[: len(left)].copy(), at[len(left) :].copy())
+    known = are_set(are_members, ranks)
+    reached = np.zeros(len(ranks), bool)
+    reached[label[known]] = True
+    joined = reached[label]
+    rest = np.flatnonzero(~joined & (label != np.arange(len(ranks))))
+    return ranks[joined & ~known], ranks[label[rest]], ranks[rest]
 
 
 def _pairs(files: Files, names: list[str], layout: Layout) -> Iterator[list[np.ndarray]]:
