@@ -33,3 +33,10 @@ def chain(number: int, *, words: int = 100, step: int = 3, crowded: int = 200) -
     text = [f"word{word}" for word in range(words)] + later
     versions = [" ".join(text[step * version : step * version + words]) for version in range(number)]
     return crowd(min(crowded, number), words=words) + versions
+
+
+def near_fingerprints(number: int, *, flips: int = 4) -> np.ndarray:
+    """Return fingerprints of 64 bits that all lie within `2 * flips` bits of one another."""
+    random = np.random.default_rng(_SEED)
+    flipped = np.uint64(1) << random.integers(0, 64, (number, flips), np.uint64)
+    return random.integers(0, 2**64, 1, np.uint64) ^ np.bitwise_xor.reduce(flipped, axis=1)

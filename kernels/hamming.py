@@ -147,12 +147,18 @@ def _write_pairs(begin, end, words, rows, bounds, radius, before, num_near, stop
         sizes[run] = at - places[run]
 
 
-def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
+def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None):
     """As `reference`: tables one after another, sorted by their leading bits; runs of buckets in parallel, twice.
 
     The first time near pairs are counted, eight words of a bucket at once; the second time those of the few words that
     have some are written, except what an earlier table found, as long as no bucket was large: large buckets leave pairs
     out, which a later table may find.
+
+    Parameters
+    ----------
+    found : object, optional
+        Takes pairs as they are found, by its method `add`, as `Matches` does; the same pair may come several times.
+        Then None is returned in place of each of the first three arrays.
 
     Raises
     ------
@@ -161,7 +167,7 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
     """
     check_rows(len(fingerprints), "fingerprints")
     prepared, masks, values = plan(masks), in_columns(masks), np.ascontiguousarray(in_columns(fingerprints))
-    found, num_large, num_uncompared = Matches(), 0, 0
+    matches, num_large, num_uncompared = Matches() if found is None else found, 0, 0
     crowded = np.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         words, rows = radix_sort(permuted_words(values, prepared.moves[number]), int(top).bit_count())
@@ -174,11 +180,32 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
         sizes, large, uncompared = counts[:, 0], int(counts[:, 1].sum()), int(counts[:, 2].sum())
         known = 0 if num_large else number
         before = prepared.before[number, :known]
-        write = partial(_write_pairs, len(counts), words, rows, bounds, radius, before, num_near, stops)
-        add_written(found, write, sizes, (values, values, radius), masks[:known])
+        for some, of_each in _in_pieces(bounds, sizes, num_near):
+            write = partial(_write_pairs, len(of_each), words, rows, some, radius, before, num_near, stops)
+            add_written(matches, write, of_each, (values, values, radius), masks[:known])
         num_large += large
         num_uncompared += uncompared
-    return *found.result(), num_large, num_uncompared, crowded
+    return *(matches.result() if found is None else (None,) * 3), num_large, num_uncompared, crowded
+
+
+_PIECE = 1 << 22  # pairs that are written at a time, or those of one row
+
+
+def _in_pieces(bounds, sizes, num_near):
+    """Yield (bounds of runs, pairs of each run), so that pieces of a table have few pairs to write."""
+    if sizes.sum() <= _PIECE:
+        yield bounds, sizes
+        return
+    ends = np.cumsum(num_near, dtype=np.int64)
+    first = done = 0
+    while first < len(ends):
+        last = max(first + 1, int(np.searchsorted(ends, done + _PIECE, side="right")))
+        shares = np.linspace(done, int(ends[last - 1]), len(bounds)).astype(np.int64)[1:-1]
+        some = np.clip(np.searchsorted(ends, shares, side="right"), first, last)
+        some = np.concatenate([[first], some, [last]]).astype(np.int64)
+        before = np.where(some > 0, ends[some - 1], 0)
+        yield some, np.diff(before)
+        first, done = last, int(ends[last - 1])
 
 
 _SLICE = 1 << 27  # fingerprints from which those of a pass are chosen at a time: 2.1 GB
@@ -198,7 +225,7 @@ def _rows_of_pass(xp, fingerprints, parts, split, upper):
     return xp.concatenate(words), xp.concatenate(rows)
 
 
-def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
+def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max_rows=None):
     """As `reference`: table by table, fingerprints permuted and sorted, then one thread a row compares it with the rows
     of its bucket that are before it; from number `bucket_limit` on, with the first `bucket_probe` of them.
 
@@ -208,6 +235,8 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
 
     Parameters
     ----------
+    found : object, optional
+        As for `cpu`.
     max_rows : int, optional
         Rows to sort at a time; as many as half of the free memory takes, unless given. A larger table is built in
         passes: in pass p, from the words whose highest bits are p. So a bucket is always whole and the answer the same;
@@ -223,7 +252,7 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     values = in_columns(on_device(fingerprints))
     masks = in_columns(on_device(masks))
     passes = -(-len(values) // (max_rows or most_rows(_ROW_BYTES)))
-    found, num_large, num_uncompared = Matches(xp), 0, 0
+    matches, num_large, num_uncompared = Matches(xp) if found is None else found, 0, 0
     crowded = xp.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
@@ -241,8 +270,8 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
             starts, stops, large, uncompared = compared_ranges(xp, words, words, top, bucket_limit, bucket_probe, True)
             whole = values, values, radius, masks[:known]
             for packed, distance in near_on_device(xp, (words, rows), words, rows, starts, stops, before, *whole):
-                found.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
+                matches.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
             num_large += int(xp.count_nonzero(starts[large] == large))  # each bucket once, where it begins
             num_uncompared += uncompared
             crowded[rows[large]] = True
-    return *found.result(), num_large, num_uncompared, crowded
+    return *(matches.result() if found is None else (None,) * 3), num_large, num_uncompared, crowded

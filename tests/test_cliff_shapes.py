@@ -1,11 +1,14 @@
 """Count steps on shapes of data on which cost once grew faster than the data and the pairs found."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
 from benchmarks import cliff_shapes as shapes
-from neardup_gpu.kernels import _probing, bucket_probe, cluster_stream, prefix_probe
+from neardup_gpu.fingerprint_options import Near
+from neardup_gpu.hamming import jobs, near_pairs, sorted_runs
+from neardup_gpu.kernels import _probing, bucket_probe, cluster_stream, hamming, prefix_probe
 
 
 def sketches_of(texts, s=100):
@@ -86,3 +89,31 @@ def test_an_index_asks_a_crowd_for_what_is_kept(method, tmp_path, monkeypatch):
         monkeypatch.undo()
         steps[number] = count.number
     assert steps[4000] < 4.5 * steps[1000], steps
+
+
+@pytest.mark.parametrize("number", [1500, 6000])
+@pytest.mark.parametrize("words", [1, 2])
+def test_pairs_of_a_dense_cluster_are_not_held(number, words, tmp_path, monkeypatch):
+    """Whatever their number, at most 3,000 wait at a time, and 2,000 are written at a time, or those of one row."""
+    values = shapes.near_fingerprints(number)
+    values[::7] = values[0]
+    if words == 2:
+        values = np.stack([values, np.roll(values, 1)], axis=1)
+    np.save(tmp_path / "values.npy", values)
+    monkeypatch.setattr(sorted_runs, "HELD", 3000)
+    monkeypatch.setattr(sorted_runs, "BLOCK", 100)
+    monkeypatch.setattr(hamming, "_PIECE", 2000)
+    held, add = [], sorted_runs.SortedRuns.add
+
+    def noted(runs, packed, distance=None):
+        held.append(runs._held + len(packed))
+        add(runs, packed, distance)
+
+    monkeypatch.setattr(sorted_runs.SortedRuns, "add", noted)
+    report = jobs.pairs(tmp_path / "values.npy", tmp_path / "pairs.parquet", near=Near(radius=8), engine="cpu")
+    assert max(held) <= 3000 + max(2000, number)
+    expected = near_pairs.pairs(values, 8, backend="cpu")
+    found = pq.read_table(tmp_path / "pairs.parquet")
+    assert report["pairs"] == len(expected.left) > 3 * 3000
+    for name, column in zip(("id_a", "id_b", "distance"), expected, strict=False):
+        assert found[name].to_numpy().tolist() == column.tolist()

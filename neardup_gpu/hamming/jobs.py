@@ -23,6 +23,7 @@ from ..fingerprint_options import Columns, Near, NearQueries, Query, TableOption
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
 from ..store.parquet import TableWriter
+from ..store.spool import Spool
 from . import joins, near_pairs
 from .design import LEADING, TableDesign, given_or_cheapest, most_leading_bits
 from .files import Chunk, FingerprintFiles, Paths
@@ -30,6 +31,7 @@ from .index import HammingIndex
 from .joins import CHUNK_BYTES, Matches
 from .members import slices
 from .recipes import MatchSettings, check_queries, check_recipes, schema_with
+from .sorted_runs import SortedRuns
 from .storage import INDEX
 from .values import as_fingerprints, hexadecimal, parse_fingerprint
 
@@ -411,6 +413,8 @@ def pairs(
 ) -> dict[str, Any]:
     """Find all pairs of a set within a radius.
 
+    Pairs that are too many for memory wait in a temporary file, 8 bytes for each time that a pair is found.
+
     Parameters
     ----------
     fingerprints : path or list of paths
@@ -443,31 +447,37 @@ def pairs(
     source = options_of(Columns, columns).open(fingerprints)
     settings = MatchSettings.of(source.recipe, source.bits, near.radius, near.bucket_limit, near.bucket_probe)
     recipe = settings.described(source.recipe, source.bits)
-    with _job(output, overwrite, source.files, engine) as (file, job):
+    temporary = as_engine(engine).temp_dir or Path(output).parent
+    with _job(output, overwrite, source.files, engine) as (file, job), Spool(temporary) as spool:
         with clock.stage("read"):
             rows = _read(source, clock)
+        values = as_fingerprints(rows.fingerprints, "fingerprints")
         with clock.stage("match"):
             limits: dict[str, Any] = {"bucket_limit": settings.bucket_limit, "bucket_probe": settings.bucket_probe}
-            find = partial(near_pairs.pairs, rows.fingerprints, settings.radius, **limits, backend=job.backend)
-            clock.report("match", 0, len(rows.ids))
+            runs = SortedRuns(len(values), spool)
+            find = partial(near_pairs.add_pairs, values, settings.radius, runs, **limits, backend=job.backend)
+            clock.report("match", 0, len(values))
             found = job.run(find)
-            clock.report("match", len(rows.ids), len(rows.ids))
-        schema = _pairs_schema(rows.ids.type, rows.ids.type, recipe)
+            clock.report("match", len(values), len(values))
+        schema, num_pairs = _pairs_schema(rows.ids.type, rows.ids.type, recipe), 0
         with clock.stage("write"), _writer(file, schema) as write:
-            for part in _parts(len(found.left)):
-                left, right = rows.ids.take(arrow(found.left[part])), rows.ids.take(arrow(found.right[part]))
-                write(pa.table([left, right, arrow(found.distance[part])], schema=schema))
+            for left, right in runs.read():
+                num_pairs += len(left)
+                distance = near_pairs.distances(values, left, right)
+                for part in _parts(len(left)):
+                    ids = (rows.ids.take(arrow(each[part])) for each in (left, right))
+                    write(pa.table([*ids, arrow(distance[part])], schema=schema))
     facts = {"bits": source.bits, "radius": settings.radius, "recipe": recipe}
-    return {**_pairs_counts(found, rows), **facts, "backend": job.backend, "timings": clock.seconds}
+    return {**_pairs_counts(found, rows, num_pairs), **facts, "backend": job.backend, "timings": clock.seconds}
 
 
-def _pairs_counts(found: near_pairs.NearPairs, rows: Chunk) -> dict[str, int]:
+def _pairs_counts(found: near_pairs.NearPairs, rows: Chunk, num_pairs: int) -> dict[str, int]:
     """The counts for pairs among some rows, and the size of the design that found them."""
     return {
         "fingerprints": len(rows.ids),
         "null": rows.num_null,
         "identical": int(np.count_nonzero(found.first != np.arange(len(found.first)))),
-        "pairs": len(found.left),
+        "pairs": num_pairs,
         "large_buckets": found.num_large,
         "uncompared_pairs": found.num_uncompared,
         "tables": found.design.num_tables,

@@ -14,6 +14,7 @@ from .. import checks
 from ..engine.choice import kernel
 from .design import TableDesign, choose, given_or_cheapest
 from .members import first_of_identical
+from .sorted_runs import SortedRuns
 from .values import Fingerprints, as_fingerprints
 
 BUCKET_LIMIT, BUCKET_PROBE = 512, 32
@@ -142,19 +143,79 @@ def pairs(
     radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
     collapse = checks.flag("collapse", collapse)
     limits = checked_limits(bucket_limit, bucket_probe)
+    return _found(values, radius, design, limits, collapse, backend, None)
+
+
+def add_pairs(
+    fingerprints: np.ndarray,
+    radius: int,
+    found: SortedRuns,
+    *,
+    bucket_limit: int = BUCKET_LIMIT,
+    bucket_probe: int = BUCKET_PROBE,
+    backend: str | None = None,
+) -> NearPairs:
+    """Add the pairs that `pairs` finds to sorted runs, for more pairs than memory holds.
+
+    The answer has everything but the pairs: `left`, `right` and `distance` are empty. The distance of a pair is
+    `distances` of its fingerprints.
+    """
+    return _found(fingerprints, radius, None, (bucket_limit, bucket_probe), True, backend, found)
+
+
+def distances(fingerprints: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the number of bits in which the two fingerprints of each pair differ: uint8, shape (pairs,)."""
+    bits = np.bitwise_count(fingerprints[left] ^ fingerprints[right])
+    return bits if fingerprints.ndim == 1 else bits.sum(axis=1, dtype=np.uint8)
+
+
+class _OfDistinct:
+    """Adds pairs of distinct fingerprints to sorted runs, by the first row of each."""
+
+    def __init__(self, found: SortedRuns, rows: np.ndarray) -> None:
+        self._found, self._rows = found, rows.astype(np.uint64)
+
+    def add(self, packed: Any, distance: Any = None) -> None:
+        words = to_host(packed)
+        left, right = words >> np.uint64(32), words & np.uint64(2**32 - 1)
+        self._found.add(self._rows[left] << np.uint64(32) | self._rows[right])
+
+
+def _found(
+    values: np.ndarray,
+    radius: int,
+    design: TableDesign | None,
+    limits: tuple[int, int],
+    collapse: bool,
+    backend: str | None,
+    runs: SortedRuns | None,
+) -> NearPairs:
     if design is None:
         design = design_for(len(values), 64 * values.ndim, radius, limits[0])
     design = given_or_cheapest(design, values, radius)
     limits = limits_of(design, *limits)
     first = first_of_identical(values, backend) if collapse else np.arange(len(values))
     rows = np.flatnonzero(first == np.arange(len(values)))
-    distinct = values[rows] if len(rows) < len(values) else values
-    left, right, distance, num_large, num_uncompared, of_distinct = kernel(hamming_kernel, backend)(
-        distinct, design.array, radius, *limits
-    )
-    columns, crowded = (to_host(left), to_host(right), to_host(distance)), to_host(of_distinct)
-    if len(rows) < len(values):
-        columns, crowded = _with_repeats(*columns, rows, first), np.zeros(len(values), bool)
+    repeated = len(rows) < len(values)
+    compared = values[rows] if repeated else values, design.array, radius, *limits
+    of_distinct: Any
+    if runs is None or backend == "reference":
+        left, right, distance, num_large, num_uncompared, of_distinct = kernel(hamming_kernel, backend)(*compared)
+        columns = to_host(left), to_host(right), to_host(distance)
+        if repeated:
+            columns = _with_repeats(*columns, rows, first)
+        if runs is not None:
+            runs.add(columns[0].astype(np.uint64) << np.uint64(32) | columns[1].astype(np.uint64))
+    else:
+        adding = _OfDistinct(runs, rows) if repeated else runs
+        *_, num_large, num_uncompared, of_distinct = kernel(hamming_kernel, backend)(*compared, adding)
+        repeats = np.flatnonzero(first != np.arange(len(first)))
+        runs.add(first[repeats].astype(np.uint64) << np.uint64(32) | repeats.astype(np.uint64))
+    if runs is not None:
+        columns = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8)
+    crowded = to_host(of_distinct)
+    if repeated:
+        crowded = np.zeros(len(values), bool)
         crowded[rows] = to_host(of_distinct)
         crowded = crowded[first]
     return NearPairs(*columns, first, int(num_large), int(num_uncompared), crowded, design)
