@@ -35,6 +35,13 @@ def chain(number: int, *, words: int = 100, step: int = 3, crowded: int = 200) -
     return crowd(min(crowded, number), words=words) + versions
 
 
+def nested_tags(length: int, *, depth: int = 1900, same: int = 4000) -> str:
+    """Return HTML of about `length` characters: elements that nest deep, whose long tags differ at the end alone."""
+    opened = [f'<a title="{"x" * same}{number}">' for number in range(depth)]
+    page = "".join(opened) + "text" + "</a>" * depth
+    return page * max(1, length // len(page))
+
+
 def near_fingerprints(number: int, *, flips: int = 4) -> np.ndarray:
     """Return fingerprints of 64 bits that all lie within `2 * flips` bits of one another."""
     random = np.random.default_rng(_SEED)

@@ -102,7 +102,7 @@ def is_tame(page: bytes) -> bool:
 
 @jit("uint8[::1], uint64[::1], int64[::1]")
 def _is_tame(page, names, kinds):
-    stack = np.zeros((7, MAX_OPEN), np.int64)
+    stack, hashes = np.zeros((7, MAX_OPEN), np.int64), np.empty(MAX_OPEN, np.uint64)
     names_at, lengths, classes, places = stack[0], stack[1], stack[2], stack[3]  # places among distinct formatting tags
     tags_at, tag_lengths, opened = stack[4], stack[5], stack[6]
     depth = tables = foreign = selects = framesets = 0  # open, or possibly open
@@ -166,7 +166,7 @@ def _is_tame(page, names, kinds):
             return False
         names_at[depth], lengths[depth], classes[depth] = start, at - start, kind
         if kind & FORMATTING:
-            place = _place(page, start, end - start, tags_at, tag_lengths, opened, num_tags)
+            place = _place(page, start, end - start, tags_at, tag_lengths, hashes, opened, num_tags)
             num_tags = max(num_tags, place + 1)
             active += opened[place] < 3  # of equal ones the parser keeps three
             opened[place], places[depth] = opened[place] + 1, place
@@ -219,15 +219,18 @@ def _implies_end(start, top):
 
 
 @jit()
-def _place(page, at, length, tags_at, tag_lengths, opened, num_tags):
-    """Place of a formatting tag among the distinct ones, where it is put if it is new: the first place that is free."""
-    free = num_tags
+def _place(page, at, length, tags_at, tag_lengths, hashes, opened, num_tags):
+    """Return the place of a formatting tag among the distinct ones; if it is new, it is put into the first free place.
+
+    Only tags with the same hash are compared as text, as a page may have thousands that differ at their ends alone.
+    """
+    free, value = num_tags, _hash(page, at, at + length)
     for place in range(num_tags):
-        if tag_lengths[place] == length and _same(page, at, length, tags_at[place], length):
+        if hashes[place] == value and _same(page, at, length, tags_at[place], tag_lengths[place]):
             return place
         if opened[place] == 0 and free == num_tags:
             free = place
-    tags_at[free], tag_lengths[free] = at, length
+    tags_at[free], tag_lengths[free], hashes[free] = at, length, value
     return free
 
 

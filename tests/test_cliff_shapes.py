@@ -8,7 +8,7 @@ import neardup_gpu as nd
 from benchmarks import cliff_shapes as shapes
 from neardup_gpu.fingerprint_options import Near
 from neardup_gpu.hamming import jobs, near_pairs, sorted_runs
-from neardup_gpu.kernels import _probing, bucket_probe, cluster_stream, hamming, prefix_probe
+from neardup_gpu.kernels import _markup, _probing, bucket_probe, cluster_stream, hamming, prefix_probe
 
 
 def sketches_of(texts, s=100):
@@ -117,3 +117,18 @@ def test_pairs_of_a_dense_cluster_are_not_held(number, words, tmp_path, monkeypa
     assert report["pairs"] == len(expected.left) > 3 * 3000
     for name, column in zip(("id_a", "id_b", "distance"), expected, strict=False):
         assert found[name].to_numpy().tolist() == column.tolist()
+
+
+def test_tags_with_equal_beginnings_are_not_compared_as_text(monkeypatch):
+    """Each of 200 open tags is new: it is compared with those of its hash, of which there are none."""
+    compared, same = [], _markup._same
+
+    def noted(page, a, length_a, b, length_b):
+        compared.append(length_a)
+        return same(page, a, length_a, b, length_b)
+
+    monkeypatch.setattr(_markup, "_same", noted)
+    monkeypatch.setattr(_markup, "_place", _markup._place.py_func)
+    page = np.frombuffer(shapes.nested_tags(0, depth=200).encode(), np.uint8)
+    assert _markup._is_tame.py_func(page, _markup.NAMES, _markup.KINDS)
+    assert sum(compared) == 200  # the name of each end tag
