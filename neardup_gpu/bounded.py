@@ -17,7 +17,7 @@ from .tasks.workers import Workers
 if TYPE_CHECKING:
     from .arguments import Arguments
     from .documents import Documents
-    from .planning.forecast import Division, Need
+    from .planning.forecast import Division, Load, Need
     from .recipe import Recipe
     from .result import Result
 
@@ -46,7 +46,6 @@ def division_of(
     InputError
         If documents cannot be read in slices, or nothing tells how many there are.
     """
-    from .engine.processors import most_threads
     from .planning import forecast
 
     memory, engine = arguments.memory, arguments.engine
@@ -58,12 +57,7 @@ def division_of(
         raise InputError(
             "a stream gives its rows only once, so that no bound of memory can be kept; write it to files first"
         )
-    load = forecast.load_of(documents, reference, arguments.num_checked, ask=True)
-    if load is None:
-        raise InputError(
-            "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
-        )
-    threads = engine.threads or most_threads()
+    load, threads = _load_of(arguments, documents, reference), _threads_of(arguments)
     page = arguments.writing.report
     if max(forecast.at_most(load, recipe, threads), forecast.page_bytes(load, recipe) if page else 0) <= memory:
         return None
@@ -80,6 +74,35 @@ def division_of(
             f"{size(memory)} of memory is not enough for {work}; give at least {_rounded(least)}", parameter="memory"
         )
     return division
+
+
+def candidates_at_once(
+    arguments: Arguments, documents: Documents, reference: Documents | None, recipe: Recipe
+) -> int | None:
+    """Return how many candidates a job in memory may verify together; None for the usual number, without a bound."""
+    if arguments.memory is None:
+        return None
+    from .planning import forecast
+
+    load = _load_of(arguments, documents, reference)
+    return forecast.candidates_at_once(arguments.memory, load, recipe, _threads_of(arguments))
+
+
+def _load_of(arguments: Arguments, documents: Documents, reference: Documents | None) -> Load:
+    from .planning import forecast
+
+    load = forecast.load_of(documents, reference, arguments.num_checked, ask=True)
+    if load is None:
+        raise InputError(
+            "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
+        )
+    return load
+
+
+def _threads_of(arguments: Arguments) -> int:
+    from .engine.processors import most_threads
+
+    return arguments.engine.threads or most_threads()
 
 
 def _rounded(num_bytes: int) -> str:

@@ -200,6 +200,7 @@ def _run_here(arguments: Arguments) -> Result:
     if bound is not None and (division := bounded.division_of(arguments, documents, reference, recipe)) is not None:
         bounded.tell(division.need, division)
         return bounded.decided_in_tasks(division, arguments, (documents, reference))
+    together = bounded.candidates_at_once(arguments, documents, reference, recipe)
     if backend == "cpu" and (need := bounded.foretold(documents, reference, recipe, num_checked)) is not None:
         bounded.tell(need)
     with contextlib.ExitStack() as stack:
@@ -227,7 +228,7 @@ def _run_here(arguments: Arguments) -> Result:
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=engine.batch_bytes)
-        result = run(documents, reference, sketcher, num_checked, engine.max_comparisons)
+        result = run(documents, reference, sketcher, num_checked, engine.max_comparisons, together)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
@@ -241,9 +242,14 @@ def _run_here(arguments: Arguments) -> Result:
 
 
 def run(
-    documents: Documents, reference: Documents | None, sketcher: Sketcher, num_checked: int, max_comparisons: int | None
+    documents: Documents,
+    reference: Documents | None,
+    sketcher: Sketcher,
+    num_checked: int,
+    max_comparisons: int | None,
+    together: int | None,
 ) -> Result:
-    """Do the whole job except writing."""
+    """Do the whole job except writing; `together` is that of `Search`."""
     runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(documents, reference, column=column)
@@ -268,7 +274,17 @@ def run(
     if spool is not None:
         try:
             found = partners_of(
-                groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime
+                groups.keys,
+                groups.pinned,
+                rows,
+                spool,
+                candidates,
+                recipe,
+                measure,
+                max_comparisons,
+                clock,
+                runtime,
+                together=together,
             )
         except TooManyComparisonsError as error:
             raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None

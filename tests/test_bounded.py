@@ -21,6 +21,7 @@ from neardup_gpu import bounded, data
 from neardup_gpu.arguments import Arguments
 from neardup_gpu.cli import main
 from neardup_gpu.engine.settings import Engine
+from neardup_gpu.partners import Search
 from neardup_gpu.planning import Workload, forecast
 from neardup_gpu.recipe import Recipe
 from neardup_gpu.store.artefacts import read_report
@@ -124,7 +125,7 @@ def test_a_job_that_only_its_pairs_could_make_too_large_is_cut_for_all_of_them(f
 
 def test_a_page_is_made_beside_the_documents_of_a_job_in_memory(few, monkeypatch):
     documents = nd.open_documents(few, id_column="id")
-    recipe, work = Recipe(max_partners=4), load(10**7)
+    recipe, work = Recipe(max_partners=8), load(10**7)
     monkeypatch.setattr(forecast, "load_of", lambda *_, **__: work)
     least, with_page = forecast.at_most(work, recipe, 1), forecast.page_bytes(work, recipe)
     assert least < with_page
@@ -231,6 +232,30 @@ def test_a_job_runs_in_memory_only_if_all_pairs_that_may_be_listed_fit(few):
     fewer, all_pairs = Recipe(max_partners=1), Recipe(max_partners=None)
     needs = [forecast.at_most(load(10**6), recipe, 1) for recipe in (fewer, Recipe(), all_pairs)]
     assert needs == sorted(needs) and needs[0] < needs[1] < needs[2]
+
+
+def test_candidates_that_are_verified_together_are_as_many_as_the_bound_has_room_for(few, monkeypatch):
+    monkeypatch.setattr(forecast, "LEAST_TOGETHER", 300)
+    found = forecast.load_of(nd.open_documents(few, id_column="id"), None, 0, ask=True)
+    most = forecast.at_most(found, Recipe(), 1)
+    numbers = [forecast.candidates_at_once(most + more, found, Recipe(), 1) for more in (0, MB, 10**10)]
+    assert numbers == [300, 300 + int(MB / (forecast.MARGIN * forecast.TOGETHER_BYTES)), forecast.TOGETHER]
+    together, verify = [], Search._verify
+
+    def noted(search, waiting, *more):
+        together.append(sum(len(rows) for rows, *_ in waiting))
+        verify(search, waiting, *more)
+
+    monkeypatch.setattr(Search, "_verify", noted)
+    page, engine = " ".join(f"word{number}" for number in range(60)), Engine(backend="cpu", threads=1)
+    texts = {"text": [f"{page} {number}" for number in range(500)]}
+    usual = nd.dedup(texts, engine=engine)
+    assert max(together) > 600
+    together.clear()
+    most = forecast.at_most(forecast.load_of(nd.open_documents(texts), None, 0, ask=True), Recipe(), 1)
+    bounded_job = nd.dedup(texts, engine=engine, memory=most)
+    assert max(together) <= 600
+    assert bounded_job.documents.equals(usual.documents) and bounded_job.pairs.equals(usual.pairs)
 
 
 def refused(source, **options):

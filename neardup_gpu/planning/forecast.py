@@ -43,6 +43,9 @@ READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
 LEAST_TASK = 16 << 20
 """Memory of a task at least."""
 
+LEAST_TOGETHER = 1 << 18
+"""Candidates that a job in memory verifies together at least: fewer take it longer."""
+
 MOST_BLOCKS = 1 << 20
 """Blocks of files, slices times partitions, that a job is cut into at most to fit a bound."""
 
@@ -140,8 +143,14 @@ def at_most(load: Load, recipe: Recipe, threads: int) -> int:
     number = int(load.work.documents + load.work.against_documents)
     pairs = number * (number - 1) // 2
     listed = pairs if recipe.max_partners is None else min(pairs, number * recipe.max_partners)
-    held = listed * (24 + 2 * load.work.id_bytes) + min(pairs, TOGETHER) * TOGETHER_BYTES
+    held = listed * (24 + 2 * load.work.id_bytes) + min(pairs, LEAST_TOGETHER) * TOGETHER_BYTES
     return in_memory(load, recipe, threads).memory + int(MARGIN * held)
+
+
+def candidates_at_once(memory: int, load: Load, recipe: Recipe, threads: int) -> int:
+    """Return how many candidates a job in memory may verify together within a bound, which is at least `at_most`."""
+    room = (memory - at_most(load, recipe, threads)) / (MARGIN * TOGETHER_BYTES)
+    return min(TOGETHER, LEAST_TOGETHER + int(room))
 
 
 def _reading(load: Load, threads: int) -> int:
