@@ -10,7 +10,7 @@ number of bits up to 512.
 
     design      table designs: how many tables, which bits lead, what they cost, the cheapest for a load
     values      the forms in which fingerprints may be given
-    near_pairs  all pairs of a set
+    near_pairs  all pairs of a set; `sorted_runs` has those that are more than memory holds
     joins       a large set, chunk by chunk, with a smaller one
     index       an index to query; made of `tables` and `members`, stored by `storage`
     files, jobs, recipes    fingerprints in files: reading them, what the commands do with them, which may be compared
