@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash, open_documents, shingle, sketch_text, tokenize
+from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash, open_documents
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.engine.threads import on_threads
 from neardup_gpu.kernels._cpu import num_threads
+from neardup_gpu.sketches import sketch_text
 from neardup_gpu.sketching import Sketcher
+from neardup_gpu.stages import shingle, tokenize
 
 from .measure import SEED, Bench, figure, launch, neardup, ratio
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu import Engine, Ragged, Recipe, open_documents, shingle, tokenize
+from neardup_gpu import Engine, Recipe, open_documents
 from neardup_gpu.decisions import identical
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.contract import Runtime
 from neardup_gpu.measures import RESEMBLANCE
 from neardup_gpu.sketching import Sketched, Sketcher
-from neardup_gpu.stages import Verified
+from neardup_gpu.stages import Ragged, Verified, shingle, tokenize
 from neardup_gpu.verification import verify_spooled
 
 from .measure import THRESHOLD, Bench, Skip, figure, ratio

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["filter_curve", "groups", "recall", "resemblances"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 2)))
 GREY = "#666666"

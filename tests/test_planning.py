@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from neardup_gpu import METHODS, BottomK, MinHash, Recipe, SimHash, planning
+from neardup_gpu import BottomK, MinHash, Recipe, SimHash, planning
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.planning import Exchange, Machines, Workload, plan
+from neardup_gpu.stages import METHODS
 from neardup_gpu.store.exchange import read_partition
 from neardup_gpu.store.places import Place
 

@@ -344,7 +344,8 @@ class Join(Method):
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from neardup_gpu import Join, dedup
+    >>> from neardup_gpu import dedup
+    >>> from neardup_gpu.stages import Join
     >>> @dataclass(frozen=True)
     ... class Strict(Join):
     ...     name = "strict"
@@ -385,7 +386,7 @@ class Sketch(Method):
 
     Examples
     --------
-    >>> from neardup_gpu import METHODS, Sketch
+    >>> from neardup_gpu.stages import METHODS, Sketch
     >>> issubclass(METHODS["modm"], Sketch), issubclass(METHODS["exact"], Sketch)
     (True, False)
     """

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from neardup_gpu import METHODS, Recipe, cli, planning
+from neardup_gpu import Recipe, cli, planning
 from neardup_gpu.planning import Machines, Workload
+from neardup_gpu.stages import METHODS
 
 Run = Callable[..., tuple[int, str, str]]
 
