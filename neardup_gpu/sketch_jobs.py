@@ -22,6 +22,7 @@ from .definitions import METADATA_KEY
 from .documents import open_documents
 from .documents.reading_options import Reading, chosen_reading
 from .documents.skipped import summary_of
+from .documents.sources import Sources
 from .engine.arrays import joined, take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
@@ -142,7 +143,7 @@ def sketch(
             first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
         hashed = "document_hash" in recipe.method.schema()
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
-        sketched = sketcher.sketch_all(documents)
+        sketched = sketcher.sketch_all(Sources(documents))
         if not len(sketched.ids):
             log.warning(NO_DOCUMENTS)
         with clock.stage("write"):

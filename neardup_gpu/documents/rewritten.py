@@ -50,6 +50,21 @@ Piece: TypeAlias = pa.RecordBatch | bytes
 """Rows to write; bytes are whole lines of JSON."""
 
 
+def write_kept(
+    documents: Documents,
+    folder: Path,
+    edits: Edits,
+    writing: Writing,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> None:
+    """Write the kept rows; `options` are those of `write_rewritten`, which cuts."""
+    if not writing.rewrites:
+        documents.write_kept(folder, edits.keep, progress)
+        return
+    write_rewritten(documents, folder, edits, writing, progress=progress, **options)
+
+
 def write_rewritten(
     documents: Documents,
     folder: Path,

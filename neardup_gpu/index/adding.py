@@ -19,14 +19,13 @@ from ..definitions import METADATA_KEY
 from ..documents import open_documents
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
-from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, summary_of
+from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, check_skipped, summary_of
 from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..log import log
 from ..nothing_removed import NO_DOCUMENTS
 from ..report import count, skipped_in_words
 from ..sketch_jobs import skipped_path
-from ..sketching import check_skipped
 from ..store.artefacts import BY_ITSELF
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits

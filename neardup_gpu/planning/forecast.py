@@ -26,6 +26,7 @@ from .files import Shape, exchanges, shape_of
 if TYPE_CHECKING:
     from ..documents import Documents
     from ..documents.parts import Part
+    from ..documents.sources import Sources
     from ..recipe import Recipe
 
 PROCESS = 285 << 20
@@ -274,12 +275,12 @@ def _least(recipe: Recipe) -> float:
     return 0.8 if recipe.threshold is None else recipe.threshold
 
 
-def load_of(documents: Documents, reference: Documents | None, check: int, *, ask: bool) -> Load | None:
+def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     """The documents of a job: as many and as much as footers say, or tables.
 
     Parameters
     ----------
-    documents, reference : Documents
+    sources : Sources
     check : int
         Documents that are sampled.
     ask : bool
@@ -290,11 +291,11 @@ def load_of(documents: Documents, reference: Documents | None, check: int, *, as
     Load or None
         None where nothing says it and nobody is asked.
     """
-    found = [_extent(each, ask) for each in (documents, reference) if each is not None]
+    found = [_extent(each, ask) for each in sources.in_order]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
-    mine, other = known[0], known[1] if len(known) > 1 else _Extent(0, 0, 0, 0, 0)
+    mine, other = known[-1], known[0] if len(known) > 1 else _Extent(0, 0, 0, 0, 0)
     id_bytes = max(1, min(1000, max(mine.id_bytes, other.id_bytes)))
     work = Workload(
         documents=max(1, mine.rows),

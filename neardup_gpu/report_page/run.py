@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..data import large_tables
 from ..documents import Documents, open_described, open_documents
 from ..documents.reading_options import reading_of
+from ..documents.sources import Sources
 from ..errors import InputError
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
@@ -76,13 +77,13 @@ def run_of_tables(
     report: dict[str, Any],
     recipe: Recipe,
     frequencies: Any,
-    sources: tuple[Documents, Documents | None] | None,
+    sources: Sources | None,
     folder: str | None = None,
 ) -> Run:
     """The run of a `Result`, or of tables that are about to be written to `folder`."""
 
     def opened(number: int) -> Documents:
-        found = None if sources is None else sources[number]
+        found = None if sources is None else (sources.documents, sources.reference)[number]
         if found is None or not found.rewindable:
             raise InputError("the documents were a stream, which cannot be read again")
         return found

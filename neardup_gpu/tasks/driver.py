@@ -14,13 +14,13 @@ import pyarrow as pa
 from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
+from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..methods.contract import Sketch
 from ..priority import keep_column
 from ..recipe import Recipe
-from ..sketching import check_skipped
 from . import (
     candidates,
     checking,

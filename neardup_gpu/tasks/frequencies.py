@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ..documents.sources import Sources
 from ..engine.choice import to_host
 from ..engine.clock import Clock
 from ..errors import ResourceError
@@ -80,7 +81,7 @@ def count(files: Files, slice: Slice) -> dict[str, Any]:
     with files.exchange("counts", COUNTS, shared.partitions, WAITING_BESIDE) as writer, shared.start() as runtime:
         counting = _Counting(writer, max(1, shared.task_memory // (4 * COUNTED_BYTES)))
         first_pass = cast("FirstPass", counting)
-        Sketcher(shared.recipe, runtime, Clock(None), None, first_pass, hashed=False).sketch_part(slice.open())
+        Sketcher(shared.recipe, runtime, Clock(None), None, first_pass, hashed=False).sketch_part(Sources(slice.open()))
         counting.write()
     return {"documents": counting.num_documents}
 

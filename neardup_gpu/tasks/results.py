@@ -26,9 +26,9 @@ import pyarrow as pa
 from ..data import arrow, numpy_of
 from ..decisions import kinds_of
 from ..documents.edits import Edits
-from ..documents.rewritten import holds_strings, of_text, to_text, united_of
+from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
 from ..documents.writing_options import Writing
-from ..saving import ids_of_kept, write_kept
+from ..saving import ids_of_kept
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table

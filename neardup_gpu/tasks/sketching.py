@@ -32,6 +32,7 @@ from neardup_gpu.kernels._cpu import num_threads
 from ..data import Ragged, arrow
 from ..documents.batches import ragged
 from ..documents.slices import extent_of
+from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..engine.pieces import Span
 from ..errors import InputError
@@ -145,7 +146,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
                 by_slots = stack.enter_context(files.exchange("slots", SLOTS, ranges_of(shared.partitions)))
             waiting = _Waiting(shared.temporary, writer, counter, by_slots, bits)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
-        sketched = sketcher.sketch_part(documents, column=column if of_input else None)
+        sketched = sketcher.sketch_part(Sources(documents), column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
         _check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
         if waiting is not None and counter is not None:
