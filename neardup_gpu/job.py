@@ -40,7 +40,7 @@ from .log import log
 from .nearest_reference import nearest_pairs
 from .partners import TooManyComparisonsError, partners_of
 from .priority import keep_column
-from .recall import Run, check_recall
+from .recall import CheckedRun, check_recall
 from .recipe import Recipe, choose_recipe
 from .report_page import write_page
 from .result import Result
@@ -48,7 +48,7 @@ from .saving import write_result
 from .sketching import Sketcher
 from .store.artefacts import write_report
 from .store.outputs import new_folder
-from .tables import Facts, Job, report_of_job, tables_of
+from .tables import Facts, JobFacts, report_of_job, tables_of
 from .tasks.job import run_in_tasks
 from .tasks.workers import Workers
 from .verification import in_host_memory
@@ -284,7 +284,7 @@ def run(sources: Sources, sketcher: Sketcher, num_checked: int, max_comparisons:
     if num_checked:
         with clock.stage("check"):
             crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
-            seen = Run(rows, groups, decisions, measure, crowded)
+            seen = CheckedRun(rows, groups, decisions, measure, crowded)
             sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
             del seen
     groups = replace(groups, keys=None, order=None)
@@ -292,7 +292,7 @@ def run(sources: Sources, sketcher: Sketcher, num_checked: int, max_comparisons:
     with clock.stage("decide"):
         facts = Facts.of(ranked, groups, decisions, sketched)
         tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
-        report = report_of_job(facts, Job(sketched.counts, candidates, found, recipe, runtime, sources), sampled)
+        report = report_of_job(facts, JobFacts(sketched.counts, candidates, found, recipe, runtime, sources), sampled)
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,

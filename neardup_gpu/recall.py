@@ -58,7 +58,7 @@ def random_order(document_hashes: np.ndarray) -> np.ndarray:
     return mix64_all(document_hashes[:, 0])
 
 
-class Run(NamedTuple):
+class CheckedRun(NamedTuple):
     """The parts of a run that the check needs; rows are representatives, in priority order.
 
     spool_rows : array of int64, shape (rows,)
@@ -94,7 +94,7 @@ class Sample(NamedTuple):
 
 
 def check_recall(
-    run: Run, spool: Rows, recipe: Recipe, num_sampled: int, clock: Clock, runtime: Runtime
+    run: CheckedRun, spool: Rows, recipe: Recipe, num_sampled: int, clock: Clock, runtime: Runtime
 ) -> dict[str, Any]:
     """Compare some documents with all others, and see which of their pairs the method finds.
 
@@ -261,7 +261,7 @@ class SampledSearch(NamedTuple):
 
 
 def _partners(
-    run: Run,
+    run: CheckedRun,
     spool: Rows,
     sample: Sample,
     order: np.ndarray,

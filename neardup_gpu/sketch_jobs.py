@@ -214,7 +214,7 @@ def _column(array: Any, null: np.ndarray) -> pa.Array:
 # -------------------------------------------------------------------------------------------------------------- pairs
 
 
-class _Stored(NamedTuple):
+class _StoredSketches(NamedTuple):
     """Sketches of all documents with tokens, of all files; `rows` are their rows in the files.
 
     Documents that agree in `identity` count as one: it is the hash of all words, or the simhash if files have no hash.
@@ -333,7 +333,7 @@ def pairs(
 
 
 def _like(
-    stored: _Stored, recipe: Recipe, threshold: float | None, clock: Clock, runtime: Runtime
+    stored: _StoredSketches, recipe: Recipe, threshold: float | None, clock: Clock, runtime: Runtime
 ) -> dict[str, np.ndarray]:
     """The columns of pairs that may resemble each other; of ids, the rows among those stored."""
     with clock.stage("collide"):
@@ -366,7 +366,9 @@ def _like(
         return {"id_a": a, "id_b": b, **columns, **recipe.method.pair_columns(stored.keys, a, b)}
 
 
-def _containing(stored: _Stored, recipe: Recipe, least: float, clock: Clock, runtime: Runtime) -> dict[str, np.ndarray]:
+def _containing(
+    stored: _StoredSketches, recipe: Recipe, least: float, clock: Clock, runtime: Runtime
+) -> dict[str, np.ndarray]:
     """The columns of pairs of which the right one may contain that share of the left one; rows as in `_like`."""
     method = recipe.method
     with clock.stage("collide"):
@@ -412,20 +414,20 @@ def _warn_of_limits(number: int, what: str, uncompared: int, recipe: Recipe) -> 
         )
 
 
-def _copies(stored: _Stored, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _copies(stored: _StoredSketches, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the rows that no earlier row is identical to, the others, and the first identical row of each row."""
     everyone = np.arange(len(stored.rows))
     stands_for = identical(stored.identity, everyone, runtime)
     return np.flatnonzero(stands_for == everyone), np.flatnonzero(stands_for != everyone), stands_for
 
 
-def _stored(table: pa.Table, recipe: Recipe, paths: list[str]) -> _Stored:
+def _stored(table: pa.Table, recipe: Recipe, paths: list[str]) -> _StoredSketches:
     """Take the arrays out of a table of sketches."""
     rows, sketches, keys, columns = arrays_of(table, recipe, paths)
     sizes = np.zeros(len(table), np.int64)
     if NUM_SHINGLES in table.column_names:
         sizes = array_of(table[NUM_SHINGLES])
-    return _Stored(rows, sketches, keys, columns.get("document_hash", keys), sizes[rows])
+    return _StoredSketches(rows, sketches, keys, columns.get("document_hash", keys), sizes[rows])
 
 
 def _resident(array: Any, runtime: Runtime) -> Any:

@@ -122,13 +122,13 @@ class Sketched(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece(OfBatch):
+class _UnitPiece(OfBatch):
     """Some units of a batch, whose text lies where the backend wants it."""
 
     text: Ragged
 
 
-class _Summary(NamedTuple):
+class _UnitSummary(NamedTuple):
     """Results of the first stages for some units; None for results that are not needed yet or at all.
 
     `ended` has the units of the batch if these are its last ones.
@@ -234,7 +234,7 @@ class Sketcher:
             num_tokens=known.num_tokens,
         )
         staged = self.runtime.staged(units)
-        pieces = (_Piece(some, Span.of_documents(some.text.offsets, some.ids), text) for some, text in staged)
+        pieces = (_UnitPiece(some, Span.of_documents(some.text.offsets, some.ids), text) for some, text in staged)
         for part in self.runtime.map(self._summarise, pieces):
             try:
                 self._add(kept, part, total())
@@ -295,7 +295,7 @@ class Sketcher:
                 sketches.sketches.append(self.runtime.fetch(kept))
         self.first_pass.close()
 
-    def _summarise(self, piece: _Piece) -> _Summary:
+    def _summarise(self, piece: _UnitPiece) -> _UnitSummary:
         """Run the first stages for some documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         text = text_of(piece.text, piece.span.first, piece.span.last)
@@ -327,9 +327,9 @@ class Sketcher:
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
-        return _Summary(ended, *found, invalid, without_spots)
+        return _UnitSummary(ended, *found, invalid, without_spots)
 
-    def _add(self, kept: Sketches, part: _Summary, total: int | None) -> None:
+    def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
         made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
         made.append((part.text_hash, kept.text_hashes))

@@ -258,7 +258,7 @@ def with_recipe(columns: dict[str, Any], recipe: Recipe) -> pa.Table:
 # ------------------------------------------------------------------------------------------------------------- report
 
 
-class Job(NamedTuple):
+class JobFacts(NamedTuple):
     """The facts of a job that a report adds to its decisions."""
 
     sketches: Sketches
@@ -328,7 +328,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     }
 
 
-def report_of_job(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[str, Any]:
+def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -> dict[str, Any]:
     """Return the report of a job in memory, with its warnings."""
     candidates, found = job.candidates, job.found
     ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)

@@ -10,12 +10,12 @@ from ..errors import InputError
 from ..settings import setting
 from .console import notes, say, say_json, stdout
 from .errors import in_flags, names_of
-from .methods import Shingles, chosen_shingles
+from .methods import ShingleSettings, chosen_shingles
 from .options import DOCUMENTS, MATCHING, OUTPUT, Json, argument, flags, given
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class TextReading:
     """How texts are read."""
 
     html: bool | str = setting(
@@ -33,8 +33,8 @@ class Told(Json):
     full: bool = setting(False, "Show all words, including words that agree.")
 
 
-ComparedFlags: Any = flags(DOCUMENTS, Compared)
-CutFlags: Any = flags(MATCHING, Shingles, without=("seed",))
+ComparedFlags: Any = flags(DOCUMENTS, TextReading)
+CutFlags: Any = flags(MATCHING, ShingleSettings, without=("seed",))
 ToldFlags: Any = flags(OUTPUT, Told)
 
 

@@ -28,14 +28,14 @@ class Least:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs(Output):
+class PairsFile(Output):
     """The file of pairs to write."""
 
     output: str = setting("pairs.parquet", "File to write the pairs to.", metavar="FILE", flag="--output -o")
 
 
 LeastFlags: Any = flags(MATCHING, Least)
-PairsFlags: Any = flags(OUTPUT, Pairs)
+PairsFlags: Any = flags(OUTPUT, PairsFile)
 
 
 def pairs(
@@ -47,7 +47,7 @@ def pairs(
     """Find pairs of sketches and estimate the resemblance of each pair, its containment, or its cosine for simhash."""
     from .. import sketch_jobs
 
-    shown, place = Pairs(**given(written)), Engine(**given(engine))
+    shown, place = PairsFile(**given(written)), Engine(**given(engine))
     with shown_progress(shown) as progress:
         found = sketch_jobs.pairs(
             list(sketches),

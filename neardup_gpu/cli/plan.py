@@ -15,7 +15,7 @@ from .options import DOCUMENTS, MATCHING, RUNNING, JsonFlags, flags, given, meth
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class PlannedDocuments:
     """The documents."""
 
     documents: float | None = setting(None, "Number of documents, such as 1e10.", metavar="N")
@@ -51,7 +51,7 @@ class Machinery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Division:
+class PlannedTasks:
     """How the job is cut into tasks, as for `neardup dedup`."""
 
     slice_bytes: str | None = setting(
@@ -69,11 +69,11 @@ class Division:
 
 TASKS = Group("Tasks", sort_key=RUNNING.sort_key)
 
-WorkFlags: Any = flags(DOCUMENTS, Work)
+WorkFlags: Any = flags(DOCUMENTS, PlannedDocuments)
 ChoiceFlags: Any = flags(MATCHING, Choice)
 MethodFlags: Any = method_flags(MATCHING, DECIDING, without=("frequencies",))
 MachineryFlags: Any = flags(RUNNING, Machinery)
-DivisionFlags: Any = flags(TASKS, Division)
+DivisionFlags: Any = flags(TASKS, PlannedTasks)
 
 
 def plan(
@@ -90,7 +90,7 @@ def plan(
     from ..engine.memory import parse_size
     from ..recipe import Recipe
 
-    described, values = Work(**given(work)), given(work)
+    described, values = PlannedDocuments(**given(work)), given(work)
     for name, example in (("documents", "1e10"), ("text", "50TB")):
         if getattr(described, name) is None:
             raise ParameterError(f"{name} must be given, for example --{name} {example}")

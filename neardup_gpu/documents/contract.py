@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from .ahead import Step
-from .batches import Found
-from .edits import Stored
+from .batches import ReadRows
+from .edits import StoredRows
 from .files import File
 from .parts import Part
 from .seen import State
@@ -102,7 +102,7 @@ class Reader(ABC):
         return num_rows
 
     @abstractmethod
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """The reading of all rows, in steps that any thread may make: batches of the columns of `schema`, of about
         `max_bytes`, and rows that cannot be read, which raise an error unless they may be skipped.
 
@@ -118,7 +118,7 @@ class Reader(ABC):
         return rows + 1 + (self.part.first_place or 0)
 
     @abstractmethod
-    def stored(self) -> Iterator[Stored]:
+    def stored(self) -> Iterator[StoredRows]:
         """Yield all rows as they are stored, in pieces: blocks of lines, record batches, files or records."""
 
     def batches(self, rows: Any, schema: pa.Schema) -> Iterable[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
-from .batches import Found
+from .batches import ReadRows
 from .contract import Reader
 from .files import File
 from .kept import Batches, writing
@@ -123,18 +123,18 @@ class Ipc(Reader):
             problem = f"has {more} after the end of the Arrow stream; put each stream into a file of its own"
             noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None, num_bytes=size - end)
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """One step: record batches are not decoded but mapped, or decoded by threads of Arrow."""
         # A batch is left out whole, even if nobody asked for its damaged column: kept rows have all columns.
         names = None if self.policy.skips else schema.names
         yield Step(partial(self._found, schema.names, names))
 
-    def _found(self, wanted: list[str], names: list[str] | None) -> Iterator[Found | Problem]:
+    def _found(self, wanted: list[str], names: list[str] | None) -> Iterator[ReadRows | Problem]:
         row, noted = 0, Noted(self.policy.skips)
         for num_rows, batch in self._all(noted, names):
             yield from noted.drain()
             if batch is not None:
-                yield Found(nested.select(batch, wanted), np.arange(row, row + num_rows), self.share)
+                yield ReadRows(nested.select(batch, wanted), np.arange(row, row + num_rows), self.share)
             row += num_rows
         yield from noted.drain()
 

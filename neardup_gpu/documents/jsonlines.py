@@ -34,7 +34,7 @@ from ..errors import InputError
 from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
-from .batches import Found
+from .batches import ReadRows
 from .columns import mixed_integers
 from .contract import InferringReader
 from .files import File
@@ -411,7 +411,7 @@ class JsonLines(InferringReader):
                 problem = f"not valid JSON ({brief(error)}); correct or remove it."
         return f"{self.name} line {block.lines[row]}: {problem}"
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """Blocks of lines, which are cut one after another.
 
         A column whose field is not nullable is never null, and valid UTF-8. One of int64 may come as uint64 where
@@ -428,7 +428,7 @@ class JsonLines(InferringReader):
                 pass
             raise
 
-    def _steps(self, schema: pa.Schema) -> Iterator[Step[Found | Problem]]:
+    def _steps(self, schema: pa.Schema) -> Iterator[Step[ReadRows | Problem]]:
         row, gaps, noted = 0, [np.array([[0, 1]])], Noted(self.policy.skips)
         for block in self._blocks(noted=noted):
             if block.num_rows == 0:
@@ -442,7 +442,7 @@ class JsonLines(InferringReader):
         self.gaps = np.concatenate(gaps)
         yield Step(noted.drain)
 
-    def _found(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
+    def _found(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[ReadRows | Problem]:
         """Yield the rows of a block; `row` is the number of the first row."""
         try:
             yield from self._rows(block, schema, row, share)
@@ -452,17 +452,17 @@ class JsonLines(InferringReader):
             yield from self._rows(block.moved(self._count_lines_before()), schema, row, share)  # fails at the same line
             raise
 
-    def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
+    def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[ReadRows | Problem]:
         for part, table in self._parsed_parts(block, schema):
             if table is None:
                 noted = Noted(self.policy.skips)
                 batch, rows = self._by_line(part, schema, row, noted)
                 yield from noted.drain()
-                yield Found(batch, rows, share)
+                yield ReadRows(batch, rows, share)
                 row += part.num_rows
                 continue
             for batch in table.to_batches():
-                yield Found(batch, np.arange(row, row + batch.num_rows), share)
+                yield ReadRows(batch, np.arange(row, row + batch.num_rows), share)
                 row += batch.num_rows
 
     def _parsed_parts(self, block: Block, schema: pa.Schema) -> Iterator[tuple[Block, pa.Table | None]]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from . import nested
 from .ahead import Step
-from .batches import PIECE_BYTES, Found
+from .batches import PIECE_BYTES, ReadRows
 from .contract import Reader
 from .files import File
 from .kept import Batches, write_parquet
@@ -57,7 +57,7 @@ class Parquet(Reader):
         return found
 
     @contextlib.contextmanager
-    def _open(self, opened: _Opened | None = None) -> Iterator[pq.ParquetFile]:
+    def _open(self, opened: _OpenFile | None = None) -> Iterator[pq.ParquetFile]:
         """The file; its metadata are not read again where they were `opened` before."""
         known = None if opened is None else opened.metadata
         with (
@@ -90,10 +90,10 @@ class Parquet(Reader):
     def _encrypted(self) -> InputError:
         return InputError(f"{self.name}: is encrypted, wholly or in part; write it again without encryption.")
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """Runs of row groups."""
         several = list(self._runs())
-        opened = _Opened(columns_at_once=len(several) == 1)
+        opened = _OpenFile(columns_at_once=len(several) == 1)
         for groups, row, size in several:
             yield Step(partial(self._found, opened, groups, row, schema.names, max_bytes), size)
 
@@ -110,8 +110,8 @@ class Parquet(Reader):
             row += sum(self._group_sizes[group][0] for group in groups)
 
     def _found(
-        self, opened: _Opened, groups: range, row: int, names: list[str], max_bytes: int
-    ) -> Iterator[Found | Problem]:
+        self, opened: _OpenFile, groups: range, row: int, names: list[str], max_bytes: int
+    ) -> Iterator[ReadRows | Problem]:
         """Yield the rows of some row groups; `row` is the number of the first row."""
         with self._open(opened) as parquet:
             for group in groups:
@@ -121,7 +121,7 @@ class Parquet(Reader):
                     row += num_rows
                     continue
                 for batch in _row_group(parquet, group, names, max_bytes, opened.columns_at_once):
-                    yield Found(batch, np.arange(row, row + batch.num_rows))
+                    yield ReadRows(batch, np.arange(row, row + batch.num_rows))
                     row += batch.num_rows
 
     def _damage(self, parquet: pq.ParquetFile, group: int, max_bytes: int) -> InputError | None:
@@ -136,12 +136,12 @@ class Parquet(Reader):
 
     def stored(self) -> Iterator[Batches]:
         several = list(self._runs())
-        opened = _Opened(columns_at_once=len(several) == 1)
+        opened = _OpenFile(columns_at_once=len(several) == 1)
         for groups, _, size in several:
             sizes = [self._group_sizes[group][0] for group in groups]
             yield Batches(sizes, partial(self._read, opened, groups), size)
 
-    def _read(self, opened: _Opened, groups: range, wanted: list[int]) -> Iterator[pa.RecordBatch]:
+    def _read(self, opened: _OpenFile, groups: range, wanted: list[int]) -> Iterator[pa.RecordBatch]:
         """Yield all columns of some row groups."""
         with self._open(opened) as parquet:
             for number in wanted:
@@ -152,7 +152,7 @@ class Parquet(Reader):
 
 
 @dataclass
-class _Opened:
+class _OpenFile:
     """A file in one reading.
 
     Parameters

@@ -32,7 +32,7 @@ from .ahead import Step, ahead, closing, in_order
 from .batches import ragged
 from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
-from .edits import Cuts, EditQueue, Edits, Stored, inside, kept_rows
+from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
 from .joined_text import as_bytes
 from .jsonlines import JsonLines
@@ -110,7 +110,7 @@ def write_rewritten(
     cut = partial(with_cuts, column=documents.text_columns[0], encoding=documents._policy.encoding)
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
-    files = _Files(folder, kind, how.most_bytes)
+    files = _OutputFiles(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
         with closing(
             over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step, cut), _size_of)
@@ -239,7 +239,7 @@ def _pieces(
 
 
 def _edited(
-    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], piece: Stored, edits: Edits
+    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], piece: StoredRows, edits: Edits
 ) -> Iterator[pa.RecordBatch]:
     """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
     cuts, first = edits.cuts_of_kept(), 0
@@ -364,7 +364,7 @@ def _is_json(kind: pa.DataType, within: bool = False) -> bool:
 # -------------------------------------------------------------------------------------------------------------- files
 
 
-class _Files:
+class _OutputFiles:
     """Files of one format in a folder; one ends once it has `most` bytes, if that is given."""
 
     def __init__(self, folder: Path, kind: str, most: int | None) -> None:

@@ -30,7 +30,7 @@ import pyarrow as pa
 from ..errors import InputError
 from ..store.uris import brief
 from .ahead import Step, check_stopped, closing, in_order
-from .batches import PIECE_BYTES, ROW_BYTES, Found
+from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
 from .contract import Reader
 from .edits import Items
 from .files import File
@@ -104,11 +104,11 @@ class Warc(Reader):
 
     # ------------------------------------------------------------------------------------------------------ documents
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """One step: where a record begins is known only to who has read those before it."""
         yield Step(partial(self._found, schema, min(max_bytes, PIECE_BYTES)))
 
-    def _found(self, schema: pa.Schema, max_bytes: int) -> Iterator[Found | Problem]:
+    def _found(self, schema: pa.Schema, max_bytes: int) -> Iterator[ReadRows | Problem]:
         """A row is a document, or one that is too long."""
         noted = Noted(self.policy.skips)
         rows: list[int] = []
@@ -121,13 +121,13 @@ class Warc(Reader):
             self._stripped += not document.parsed
             text_bytes = len(document.values["text"]) + ROW_BYTES
             if found and size + text_bytes > max_bytes:
-                yield Found(_batch(found, schema), np.array(rows, np.int64), self.share)
+                yield ReadRows(_batch(found, schema), np.array(rows, np.int64), self.share)
                 rows, found, size = [], [], 0
             rows.append(row)
             found.append(document.values)
             size += text_bytes
         yield from noted.drain()
-        yield Found(_batch(found, schema), np.array(rows, np.int64), self.share)
+        yield ReadRows(_batch(found, schema), np.array(rows, np.int64), self.share)
 
     def _rows(self, noted: Noted, texts: bool = True) -> Iterator[_Document | None]:
         """Documents, and None for each that is too long; other records are counted. Without `texts` these are empty."""

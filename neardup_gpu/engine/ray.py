@@ -203,7 +203,7 @@ class RayWorkers:
             raise ResourceError("no node with a GPU is left in the Ray cluster")
         options = {"num_gpus": 1, "num_cpus": 0, "max_restarts": 0, "runtime_env": self._environment}
         for _ in range(min(most, number - there)):
-            actor = self._ray.remote(**options)(_Device).remote()
+            actor = self._ray.remote(**options)(_GpuActor).remote()
             self._starting[actor.is_there.remote()] = actor
 
     def _welcome(self, reference: Any) -> None:
@@ -277,7 +277,7 @@ class RayWorkers:
         ]
 
 
-class _Device:
+class _GpuActor:
     """An actor, which has a GPU for its life."""
 
     def is_there(self) -> None:

@@ -12,7 +12,7 @@ rules of who is kept, and the joining of documents that are crowded.
 """
 
 from .choices import COMPARED, SMALL_BLOCK, Plan, plan, small_blocks
-from .costs import Machines, Stage, items, load_rates, stage_names, stages, tasks_of
+from .costs import Machines, StageCost, items, load_rates, stage_names, stages, tasks_of
 from .counts import Checked, Counts, Workload, expected
 from .files import Exchange, Shape, exchanges, shape_of
 
@@ -25,7 +25,7 @@ __all__ = [
     "Machines",
     "Plan",
     "Shape",
-    "Stage",
+    "StageCost",
     "Workload",
     "exchanges",
     "expected",

@@ -53,7 +53,7 @@ class Machines:
         checks.number("open_seconds", self.open_seconds, 0, 1000)
 
 
-class Stage(NamedTuple):
+class StageCost(NamedTuple):
     """What a stage costs.
 
     Parameters
@@ -218,7 +218,7 @@ def stage_names(shape: Shape) -> list[str]:
     return found
 
 
-def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, Any]) -> list[Stage]:
+def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, Any]) -> list[StageCost]:
     """What each stage costs.
 
     Parameters
@@ -265,7 +265,7 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
         bound = max(seconds, key=lambda each: seconds[each])
         blocks = [each.block_bytes for each in own if each.partitions > 1 and each.payload]
         found.append(
-            Stage(
+            StageCost(
                 name,
                 tasks,
                 core_seconds,

@@ -295,7 +295,7 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
-    mine, other = known[-1], known[0] if len(known) > 1 else _Extent(0, 0, 0, 0, 0)
+    mine, other = known[-1], known[0] if len(known) > 1 else _SourceExtent(0, 0, 0, 0, 0)
     id_bytes = max(1, min(1000, max(mine.id_bytes, other.id_bytes)))
     work = Workload(
         documents=max(1, mine.rows),
@@ -309,7 +309,7 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     return Load(work, max(mine.held, other.held), max(mine.largest, other.largest))
 
 
-class _Extent(NamedTuple):
+class _SourceExtent(NamedTuple):
     """Documents of a source: how many, their text, an id, the largest part that is read at once, and that a slice has.
 
     Bytes of compressed files are guessed from their sizes.
@@ -332,7 +332,7 @@ USUAL_ID = 24
 """Bytes of an id that is no number, where nobody looks at one."""
 
 
-def _extent(documents: Documents, ask: bool) -> _Extent | None:
+def _extent(documents: Documents, ask: bool) -> _SourceExtent | None:
     readers = documents._readers
     rows = documents.num_rows
     if documents.format == "memory":
@@ -368,7 +368,7 @@ def _extent(documents: Documents, ask: bool) -> _Extent | None:
             num_bytes = num_bytes or rows * text // batch.num_rows
     if rows is None:
         return None
-    return _Extent(rows, num_bytes, id_bytes, held, largest)
+    return _SourceExtent(rows, num_bytes, id_bytes, held, largest)
 
 
 def _compressed(reader: Any, parts: list[Part]) -> int:

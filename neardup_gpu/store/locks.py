@@ -119,7 +119,7 @@ if hasattr(os, "register_at_fork"):
 # --------------------------------------------------------------------------------------------------------------- leases
 
 
-class _Seen(NamedTuple):
+class _LeaseState(NamedTuple):
     """What a lease file was when it was read."""
 
     content: bytes
@@ -219,14 +219,14 @@ class FolderLease:
             os.close(file)
         return True
 
-    def _remove_if_stale(self, seen: _Seen) -> bool:
+    def _remove_if_stale(self, seen: _LeaseState) -> bool:
         """Remove a lease that is stale, if nobody else did; False if it is not stale."""
         if not self._is_stale(seen):
             return False
         _remove(self.path, seen, self._aside)
         return True
 
-    def _is_stale(self, seen: _Seen) -> bool:
+    def _is_stale(self, seen: _LeaseState) -> bool:
         """Whether the process that wrote a lease has ended, or did not renew the lease in time."""
         fields = seen.fields
         process, started = fields.get("process"), fields.get("started")
@@ -258,17 +258,17 @@ class FolderLease:
         return self.path.with_name(f"{self.path.name}.{self._token}")
 
 
-def _look(path: Path) -> _Seen | None:
+def _look(path: Path) -> _LeaseState | None:
     """Read a lease; return None if there is none."""
     try:
         file = Folder(path.parent).open(path.name)
     except FileNotFoundError:
         return None
     with file:
-        return _Seen(file.read(_MOST_BYTES), os.fstat(file.fileno()).st_mtime_ns)
+        return _LeaseState(file.read(_MOST_BYTES), os.fstat(file.fileno()).st_mtime_ns)
 
 
-def _remove(path: Path, seen: _Seen, aside: Path) -> None:
+def _remove(path: Path, seen: _LeaseState, aside: Path) -> None:
     """Remove a lease if it is still the one that was seen, by way of a name that no other process uses."""
     try:
         os.rename(path, aside)

@@ -74,7 +74,7 @@ SLOTS = pa.schema([("slots", pa.uint32())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
 
-class _Waiting:
+class _WaitingShingles:
     """What waits of the documents of one pass: the sizes of rows; their values in a file and counted, if they are.
 
     They are counted in a table, or the numbers of their counters are written.
@@ -144,7 +144,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
                 counter = Counter(bits, runtime)
             elif isinstance(recipe.method, Join):
                 by_slots = stack.enter_context(files.exchange("slots", SLOTS, ranges_of(shared.partitions)))
-            waiting = _Waiting(shared.temporary, writer, counter, by_slots, bits)
+            waiting = _WaitingShingles(shared.temporary, writer, counter, by_slots, bits)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
         sketched = sketcher.sketch_part(Sources(documents), column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)

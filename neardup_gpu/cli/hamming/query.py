@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Matches(Output):
+class HammingMatchesFile(Output):
     """The file of matches to write."""
 
     output: str | None = setting(
@@ -29,7 +29,7 @@ class Matches(Output):
 
 AskedFlags: Any = flags(FINGERPRINTS, QueryColumns)
 NearFlags: Any = flags(MATCHING, Reach)
-MatchesFlags: Any = flags(OUTPUT, Matches)
+MatchesFlags: Any = flags(OUTPUT, HammingMatchesFile)
 
 
 def query(
@@ -44,8 +44,8 @@ def query(
     """Find what an index holds near some queries: query_id, id, distance; the nearest first."""
     from ...hamming import jobs
 
-    shown = Matches(**given(written))
-    show = None if shown.output is not None else _print_lines if shown.json else _Table()
+    shown = HammingMatchesFile(**given(written))
+    show = None if shown.output is not None else _print_lines if shown.json else _MatchTable()
     with shown_progress(shown) as progress:
         found = jobs.query(
             index,
@@ -71,7 +71,7 @@ def _print_lines(matches: pa.Table) -> None:
         say_json(match)
 
 
-class _Table:
+class _MatchTable:
     """Prints matches as columns, wide enough for the first matches."""
 
     def __init__(self) -> None:

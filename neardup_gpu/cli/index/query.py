@@ -27,7 +27,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Near:
+class MatchLimits:
     """Which matches to find."""
 
     threshold: float | None = setting(None, "Minimum resemblance.", metavar="X", shown="the index's")
@@ -50,7 +50,7 @@ class Near:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Matches(Output):
+class IndexMatchesFile(Output):
     """The file of matches to write."""
 
     output: str | None = setting(
@@ -59,7 +59,7 @@ class Matches(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownColumns:
     """Columns to show with each match."""
 
     columns: list[str] | None = setting(
@@ -69,8 +69,8 @@ class Shown:
 
 QueryFlags: Any = flags(DOCUMENTS, Reading, without=("on_error", "max_document_bytes", "null_values"))
 AskedFlags: Any = flags(DOCUMENTS, Asked)
-NearFlags: Any = flags(MATCHING, Near)
-MatchesFlags: Any = flags(OUTPUT, Matches, Shown)
+NearFlags: Any = flags(MATCHING, MatchLimits)
+MatchesFlags: Any = flags(OUTPUT, IndexMatchesFile, ShownColumns)
 
 
 def query(
@@ -91,7 +91,7 @@ def query(
 
     output = given(written)
     columns = names_in(output.pop("columns", []))
-    shown, text = Matches(**output), given(asked).get("text")
+    shown, text = IndexMatchesFile(**output), given(asked).get("text")
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)
