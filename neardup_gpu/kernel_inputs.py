@@ -458,9 +458,9 @@ def tally(draw: Draw, size: int) -> tuple:
     pairs = np.unique(random.zipf(1.5, size).astype(np.uint64) % 97 << np.uint64(32) | draw.words(size) % num_rows)
     keys, rows = pairs >> np.uint64(32), (pairs & np.uint64(2**32 - 1)).astype(np.uint32)
     offsets = draw.offsets(min(size, 400), 8)
-    asked = random.integers(0, 100, int(offsets[-1]), np.uint64)
-    starts, stops = np.searchsorted(keys, asked), np.searchsorted(keys, asked, side="right")
-    unasked = random.random(len(asked)) < draw.option([0.2, 0.0, 1.0])
+    chosen = random.integers(0, 100, int(offsets[-1]), np.uint64)
+    starts, stops = np.searchsorted(keys, chosen), np.searchsorted(keys, chosen, side="right")
+    unasked = random.random(len(chosen)) < draw.option([0.2, 0.0, 1.0])
     stops[unasked] = starts[unasked]
     least = random.integers(1, draw.option([4, 2]), max(0, len(offsets) - 1))
     allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)

@@ -294,7 +294,7 @@ def keep(
     resemblance = checks.array(
         "verified.resemblance", verified.resemblance, np.float64, (len(pairs),), convert=True, hint="one for each pair"
     )
-    checks.within("verified.resemblance", resemblance, 0, 1)
+    checks.numbers_between("verified.resemblance", resemblance, 0, 1)
     checks.instance("recipe", recipe, Recipe)
     if pinned is None:
         pinned = np.zeros(num_documents, bool)

@@ -157,7 +157,7 @@ class TestBruteForce:
             patch.setattr(partners, "ASKED", 1)
             patch.setattr(partners, "MOST_ASKED", 2)
             before = run(*texts, recipe)
-            patch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), together=50))
+            patch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), verified_at_once=50))
             result = run(*texts, recipe)
             check(result, *texts, recipe)
             assert result.documents.equals(before.documents) and result.pairs.equals(before.pairs)

@@ -133,17 +133,19 @@ def _picture(height_at: Callable[[float], float], threshold: float | None, place
     if log:
         heights = [1 + log10(height) / DECADES if height else 0.0 for height in heights]
         labels = {rows - 1: "1", rows * 2 // 3 - 1: "1e-4", rows // 3 - 1: "1e-8", 0: "1e-12"}
-    marked = -1 if threshold is None else min(columns - 1, int(threshold * columns))
+    threshold_column = -1 if threshold is None else min(columns - 1, int(threshold * columns))
     blocks, mark, corner, top = (" ▁▂▃▄▅▆▇█", "│", "┌", "─") if place.blocks else ("    #####", "|", "+", "-")
     lines: list[Any] = []
     if threshold is not None:
-        step = " " * marked + corner + top * (columns - marked - 1)
+        step = " " * threshold_column + corner + top * (columns - threshold_column - 1)
         lines.append(Text.assemble(f"{'exact':>5} ", (step, "yellow")))
     for level in reversed(range(rows)):
         line = Text(f"{labels.get(level, ''):>5} ")
         for i, height in enumerate(heights):
             cell = blocks[min(8, max(0, round((height * rows - level) * 8)))]
-            line.append(mark if i == marked and cell == " " else cell, "yellow" if i == marked else "cyan")
+            line.append(
+                mark if i == threshold_column and cell == " " else cell, "yellow" if i == threshold_column else "cyan"
+            )
         lines.append(line)
     axis = [" "] * (columns + 4)
     for tenth in range(0, 11, 2):

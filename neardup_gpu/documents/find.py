@@ -176,8 +176,8 @@ def _find(
                     f"{_shortened(source)}: a result of dedup without its folder kept/, as ids_only makes it; name the "
                     "documents."
                 )
-    asked = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
-    rule = _Rule(Pattern("**/*" if asked is None else asked), by_user=asked is not None)
+    chosen_pattern = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
+    rule = _Rule(Pattern("**/*" if chosen_pattern is None else chosen_pattern), by_user=chosen_pattern is not None)
 
     def name_of(inside: str) -> str:
         return inside if shown == "." else f"{shown.rstrip('/')}/{inside}"
@@ -194,10 +194,10 @@ def _find(
     how = "pattern" if pattern else "folder"
     others: dict[str, list[str]] = {}  # names of files of other kinds, by their extension
     above = f"{root}/" if root or path.startswith("/") else ""
-    kinds = _kinds([above + escaped(entry.inside) for entry in entries], system, input_format, asked is None)
+    kinds = _kinds([above + escaped(entry.inside) for entry in entries], system, input_format, chosen_pattern is None)
     for entry in entries:
         path = above + escaped(entry.inside)
-        if asked is None and path not in kinds:
+        if chosen_pattern is None and path not in kinds:
             found.leave_out("other_kinds", name_of(entry.inside))
             others.setdefault(suffix_of(entry.inside), []).append(entry.inside)
             continue
@@ -208,7 +208,7 @@ def _find(
         check_relative(inside, name)
         own, kind = system if uri else local_system(path), kinds.get(path, "")
         found.files.append(File(own, path, name, root, entry.real, is_link or entry.by_link, how, uri, kind))
-    if asked is None and input_format is None:
+    if chosen_pattern is None and input_format is None:
         found = _without_about(found)
         if len(found.left_out.get("other_kinds", ())) > len(found.files):
             found.suggested = _suggested(system, root, others)

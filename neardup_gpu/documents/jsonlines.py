@@ -274,12 +274,12 @@ class JsonLines(InferringReader):
 
     def _has_only_empty_lists(self, name: str) -> bool:
         """Return whether a path through lists leads nowhere in the sample for want of values, not of a member."""
-        within = name.removesuffix(nested.EACH) if name.endswith(nested.EACH) else name.rpartition(".")[0]
+        holder_name = name.removesuffix(nested.EACH) if name.endswith(nested.EACH) else name.rpartition(".")[0]
         seen = False
         with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
             for value, _ in itertools.islice(objects, 100):
                 with contextlib.suppress(nested.UnfitError):
-                    found = nested.value(value, within)
+                    found = nested.value(value, holder_name)
                     seen = seen or found is not nested.NOTHING
                     if found is not nested.NOTHING and found:
                         return False
@@ -552,13 +552,13 @@ class JsonLines(InferringReader):
             for column, found in zip(columns, values, strict=True):
                 column.append(found)
         arrays = []
-        for column, asked in zip(columns, schema, strict=True):
-            kind = asked.type
+        for column, target in zip(columns, schema, strict=True):
+            kind = target.type
             if pa.types.is_integer(kind):
                 known = [number for number in column if number is not None]
                 wide, negative = max(known, default=0) >= 2**63, min(known, default=0) < 0
                 if wide and negative:
-                    raise mixed_integers(self.name, asked.name, self.name)
+                    raise mixed_integers(self.name, target.name, self.name)
                 kind = pa.uint64() if wide else pa.int64()
             # Strings as bytes first: they may not be valid UTF-8.
             if pa.types.is_list(kind):
@@ -661,11 +661,11 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
     """Yield the schema, one with the other 64-bit integers, and one with integers in place of ids that are strings."""
-    asked = pa.schema([each.with_nullable(True) for each in schema])
-    yield asked
+    nullable = pa.schema([each.with_nullable(True) for each in schema])
+    yield nullable
     others = {pa.int64(): pa.uint64(), pa.uint64(): pa.int64()}
     if any(kind in others for kind in schema.types):
-        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in asked])
+        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in nullable])
     if any(each.metadata and not each.nullable for each in schema):
         yield pa.schema([each if each.nullable else pa.field(each.name, pa.int64()) for each in schema])
 

@@ -343,22 +343,22 @@ def _check(schema: pa.Schema, kind: str, name: str) -> None:
                 )
 
 
-def _is_json(kind: pa.DataType, within: bool = False) -> bool:
+def _is_json(kind: pa.DataType, is_nested: bool = False) -> bool:
     """Return whether values of a type are numbers, strings, bools or times, or lists and structs of them.
 
-    Bytes can be strings in a column of their own, whose values are checked as they are written; `within` lists and
+    Bytes can be strings in a column of their own, whose values are checked as they are written; `is_nested` lists and
     structs they are usually images or sounds.
     """
     types = pa.types
     if types.is_dictionary(kind):
-        return _is_json(kind.value_type, within)
+        return _is_json(kind.value_type, is_nested)
     if types.is_struct(kind):
-        return all(_is_json(field.type, within=True) for field in kind)
+        return all(_is_json(field.type, is_nested=True) for field in kind)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _is_json(kind.value_type, within=True)
+        return _is_json(kind.value_type, is_nested=True)
     simple = (types.is_integer, types.is_floating, types.is_boolean, types.is_timestamp, types.is_date, types.is_time)
     is_value = is_string(kind) or types.is_null(kind) or any(check(kind) for check in simple)
-    return is_value or (is_binary(kind) and not within)
+    return is_value or (is_binary(kind) and not is_nested)
 
 
 # -------------------------------------------------------------------------------------------------------------- files

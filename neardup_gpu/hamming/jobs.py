@@ -242,8 +242,8 @@ def _queries(
     bits = index.design.bits
     if source is None:
         assert values is not None
-        asked = np.array([parse_fingerprint(text, bits) for text in values], np.uint64)
-        return [Chunk(asked, pa.array(values, pa.string()), 0)], pa.string()
+        fingerprints = np.array([parse_fingerprint(text, bits) for text in values], np.uint64)
+        return [Chunk(fingerprints, pa.array(values, pa.string()), 0)], pa.string()
     if source.bits != bits:
         raise InputError(f"{source.name}: fingerprints of {source.bits} bits, {name} has {bits}")
     check_queries(index.recipe, name, source.recipe, source.name)
@@ -329,17 +329,20 @@ def join(
         If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     clock, near, columns = Clock(progress), options_of(NearQueries, near), options_of(FingerprintColumns, columns)
-    source, asked = columns.open(existing), columns.open(queries)
-    if source.bits != asked.bits:
+    source, query_source = columns.open(existing), columns.open(queries)
+    if source.bits != query_source.bits:
         raise InputError(
-            f"{asked.name}: fingerprints of {asked.bits} bits, {source.name} has {source.bits}; use one length"
+            f"{query_source.name}: fingerprints of {query_source.bits} bits, {source.name} has {source.bits}; use one "
+            "length"
         )
-    check_recipes(source.recipe, source.name, asked.recipe, asked.name)
-    settings = MatchSettings.of(asked.recipe, asked.bits, near.radius, near.bucket_limit, near.bucket_probe)
-    recipe = settings.described(asked.recipe, asked.bits)
-    with _job(output, overwrite, [*source.files, *asked.files], engine) as (file, job):
+    check_recipes(source.recipe, source.name, query_source.recipe, query_source.name)
+    settings = MatchSettings.of(
+        query_source.recipe, query_source.bits, near.radius, near.bucket_limit, near.bucket_probe
+    )
+    recipe = settings.described(query_source.recipe, query_source.bits)
+    with _job(output, overwrite, [*source.files, *query_source.files], engine) as (file, job):
         with clock.stage("read"):
-            rows = _read(asked, clock)
+            rows = _read(query_source, clock)
         schema = _pairs_schema(source.id_type, rows.ids.type, recipe)
         with clock.stage("match"), _writer(file, schema) as write:
             counts = _scan_files(source, rows, settings, write, schema, clock, job.backend)

@@ -143,7 +143,9 @@ class Adding:
             Merges(self._writer, self._take_merged, beside) as self._merges,
             Commits(beside) as self._commits,
         ):
-            for documents, files in inputs_of(open_documents(source, reading=reading, other_columns=kept), self._look):
+            for documents, files in inputs_of(
+                open_documents(source, reading=reading, other_columns=kept), self._check_columns
+            ):
                 done, whole = rows_done(self._writer.manifest, files)
                 if whole:
                     self.counts = self.counts._replace(already=self.counts.already + done)
@@ -170,7 +172,7 @@ class Adding:
                 found[name] = one_order(several, name)
         return {**manifest.categories, **found}
 
-    def _look(self, documents: Any) -> None:
+    def _check_columns(self, documents: Any) -> None:
         """Find out the types of the columns that the index keeps, before anything is added."""
         self._types = types_of(documents, self._writer.manifest.column_types)
 

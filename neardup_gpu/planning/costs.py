@@ -290,8 +290,8 @@ def _rate(rates: dict[str, Any], stage: str) -> dict[str, float]:
 
 def _share_of_slices(stage: str, counts: Counts, shape: Shape) -> float:
     """Of the slices of which a stage reads the text, where it asks for few documents."""
-    asked = {"drawn-sets": counts.checked.drawn, "near-sets": counts.checked.wanted}
-    return min(1.0, asked.get(stage, shape.slices) / shape.slices)
+    slices_read = {"drawn-sets": counts.checked.drawn, "near-sets": counts.checked.wanted}
+    return min(1.0, slices_read.get(stage, shape.slices) / shape.slices)
 
 
 def _reads_text(name: str, shape: Shape) -> bool:

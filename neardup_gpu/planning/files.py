@@ -251,7 +251,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
             Exchange("containers", "postings", more, 24 * more, 4, tasks, ranges, WAITING_BESIDE),
         ]
     finders = shape.collide_tasks(c)
-    asked = c.wanted_ids - c.kept_ids
+    num_requests = c.wanted_ids - c.kept_ids
     return [
         *made,
         Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges, WAITING_BESIDE),
@@ -268,7 +268,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         *([Exchange("name", "near", c.near_known, 24 * c.near_known, 3, ranges, slices)] if shape.known else ()),
         Exchange("name", "grouped", c.removed, 8 * c.removed, 1, ranges, ranges),
         Exchange("listed", "pairs", c.listed_pairs, 24 * c.listed_pairs, 3, ranges),
-        Exchange("listed", "wanted", asked, 16 * asked, 2, ranges, slices),
+        Exchange("listed", "wanted", num_requests, 16 * num_requests, 2, ranges, slices),
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
         Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes + told) * c.wanted_ids, 5, slices, ranges + slices),
         *(_checking(c, shape) if shape.checked else ()),

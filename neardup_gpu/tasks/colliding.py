@@ -354,12 +354,12 @@ def _crowded(
 ) -> Iterator[FoundPairs]:
     """The ranks of large buckets, at most so many at a time; the first part has the counts."""
     none, counts = np.empty(0, np.int64), (len(starts), left_out)
-    within = np.zeros(len(order) + 1, np.int8)
-    within[starts] = 1
-    within[stops] -= 1
-    np.cumsum(within, out=within)
+    covered = np.zeros(len(order) + 1, np.int8)
+    covered[starts] = 1
+    covered[stops] -= 1
+    np.cumsum(covered, out=covered)
     for first in range(0, len(order) if len(starts) else 0, most):
-        rows = order[first : first + most][within[first : min(first + most, len(order))] == 1]
+        rows = order[first : first + most][covered[first : min(first + most, len(order))] == 1]
         if len(rows):
             yield FoundPairs(none, none, None, ranks[rows], *counts)
             counts = 0, 0

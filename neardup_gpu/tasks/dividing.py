@@ -72,7 +72,7 @@ def divided(
         for part, total in enumerate(totals.tolist()):
             low, high = bounds[part : part + 2]
             if again[part]:
-                yield from divided(_within(read, low, high), total, columns, low, high, most, folder)
+                yield from divided(_rows_between(read, low, high), total, columns, low, high, most, folder)
             else:
                 yield RankRange(low, high, (found[1:] for found in waiting.take(part)))
 
@@ -88,8 +88,8 @@ def _parts(counts: np.ndarray, most: int) -> np.ndarray:
     return np.array(begins)
 
 
-def _within(read: Callable[[], Rows], first: int, stop: int) -> Callable[[], Rows]:
-    """The rows of some ranks alone."""
+def _rows_between(read: Callable[[], Rows], first: int, stop: int) -> Callable[[], Rows]:
+    """Return a reader of the rows from rank `first` on and before `stop`."""
 
     def some() -> Rows:
         for rows in read():
@@ -99,8 +99,8 @@ def _within(read: Callable[[], Rows], first: int, stop: int) -> Callable[[], Row
     return some
 
 
-def together(rows: Rows, dtypes: Sequence[type[np.generic]]) -> list[np.ndarray]:
-    """All rows, as one array for each column, of 8 bytes a value."""
+def join_rows(rows: Rows, dtypes: Sequence[type[np.generic]]) -> list[np.ndarray]:
+    """Join all rows into one array per column, of 8 bytes per value."""
     columns: list[list[np.ndarray]] = [[] for _ in dtypes]
     for some in rows:
         for arrays, dtype, array in zip(columns, dtypes, some, strict=True):

@@ -37,7 +37,7 @@ from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import FATES, GROUPED, NEAR
-from .pairs import VERIFIED, ask, asked, load_keys
+from .pairs import VERIFIED, ask, load_keys, read_requests
 from .sketching import ALIKE, ROWS
 from .work import Files, file_name
 
@@ -121,7 +121,7 @@ def ids(files: Files, slice: Slice, offset: Offset, names: list[str], kind: str)
     kind : str
         The type of ids, see `columns.name_of`.
     """
-    rows, ranks, who = asked(files, names)
+    rows, ranks, who = read_requests(files, names)
     columns = {"rank": ranks, "id": storable(ids_of(files, files.number, slice, offset, kind).take(arrow(rows)))}
     for name, values in told_of(files, files.number).items():
         columns[name] = values[rows]

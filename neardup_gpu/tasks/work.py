@@ -104,7 +104,7 @@ class Shared:
         """What a task computes with, in the block: what it holds of host memory at a time is less than the task may."""
         with self.engine.start() as runtime:
             if runtime.backend != "gpu":
-                runtime.shares = runtime.shares.within(self.task_memory)
+                runtime.shares = runtime.shares.bounded_by(self.task_memory)
             yield runtime
 
     def settled(self) -> tuple[Recipe, Any]:

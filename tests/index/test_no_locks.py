@@ -162,7 +162,7 @@ def test_one_of_two_that_find_a_stale_lease_gets_it(tmp_path, monkeypatch) -> No
     path = tmp_path / "lease"
     path.write_text("half written")
     os.utime(path, (time.time() - 1000,) * 2)
-    stale, first, second = locks._look(path), FolderLease(path), FolderLease(path)
+    stale, first, second = locks._read_lease(path), FolderLease(path), FolderLease(path)
     assert first.take() is None
     assert second._remove_if_stale(stale)
     assert first.holds() and "process" in second.take()

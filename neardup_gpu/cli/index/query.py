@@ -79,7 +79,7 @@ def query(
     *inputs: Annotated[
         str, argument("INPUT", "Documents to ask for, as `neardup index add` reads them.", required=False)
     ],
-    asked: AskedFlags = None,
+    query_flags: AskedFlags = None,
     reading: QueryFlags = None,
     near: NearFlags = None,
     written: MatchesFlags = None,
@@ -91,7 +91,7 @@ def query(
 
     output = given(written)
     columns = names_in(output.pop("columns", []))
-    shown, text = IndexMatchesFile(**output), given(asked).get("text")
+    shown, text = IndexMatchesFile(**output), given(query_flags).get("text")
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)
