@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
+import math
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
@@ -24,37 +24,22 @@ def name_of(documents: Documents) -> str:
 
 
 def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
-    """Return the text of the document in a row of the input, or of the document with the id if `row` is None.
-
-    It is a string of `raw_text`, which keeps invalid bytes and borders between columns.
-
-    Raises
-    ------
-    InputError
-        If there is no such document there any more.
-    """
-    if documents.describe()["on_error"] == "skip":  # a row may be skipped for a column that is not read here
-        row = None
-    for batch in documents.batches():
-        if row is None:
-            place = -1
-            with contextlib.suppress(pa.ArrowInvalid):  # not an integer that these ids could be
-                place = pc.index(batch.ids, id.cast(batch.ids.type)).as_py()
-        else:
-            place = row - batch.first_row if row < batch.first_row + batch.num_rows else -1
-        if place >= 0:
-            if batch.ids[place].as_py() != id.as_py():
-                break
-            return to_string(batch.text[place].tobytes())
-    raise InputError(
-        f"{name_of(documents)}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
-    )
+    """Return the text of the document in a row, or of the document with the id if `row` is None; see `texts_of`."""
+    ids = pa.chunked_array([pa.array([id.as_py()], id.type)])
+    (text,) = texts_of(documents, ids, None if row is None else [row])
+    assert text is not None
+    return text
 
 
 def texts_of(
-    documents: Documents, ids: pa.ChunkedArray, rows: Sequence[int] | None, *, longest: int, at_most: int
+    documents: Documents,
+    ids: pa.ChunkedArray,
+    rows: Sequence[int] | None,
+    *,
+    longest: float = math.inf,
+    at_most: float = math.inf,
 ) -> list[str | None]:
-    """Return the texts of the documents with some ids.
+    """Return the texts of some documents, as strings of `raw_text`, which keep invalid bytes and borders of columns.
 
     Parameters
     ----------
@@ -62,13 +47,13 @@ def texts_of(
     ids : pyarrow.ChunkedArray
     rows : sequence of int, or None
         Rows of the documents, ascending; None if only the ids are known.
-    longest, at_most : int
+    longest, at_most : float, default infinity
         Bytes of a text, and of all texts. Texts beyond them are None.
 
     Raises
     ------
     InputError
-        If the documents have changed.
+        If a document is no longer where it was.
     """
     wanted = ids.combine_chunks()
     if documents.describe()["on_error"] == "skip":  # a row may be skipped for a column that is not read here
@@ -78,18 +63,20 @@ def texts_of(
     with closing(documents.batches()) as batches:
         for batch in batches:
             for number, place in _places(batch, wanted, rows):
-                if number in found:
+                if number in found or batch.ids[place].as_py() != wanted[number].as_py():
                     continue
-                if batch.ids[place].as_py() != wanted[number].as_py():
-                    raise InputError("its input has changed since the result was made")
                 text = batch.text[place]
                 num_bytes += len(text) if len(text) <= longest else 0
                 fits = len(text) <= longest and num_bytes <= at_most
                 found[number] = to_string(text.tobytes()) if fits else None
             if len(found) == len(wanted):
                 break
-    if len(found) < len(wanted):
-        raise InputError("its input no longer holds all documents")
+    for number in range(len(wanted)):
+        if number not in found:
+            raise InputError(
+                f"{name_of(documents)}: no longer holds document {wanted[number].as_py()!r} where it was; run neardup "
+                "dedup again"
+            )
     return [found[number] for number in range(len(wanted))]
 
 
