@@ -8,8 +8,8 @@ from ...engine.settings import Engine
 from ...fingerprint_options import Columns, NearQueries
 from ...printable import shell_path
 from ..console import say_written, shown_progress
-from ..options import EngineFlags, argument, given
-from .options import FILES, ColumnsFlags, NearQueriesFlags, Pairs, PairsFlags, bits, left_out
+from ..options import EngineFlags, Pairs, PairsFlags, argument, given
+from .options import FILES, ColumnsFlags, NearQueriesFlags, bits, left_out
 
 
 def join(

@@ -8,8 +8,8 @@ from ...engine.settings import Engine
 from ...fingerprint_options import Columns, Near
 from ...printable import shell_path
 from ..console import say_written, shown_progress
-from ..options import EngineFlags, given
-from .options import FINGERPRINT_FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, tables
+from ..options import EngineFlags, Pairs, PairsFlags, given
+from .options import FINGERPRINT_FILES, ColumnsFlags, NearFlags, bits, left_out, tables
 
 
 def pairs(

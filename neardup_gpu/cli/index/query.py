@@ -12,7 +12,7 @@ from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import note, say, say_json, say_written, shown_progress
-from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given, one_or_all
+from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Matches, argument, flags, given, one_or_all
 from .options import IndexFolder, names_in
 
 if TYPE_CHECKING:
@@ -46,15 +46,6 @@ class Near:
     )
     common: int | None = setting(
         None, "For containment: do not follow shingles of more than N documents.", metavar="N", shown="10000"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Matches(Output):
-    """The file of matches to write."""
-
-    output: str | None = setting(
-        None, "Parquet file to write the matches to.", metavar="FILE", flag="--output -o", shown="print them"
     )
 
 
