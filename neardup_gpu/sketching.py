@@ -24,7 +24,7 @@ from .engine.choice import kernel
 from .engine.pieces import OfBatch, Span
 from .errors import InputError
 from .log import log
-from .methods.contract import Sketch
+from .methods.contract import FirstPass, Sketch, Statistics
 from .raw_text import to_readable, to_string
 from .recipe import Recipe
 from .report import size, skipped_in_words
@@ -35,7 +35,6 @@ from .store.spool import DiskFullError, another_disk, disk_full
 if TYPE_CHECKING:
     from .engine.clock import Clock
     from .engine.contract import Runtime
-    from .methods.contract import FirstPass, Statistics
 
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -82,7 +81,6 @@ class Waiting(Protocol):
 
     def append(self, rows: Ragged) -> None:
         """Add rows after those already there."""
-        ...
 
 
 class Sketched(NamedTuple):

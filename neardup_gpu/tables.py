@@ -17,14 +17,13 @@ from .definitions import METADATA_KEY
 from .documents import Documents
 from .documents.skipped import summary_of
 from .documents.units import Fates, Places, fates_of
-from .methods.contract import Join, Sketch
+from .methods.contract import Candidates, Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
 from .sketching import Sketched, Sketches
 
 if TYPE_CHECKING:
     from .engine.contract import Runtime
-    from .methods.contract import Candidates
     from .partners import Partners
     from .recipe import Recipe
 

@@ -11,13 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .packed import COMPRESSIONS
-from .reading_options import INPUT_FORMATS
+from .reading_options import INPUT_FORMATS, Reading
 
 if TYPE_CHECKING:
     from .contract import Reader
     from .files import File
     from .parts import Part
-    from .reading_options import Reading
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents.rewritten import check_writing, infers_columns, schema_of
-from ..documents.slices import slices_of, text_bytes_of
+from ..documents.slices import Slice, slices_of, text_bytes_of
 from ..documents.stored import FILES, stored
-from ..documents.writing_options import described, format_for
+from ..documents.writing_options import Writing, described, format_for
 from ..engine.memory import machine_memory, parse_size
 from ..errors import InputError, OutputError
 from ..priority import keep_column
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from ..arguments import Arguments
     from ..documents import Documents
-    from ..documents.slices import Slice
-    from ..documents.writing_options import Writing
     from ..engine.clock import Clock
     from ..engine.tasks import Runner
     from ..recipe import Recipe

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from ..engine.tasks import ATTEMPTS, Task
+from ..engine.tasks import ATTEMPTS, Runner, Task
 from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
 from ..methods.frequencies import Frequencies
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
     from ..engine.settings import Engine
-    from ..engine.tasks import Runner
     from ..recipe import Recipe
 
 Result = TypeVar("Result")
