@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pyarrow as pa
 
 from .alignment import tokens_of
+from .documents import Documents
 from .errors import InputError, ResourceError
 from .explanation import text_of
+from .joining import Common
 from .methods.contract import Sketch
+from .partners import TooManyComparisonsError
 from .raw_text import to_readable
+from .recipe import Recipe
 from .report import count, shorten
+from .sketching import Sketched
 from .stages import shingle
 from .stop_words import fingerprints
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from .documents import Documents
-    from .joining import Common
-    from .partners import TooManyComparisonsError
-    from .recipe import Recipe
-    from .sketching import Sketched
 
 WIDTH = 60
 """Characters of a shingle that are shown."""

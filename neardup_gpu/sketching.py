@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from .documents.skipped import summary_of
 from .documents.units import Places, Units, joined_places, units_in
 from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
+from .engine.clock import Clock
+from .engine.contract import Runtime
 from .engine.pieces import OfBatch, Span
 from .errors import InputError
 from .log import log
@@ -31,11 +33,6 @@ from .report import size, skipped_in_words
 from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, another_disk, disk_full
-
-if TYPE_CHECKING:
-    from .engine.clock import Clock
-    from .engine.contract import Runtime
-
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +17,13 @@ from .definitions import METADATA_KEY
 from .documents import Documents
 from .documents.skipped import summary_of
 from .documents.units import Fates, Places, fates_of
+from .engine.contract import Runtime
 from .methods.contract import Candidates, Join, Sketch
 from .nothing_removed import reasons, sizes_of
+from .partners import Partners
 from .printable import readable_id
+from .recipe import Recipe
 from .sketching import Sketched, Sketches
-
-if TYPE_CHECKING:
-    from .engine.contract import Runtime
-    from .partners import Partners
-    from .recipe import Recipe
 
 
 class Facts(NamedTuple):

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+from .contract import Reader
+from .files import File
 from .packed import COMPRESSIONS
+from .parts import Part
 from .reading_options import INPUT_FORMATS, Reading
-
-if TYPE_CHECKING:
-    from .contract import Reader
-    from .files import File
-    from .parts import Part
 
 
 @dataclass(frozen=True)
