@@ -151,7 +151,7 @@ class FileReader(Reader):
             self.seen = Seen(file)
 
     def undivided(self) -> list[Part]:
-        """Return the whole file as one part, of which compression hides how much text it has."""
+        """Return the whole file as one part; if it is compressed, the size of its text is guessed."""
         return [Part(0, None, None, self.seen.size * (1 if self.compression is None else PACKING), 0)]
 
     @contextlib.contextmanager
@@ -165,7 +165,7 @@ class FileReader(Reader):
             yield file
 
     def too_long(self) -> str:
-        """What is wrong with a row that is longer than it may be."""
+        """Say that a row is longer than it may be, and the remedy."""
         most = self.policy.max_document_bytes
         return f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
 
