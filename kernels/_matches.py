@@ -5,8 +5,6 @@ all is sorted and repeats go, so that never more than about twice the distinct p
 twice the last time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._launch import most_rows, to_host

@@ -5,8 +5,6 @@ Cost: for a few queries, the blocks that their buckets lie in are decoded, one a
 some query touches is decoded once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from . import gather, hamming_probe, hamming_table, huffman_decode

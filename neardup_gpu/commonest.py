@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .alignment import tokens_of
+from .documents.sources import Sources
 from .errors import ResourceError
 from .methods.contract import Sketch
+from .partners import TooManyComparisonsError
 from .raw_text import to_readable
+from .recipe import Recipe
 from .report import count, shorten
+from .sketching import Sketched
 from .stages import shingle
 from .stop_words import fingerprints
-
-if TYPE_CHECKING:
-    from .documents.sources import Sources
-    from .partners import TooManyComparisonsError
-    from .recipe import Recipe
-    from .sketching import Sketched
 
 WIDTH = 60
 """Characters of a shingle that are shown."""

@@ -9,9 +9,10 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 
 from . import bounded, checks
 from .arguments import Arguments
@@ -32,11 +33,13 @@ from .documents.units import check_divisible, check_whole
 from .documents.writing_options import Writing, described, rewriting
 from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
+from .engine.contract import Rows
 from .engine.memory import parse_size
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError
 from .log import log
+from .methods.contract import Join, Sketch
 from .nearest_reference import nearest_pairs
 from .partners import TooManyComparisonsError, partners_of
 from .priority import keep_column
@@ -52,12 +55,6 @@ from .tables import Facts, JobFacts, report_of_job, tables_of
 from .tasks.job import run_in_tasks
 from .tasks.workers import Workers
 from .verification import in_host_memory
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from .engine.contract import Rows
-    from .methods.contract import Join, Sketch
 
 
 @with_bars

@@ -16,7 +16,7 @@ from .data import Pairs, Ragged
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
-from .measures import shingle_sets
+from .measures import Measure, shingle_sets
 from .methods.contract import Join, Sketch
 from .verification import in_host_memory, verify_apart, verify_spooled
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .decisions import Decisions, Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
-    from .measures import Measure
     from .recipe import Recipe
     from .stages import Verified
 

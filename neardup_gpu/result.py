@@ -20,7 +20,7 @@ from .engine.settings import Engine
 from .errors import InputError, ParameterError
 from .recipe import Recipe
 from .report import count
-from .report_page.run import run_of_tables
+from .report_page.run import Run, run_of_tables
 from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
 from .store.parquet import read_table
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .explanation import Explanation
     from .methods.contract import Statistics
     from .report_page.page import Page
-    from .report_page.run import Run
     from .tables import Facts
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from .documents.rewritten import write_kept
+from .documents.writing_options import Writing
 from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS
 from .store.parquet import write_table
-
-if TYPE_CHECKING:
-    from .documents.writing_options import Writing
 
 
 def write_result(

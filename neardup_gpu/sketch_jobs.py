@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +25,14 @@ from .documents.sources import Sources
 from .engine.arrays import take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
+from .engine.contract import Runtime
 from .engine.pieces import Numbers
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import ParameterError
 from .log import log
 from .methods import check_able, check_sketches
+from .methods.contract import Sketch
 from .methods.elements import may_reach, shares
 from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
@@ -40,10 +42,6 @@ from .sketch_writing import SketchWriter
 from .sketching import Sketched, Sketcher
 from .store.outputs import new_file, new_files
 from .store.parquet import write_table
-
-if TYPE_CHECKING:
-    from .engine.contract import Runtime
-    from .methods.contract import Sketch
 
 N = TypeVar("N", bound=tuple)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,21 +19,17 @@ from .documents.sources import Sources, ids_of
 from .documents.units import Places, Units, joined_places, units_in
 from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
+from .engine.clock import Clock
+from .engine.contract import Runtime
 from .engine.pieces import OfBatch, Span
 from .log import log
-from .methods.contract import Sketch
+from .methods.contract import FirstPass, Sketch, Statistics
 from .raw_text import to_readable, to_string
 from .recipe import Recipe
 from .report import size
 from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, another_disk, disk_full
-
-if TYPE_CHECKING:
-    from .engine.clock import Clock
-    from .engine.contract import Runtime
-    from .methods.contract import FirstPass, Statistics
-
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
@@ -77,7 +73,6 @@ class Waiting(Protocol):
 
     def append(self, rows: Ragged) -> None:
         """Add rows after those already there."""
-        ...
 
 
 class SketchStore(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +15,15 @@ from .data import arrow, strings, taken
 from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents.skipped import summary_of
+from .documents.sources import Sources
 from .documents.units import Fates, Places, fates_of
-from .methods.contract import Join, Sketch
+from .engine.contract import Runtime
+from .methods.contract import Candidates, Join, Sketch
 from .nothing_removed import reasons, sizes_of
+from .partners import Partners
 from .printable import readable_id
+from .recipe import Recipe
 from .sketching import Sketched, Sketches
-
-if TYPE_CHECKING:
-    from .documents.sources import Sources
-    from .engine.contract import Runtime
-    from .methods.contract import Candidates
-    from .partners import Partners
-    from .recipe import Recipe
 
 
 class Facts(NamedTuple):

@@ -22,7 +22,8 @@ from neardup_gpu.arguments import Arguments
 from neardup_gpu.cli import main
 from neardup_gpu.documents.sources import Sources
 from neardup_gpu.engine.settings import Engine
-from neardup_gpu.planning import Workload, forecast
+from neardup_gpu.planning import forecast
+from neardup_gpu.planning.counts import Workload
 from neardup_gpu.recipe import Recipe
 from neardup_gpu.store.artefacts import read_report
 

@@ -10,7 +10,7 @@ from ..methods import names_with
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
-from .options import MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
+from .options import MATCHING, EngineFlags, PairsFile, PairsFlags, argument, flags, given
 
 _METHODS = " or ".join(names_with("postings"))
 
@@ -27,15 +27,7 @@ class Least:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairsFile(Output):
-    """The file of pairs to write."""
-
-    output: str = setting("pairs.parquet", "File to write the pairs to.", metavar="FILE", flag="--output -o")
-
-
 LeastFlags: Any = flags(MATCHING, Least)
-PairsFlags: Any = flags(OUTPUT, PairsFile)
 
 
 def pairs(

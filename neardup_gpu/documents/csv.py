@@ -43,11 +43,10 @@ from .contract import InferringReader
 from .files import POINTER, File
 from .json_blocks import MARK, RowBlock
 from .kept import writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
+from .packed import PACKED_BYTES, chunk_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
-from .seen import Seen
 from .skipped import Noted, Problem
 
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
@@ -82,16 +81,13 @@ class Csv(InferringReader):
     sample = "the header"
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
-        self.compression = compression_of(file.path)
+        super().__init__(file, policy, part)
         suffixes = PurePosixPath(file.path.lower()).suffixes
         is_tsv = ".tsv" in suffixes[-2:] if policy.input_format is None else policy.input_format == "tsv"
         usual = "\t" if is_tsv else ","
         self.delimiter = policy.delimiter or usual
         self._kinds: dict[str, Values] = {}
         self.mark = self.header = b""
-        with reading(self.name):
-            self.seen = Seen(file)
         if self.delimiter == AUTO:
             self.delimiter = self._found_delimiter(usual)
         first = b""
@@ -108,7 +104,7 @@ class Csv(InferringReader):
 
     def parts(self, most_bytes: int) -> list[Part]:
         """The whole: whether a line ending is within quotes is known only to who has read what comes before it."""
-        return [Part(0, None, None, self.seen.size * (1 if self.compression is None else PACKING), 0)]
+        return self.undivided()
 
     # -------------------------------------------------------------------------------------------------- rows as bytes
 
@@ -116,9 +112,7 @@ class Csv(InferringReader):
         """Yield blocks of about `size` bytes without the header; note the place at which the file broke off."""
         size = size or BLOCK_BYTES
         with (
-            self.seen.unchanged(self.file),
-            reading(self.name),
-            self.file.system.open_input_file(self.file.path) as packed,
+            self.opened() as packed,
             unpacked(packed, self.compression, self.name, self.policy.encoding) as stream,
         ):
             self.num_bytes = packed.size()
@@ -305,10 +299,9 @@ class Csv(InferringReader):
 
     def _problems(self, block: _CsvBlock) -> dict[int, str]:
         """Return the problems of rows whose bytes are wrong, by row."""
-        most = self.policy.max_document_bytes
         found = dict.fromkeys(np.flatnonzero(block.broken).tolist(), _BROKEN)
-        for place in np.flatnonzero(block.nexts - block.starts > most).tolist():
-            found[place] = f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
+        for place in np.flatnonzero(block.nexts - block.starts > self.policy.max_document_bytes).tolist():
+            found[place] = self.too_long()
         return found
 
     def _parsed(self, block: _CsvBlock, good: np.ndarray, schema: pa.Schema, problems: dict[int, str]) -> pa.Table:

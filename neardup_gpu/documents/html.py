@@ -90,17 +90,6 @@ def without_markup(texts: list[bytes]) -> list[bytes]:
     return [next(found) if isinstance(text, Markup) else text for text in texts]
 
 
-def visible_text(markup: bytes | str) -> str:
-    """Text of a page, with its title; no scripts, styles, comments or tags: `read_page`, without the second answer.
-
-    Examples
-    --------
-    >>> visible_text("<p>one</p>two<b>fold</b> &amp; more").split()
-    ['one', 'twofold', '&', 'more']
-    """
-    return read_page(markup).text
-
-
 def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = None) -> HtmlPage:
     """What a reader sees of a page: its text, with its title; no scripts, styles, comments or tags.
 

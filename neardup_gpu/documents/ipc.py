@@ -18,22 +18,19 @@ from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
 from .batches import ReadRows
-from .contract import Reader
+from .contract import FileReader
 from .files import File
 from .kept import Batches, writing
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
-from .seen import Seen
 from .skipped import Noted, Problem
 from .valid import validated, with_readable_names
 
 
-class Ipc(Reader):
+class Ipc(FileReader):
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
-        with reading(self.name):
-            self.seen = Seen(file)
+        super().__init__(file, policy, part)
         with self._open() as (reader, _):
             self.schema: pa.Schema = with_readable_names(reader.schema, self.name)
             self.is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
@@ -61,11 +58,7 @@ class Ipc(Reader):
     @contextlib.contextmanager
     def _open(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
         """The reader, and the file that it reads."""
-        with (
-            self.seen.unchanged(self.file),
-            reading(self.name, "not a readable Arrow IPC file"),
-            self.file.system.open_input_file(self.file.path) as handle,
-        ):
+        with self.opened("not a readable Arrow IPC file") as handle:
             self.num_bytes = handle.size()
             magic = handle.read(6)
             handle.seek(0)

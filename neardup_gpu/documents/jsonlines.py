@@ -56,11 +56,10 @@ from .json_values import (
     types_of_members,
 )
 from .kept import united, writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
+from .packed import PACKED_BYTES, chunk_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
-from .seen import Seen
 from .skipped import Noted, Problem
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
@@ -73,12 +72,9 @@ class JsonLines(InferringReader):
     row_word = "line"
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
-        self.compression = compression_of(file.path)
+        super().__init__(file, policy, part)
         self.decided: dict[str, int] = {}  # line that decided a column's type
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
-        with reading(self.name):
-            self.seen = Seen(file)
         self.spread: Lines | None = None  # the last stream that was read from the beginning of the file
         self.gaps = np.array([[0, 1]])  # (row from which on, by how much its line number is greater)
         self.lines_before = 0  # of those before the part, as many as are counted
@@ -97,7 +93,7 @@ class JsonLines(InferringReader):
         size = self.seen.size
         is_spread = self.spread is not None and self.spread.is_spread
         if self.compression is not None or self.policy.encoding is not None or is_spread:
-            return [Part(0, None, None, size * (1 if self.compression is None else PACKING), 0)]
+            return self.undivided()
         number = max(1, -(-size // most_bytes))
         bounds = [size * i // number for i in range(number + 1)]
         return [
@@ -190,14 +186,8 @@ class JsonLines(InferringReader):
             if begin not in (b"", b"{"):
                 return f"begins with {begin!r}, not with {{ as a JSON object does; correct or remove it."
         if sum(map(len, pending)) > self.policy.max_document_bytes:
-            return self._too_long()
+            return self.too_long()
         return None
-
-    def _too_long(self) -> str:
-        return (
-            f"longer than {self.policy.max_document_bytes:,} bytes; shorten it, or allow more with "
-            "max_document_bytes=..."
-        )
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Line numbers, from 1, of rows of the last reading: int64, shape (rows,)."""
@@ -392,7 +382,7 @@ class JsonLines(InferringReader):
         """Return the object of a row, or a message about what is wrong with it."""
         problem = block.problems.get(int(block.lines[row])) if block.problems else None
         if problem is None and block.longest > self.policy.max_document_bytes < block.lengths[row]:
-            problem = self._too_long()
+            problem = self.too_long()
         if problem is None:
             line = block.row(row)
             if may_be_deep(line) and is_deep(line):

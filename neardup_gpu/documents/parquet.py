@@ -18,14 +18,14 @@ from ..errors import InputError
 from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, ReadRows
-from .contract import Reader
+from .contract import FileReader
 from .files import File
 from .kept import Batches, write_parquet
 from .parts import WHOLE, Part, even_runs, runs
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen, changed
+from .seen import changed
 from .skipped import Loss, Problem
 from .valid import with_readable_names
 
@@ -33,14 +33,12 @@ BATCH_ROWS = 16384
 """Most rows to decode at once: the size of a page that repeats one long value does not tell what memory it needs."""
 
 
-class Parquet(Reader):
+class Parquet(FileReader):
     reads_columns_alone = True
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
+        super().__init__(file, policy, part)
         self._footer: bytes | None = None
-        with reading(self.name):
-            self.seen = Seen(file)
         with self._open() as parquet:
             self.schema: pa.Schema = with_readable_names(parquet.schema_arrow, self.name)
             groups = map(parquet.metadata.row_group, range(parquet.num_row_groups))
@@ -60,11 +58,7 @@ class Parquet(Reader):
     def _open(self, opened: _OpenFile | None = None) -> Iterator[pq.ParquetFile]:
         """The file; its metadata are not read again where they were `opened` before."""
         known = None if opened is None else opened.metadata
-        with (
-            self.seen.unchanged(self.file),
-            reading(self.name, "not a readable Parquet file"),
-            self.file.system.open_input_file(self.file.path) as handle,
-        ):
+        with self.opened("not a readable Parquet file") as handle:
             footer = None if known is not None else self._checked_footer(handle)
             # Without pre_buffer only one row group's columns are in memory.
             with pq.ParquetFile(handle, metadata=known, pre_buffer=False, page_checksum_verification=True) as file:

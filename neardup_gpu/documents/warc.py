@@ -31,18 +31,16 @@ from ..errors import InputError
 from ..store.uris import brief
 from .ahead import Step, check_stopped, closing, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
-from .contract import Reader
+from .contract import FileReader
 from .edits import Items
 from .files import File
 from .html import without_markup
 from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import writing
-from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen
 from .skipped import Noted, Problem
 from .warc_records import END, DamagedRecordError, Framed, Records
 
@@ -68,18 +66,16 @@ class _Document(NamedTuple):
     parsed: bool  # its HTML, if it is any
 
 
-class Warc(Reader):
+class Warc(FileReader):
     usual_ids = "id"
     reads_html = True
     row_word = "record"
     schema = SCHEMA
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         if find_spec("fastwarc") is None:
-            raise InputError(f"{self.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
-        with reading(self.name):
-            self.seen = Seen(file)
+            raise InputError(f"{file.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
+        super().__init__(file, policy, part)
         self.num_bytes = self.seen.size
         self._stripped = self.num_records = 0
         self.left_out: Counter[str] = Counter()
@@ -87,8 +83,7 @@ class Warc(Reader):
 
     def parts(self, most_bytes: int) -> list[Part]:
         """The whole file."""
-        packed = compression_of(self.file.path) is not None
-        return [Part(0, None, None, self.seen.size * (PACKING if packed else 1), 0)]
+        return self.undivided()
 
     @property
     def stripped_pages(self) -> int:
@@ -171,11 +166,7 @@ class Warc(Reader):
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[Any, Records]]:
-        with (
-            self.seen.unchanged(self.file),
-            reading(self.name),
-            self.file.system.open_input_file(self.file.path) as file,
-        ):
+        with self.opened() as file:
             yield file, Records(file)
 
     def _skip(self, error: DamagedRecordError, noted: Noted, row: int, rows: int | None, num_bytes: int | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import checks
 from ..errors import ParameterError
@@ -15,9 +15,6 @@ from ..tasks.cutting import usual_partitions
 from .costs import Machines, StageCost, load_rates, measured_as, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Exchange, Shape, exchanges, shape_of
-
-if TYPE_CHECKING:
-    pass
 
 COMPARED = ("exact", "minhash")
 """The methods that are told beside the one that is planned; their rates were measured."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from importlib.resources import files as package_files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import checks
 from ..joining import MOST_MARK_BITS
@@ -18,11 +18,8 @@ from ..tasks.naming import KEEPER_BYTES, SORTED_BYTES
 from ..tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
 from ..tasks.ranking import SAMPLED
 from ..tasks.work import WAITING, WAITING_BESIDE
-from .files import exchanges
-
-if TYPE_CHECKING:
-    from .counts import Counts
-    from .files import Exchange, Shape
+from .counts import Counts
+from .files import Exchange, Shape, exchanges
 
 
 @dataclass(frozen=True, kw_only=True)

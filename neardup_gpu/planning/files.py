@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..joining import MOST_MARK_BITS
 from ..methods.contract import Sketch
+from ..recipe import Recipe
 from ..tasks import cutting
 from ..tasks.colliding import to_columns
 from ..tasks.columns import ranges_of
 from ..tasks.joining import SLOT_BYTES
 from ..tasks.ranking import SAMPLED
 from ..tasks.work import WAITING, WAITING_BESIDE
-
-if TYPE_CHECKING:
-    from ..recipe import Recipe
-    from .counts import Counts
+from .counts import Counts
 
 TABLE_BYTES = 2048
 """Most that a table in a file, as a stream of Arrow, takes beside its values."""

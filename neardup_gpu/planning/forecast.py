@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..arrow_versions import bytes_of
+from ..documents import Documents
 from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
+from ..documents.parts import Part
+from ..documents.sources import Sources
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
 from ..joining import table_bits
 from ..methods.contract import Join
+from ..recipe import Recipe
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
 from .costs import Machines, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Shape, exchanges, shape_of
-
-if TYPE_CHECKING:
-    from ..documents import Documents
-    from ..documents.parts import Part
-    from ..documents.sources import Sources
-    from ..recipe import Recipe
 
 PROCESS = 285 << 20
 """Bytes of a process that has loaded the interpreter, libraries and compiled kernels."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,13 +15,11 @@ from ..documents import Documents, open_described, open_documents
 from ..documents.reading_options import reading_of
 from ..documents.sources import Sources
 from ..errors import InputError
+from ..measures import Measure
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
 from ..store.artefacts import DOCUMENTS, PAIRS, parts_of
 from ..store.parquet import read_table
-
-if TYPE_CHECKING:
-    from ..measures import Measure
 
 _UNUSED = {"duplicate_of", "row", "near_reference", "reference_resemblance", "reference_containment"}
 """Columns of tables that no page needs; `group` names the kept document, too."""

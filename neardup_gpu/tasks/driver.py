@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.skipped import check_skipped
-from ..documents.slices import Extent, Offset, offsets as offsets_of
+from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..methods.contract import Sketch
@@ -38,9 +38,6 @@ from .columns import name_of, tables_of, type_named
 from .cutting import counter_bits, counts_in_table, posting_tasks, table_parts
 from .layout import Layout
 from .work import Stage, Work
-
-if TYPE_CHECKING:
-    from ..documents.slices import Slice
 
 
 @dataclass(frozen=True)

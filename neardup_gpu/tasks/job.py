@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..arguments import Arguments
+from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..errors import ParameterError
 from ..result import StoredResult
 from ..store.artefacts import read_report
-
-if TYPE_CHECKING:
-    from ..arguments import Arguments
-    from ..documents.sources import Sources
-    from .workers import Workers
+from .workers import Workers
 
 
 def run_in_tasks(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,11 @@ from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._sort import in_order
 
 from ..data import Pairs, Ragged, numpy_of
+from ..documents.slices import Slice
 from ..engine.arrays import concat_and_clear
 from ..engine.clock import Clock
+from ..engine.contract import Runtime
+from ..measures import Measure
 from ..stages import Verified
 from ..store.exchange import num_rows, read_arrays, read_partition
 from ..verification import in_host_memory, verify_apart, verify_spooled
@@ -31,11 +34,6 @@ from .dividing import divided, join_rows
 from .layout import Layout
 from .sketching import shingles_of
 from .work import WAITING_BESIDE, Files, file_name
-
-if TYPE_CHECKING:
-    from ..documents.slices import Slice
-    from ..engine.contract import Runtime
-    from ..measures import Measure
 
 PAIRS = pa.schema([("left", pa.int64()), ("right", pa.int64())])
 WANTED = pa.schema([("row", pa.int64()), ("rank", pa.int64())])

@@ -13,7 +13,7 @@ the parts do not show in the result.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +21,12 @@ import pyarrow as pa
 from ..data import arrow, numpy_of
 from ..documents.compared import ranks_of
 from ..priority import keep_column, rows_by_priority
+from ..recipe import Recipe
 from ..store.exchange import read_partition
 from .columns import TABLE, add_table, load, save, tables_of
 from .layout import Layout
 from .sketching import ROWS
 from .work import Files, file_name
-
-if TYPE_CHECKING:
-    from ..recipe import Recipe
 
 SAMPLED = 1 << 16
 """Rows that are sampled together to divide all: parts differ by a percent or so."""

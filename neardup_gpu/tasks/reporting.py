@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+
+from ..documents.sources import Sources
 from ..log import log
 from ..nothing_removed import merged, reasons
 from ..tables import REMOVED_COUNTS, SKETCH_COUNTS, Counted, limits_of, report_of as table_report
-from .driver import remarks
+from .driver import Job, Made, remarks
 from .results import LARGEST
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..documents.sources import Sources
-    from .driver import Job, Made
 
 
 def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) -> dict[str, Any]:

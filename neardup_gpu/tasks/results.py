@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from ..data import arrow, numpy_of
 from ..decisions import kinds_of
 from ..documents.edits import Edits
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
+from ..documents.slices import Extent, Offset, Slice
 from ..documents.writing_options import Writing
 from ..saving import ids_of_kept
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, part_name
@@ -40,9 +41,6 @@ from .naming import FATES, GROUPED, NEAR
 from .pairs import VERIFIED, ask, load_keys, read_requests
 from .sketching import ALIKE, ROWS
 from .work import Files, file_name
-
-if TYPE_CHECKING:
-    from ..documents.slices import Extent, Offset, Slice
 
 LARGEST = 5
 """Groups that a report names."""

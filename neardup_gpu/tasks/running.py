@@ -10,17 +10,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from .. import __version__
+from ..arguments import Arguments
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
+from ..documents import Documents
 from ..documents.rewritten import check_writing, infers_columns, schema_of
-from ..documents.slices import slices_of, text_bytes_of
+from ..documents.slices import Slice, slices_of, text_bytes_of
+from ..documents.sources import Sources
 from ..documents.stored import FILES, stored
-from ..documents.writing_options import described, format_for
+from ..documents.writing_options import Writing, described, format_for
+from ..engine.clock import Clock
 from ..engine.memory import machine_memory, parse_size
+from ..engine.tasks import Runner
 from ..errors import InputError, OutputError
 from ..priority import keep_column
+from ..recipe import Recipe
 from ..report_page import write_page
 from ..report_page.run import run_of_folder
 from ..store.artefacts import files_in, write_report
@@ -36,20 +44,7 @@ from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, Made, run, skipped_rows
 from .reporting import report_of
 from .work import Shared, Work
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..arguments import Arguments
-    from ..documents import Documents
-    from ..documents.slices import Slice
-    from ..documents.sources import Sources
-    from ..documents.writing_options import Writing
-    from ..engine.clock import Clock
-    from ..engine.tasks import Runner
-    from ..recipe import Recipe
-    from .workers import Workers
-
+from .workers import Workers
 
 JOB, LOCK, LEASE = "job.json", "lock", "lease"
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +31,10 @@ from neardup_gpu.kernels._cpu import num_threads
 
 from ..data import Ragged, arrow
 from ..documents.batches import ragged
-from ..documents.slices import extent_of
+from ..documents.slices import Slice, extent_of
 from ..documents.sources import Sources
 from ..engine.clock import Clock
+from ..engine.contract import Runtime
 from ..engine.pieces import Span
 from ..errors import InputError
 from ..methods.contract import Join, Sketch
@@ -61,10 +62,6 @@ from .columns import (
 )
 from .joining import Counter, slots
 from .work import Files, file_name, plain
-
-if TYPE_CHECKING:
-    from ..documents.slices import Slice
-    from ..engine.contract import Runtime
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
 ALIKE = pa.schema([("words", pa.list_(pa.uint64(), 2)), ("text", pa.uint64())])

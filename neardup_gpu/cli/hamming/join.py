@@ -8,8 +8,8 @@ from ...engine.settings import Engine
 from ...fingerprint_options import FingerprintColumns, NearQueries
 from ...printable import shell_path
 from ..console import say_written, shown_progress
-from ..options import EngineFlags, argument, given
-from .options import FILES, ColumnsFlags, NearPairsFile, NearQueriesFlags, PairsFlags, bits, left_out
+from ..options import EngineFlags, PairsFile, PairsFlags, argument, given
+from .options import FILES, ColumnsFlags, NearQueriesFlags, bits, left_out
 
 
 def join(
@@ -25,7 +25,7 @@ def join(
     """Find the fingerprints of a large set that are near some queries: id_a (existing), id_b (query), distance."""
     from ...hamming import jobs
 
-    shown = NearPairsFile(**given(written))
+    shown = PairsFile(**given(written))
     with shown_progress(shown) as progress:
         found = jobs.join(
             existing,

@@ -12,7 +12,7 @@ from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import note, say, say_json, say_written, shown_progress
-from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given, one_or_all
+from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, MatchesFile, argument, flags, given, one_or_all
 from .options import IndexFolder, names_in
 
 if TYPE_CHECKING:
@@ -50,15 +50,6 @@ class MatchLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexMatchesFile(Output):
-    """The file of matches to write."""
-
-    output: str | None = setting(
-        None, "Parquet file to write the matches to.", metavar="FILE", flag="--output -o", shown="print them"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class ShownColumns:
     """Columns to show with each match."""
 
@@ -70,7 +61,7 @@ class ShownColumns:
 QueryFlags: Any = flags(DOCUMENTS, Reading, without=("on_error", "max_document_bytes", "null_values"))
 AskedFlags: Any = flags(DOCUMENTS, Asked)
 NearFlags: Any = flags(MATCHING, MatchLimits)
-MatchesFlags: Any = flags(OUTPUT, IndexMatchesFile, ShownColumns)
+MatchesFlags: Any = flags(OUTPUT, MatchesFile, ShownColumns)
 
 
 def query(
@@ -91,7 +82,7 @@ def query(
 
     output = given(written)
     columns = names_in(output.pop("columns", []))
-    shown, text = IndexMatchesFile(**output), given(query_flags).get("text")
+    shown, text = MatchesFile(**output), given(query_flags).get("text")
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)
