@@ -16,8 +16,6 @@ found enough; twice, as rows are counted before they are written. Where buckets 
 they are read from a copy of the tables without such rows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._bits import as_integers, count_bits, in_columns, permuted_words, plan

@@ -29,7 +29,7 @@ import numpy as np
 from ._bits import as_integers, count_bits, in_columns, permuted_on_device, permuted_words, plan
 from ._cpu import parallel
 from ._launch import check_rows, most_rows, namespace, on_device
-from ._matches import Matches
+from ._matches import DistinctPairs
 from ._near import (
     add_written,
     bucket_bounds,
@@ -157,8 +157,8 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None):
     Parameters
     ----------
     found : object, optional
-        Takes pairs as they are found, by its method `add`, as `Matches` does; the same pair may come several times.
-        Then None is returned in place of each of the first three arrays.
+        Takes pairs as they are found, by its method `add`, as `DistinctPairs` does. A pair may come several times. Then
+        None is returned in place of each of the first three arrays.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None):
     """
     check_rows(len(fingerprints), "fingerprints")
     prepared, masks, values = plan(masks), in_columns(masks), np.ascontiguousarray(in_columns(fingerprints))
-    matches, num_large, num_uncompared = Matches() if found is None else found, 0, 0
+    pairs, num_large, num_uncompared = DistinctPairs() if found is None else found, 0, 0
     crowded = np.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         words, rows = radix_sort(permuted_words(values, prepared.moves[number]), int(top).bit_count())
@@ -182,10 +182,10 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None):
         before = prepared.before[number, :known]
         for some, of_each in _in_pieces(bounds, sizes, num_near):
             write = partial(_write_pairs, len(of_each), words, rows, some, radius, before, num_near, stops)
-            add_written(matches, write, of_each, (values, values, radius), masks[:known])
+            add_written(pairs, write, of_each, (values, values, radius), masks[:known])
         num_large += large
         num_uncompared += uncompared
-    return *(matches.result() if found is None else (None,) * 3), num_large, num_uncompared, crowded
+    return *(pairs.result() if found is None else (None,) * 3), num_large, num_uncompared, crowded
 
 
 _PIECE = 1 << 22  # pairs that are written at a time, or those of one row
@@ -252,7 +252,7 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max
     values = in_columns(on_device(fingerprints))
     masks = in_columns(on_device(masks))
     passes = -(-len(values) // (max_rows or most_rows(_ROW_BYTES)))
-    matches, num_large, num_uncompared = Matches(xp) if found is None else found, 0, 0
+    pairs, num_large, num_uncompared = DistinctPairs(xp) if found is None else found, 0, 0
     crowded = xp.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
@@ -270,8 +270,8 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max
             starts, stops, large, uncompared = compared_ranges(xp, words, words, top, bucket_limit, bucket_probe, True)
             whole = values, values, radius, masks[:known]
             for packed, distance in near_on_device(xp, (words, rows), words, rows, starts, stops, before, *whole):
-                matches.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
+                pairs.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
             num_large += int(xp.count_nonzero(starts[large] == large))  # each bucket once, where it begins
             num_uncompared += uncompared
             crowded[rows[large]] = True
-    return *(matches.result() if found is None else (None,) * 3), num_large, num_uncompared, crowded
+    return *(pairs.result() if found is None else (None,) * 3), num_large, num_uncompared, crowded

@@ -13,7 +13,7 @@ from neardup_gpu.kernels import _markup, _probing, bucket_probe, cluster_stream,
 
 def sketches_of(texts, s=100):
     recipe = nd.Recipe(method=nd.BottomK(s=s))
-    return recipe.method.sketch(nd.shingle(nd.tokenize(texts, recipe), recipe))
+    return recipe.method.sketch(nd.stages.shingle(nd.stages.tokenize(texts, recipe), recipe))
 
 
 class TestClusters:
