@@ -41,6 +41,7 @@ from .errors import ResourceError
 from .joining import (
     LISTED,
     Common,
+    KnownSets,
     PostingsIndex,
     build_index,
     commonest,
@@ -49,6 +50,7 @@ from .joining import (
     meet,
     named_runs,
     raised,
+    rows_of_entries,
     stored,
 )
 from .methods.contract import Join, Sketch
@@ -99,8 +101,8 @@ class Partners(NamedTuple):
         Pairs in V that are not listed, or a lower bound.
     counted : bool
         Whether `num_unlisted` is all that are not listed.
-    looks : int
-        Entries of runs that were looked at.
+    looks : array of int64, shape (4,)
+        As in `Met`.
     """
 
     listed: Verified
@@ -109,7 +111,7 @@ class Partners(NamedTuple):
     num_candidates: int
     num_unlisted: int
     counted: bool
-    looks: int
+    looks: np.ndarray
 
 
 Accepts = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -256,7 +258,7 @@ class Search:
     only_known: bool = False
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
-    looks: int = 0
+    looks: np.ndarray = field(default_factory=lambda: np.zeros(4, np.int64))
     expected: int = 0
     """About how many looks there will be at most: more only where lists fill up and are gone on with."""
 
@@ -369,11 +371,12 @@ class Search:
             with self.clock.stage("join"):
                 met = next(asked, None)
                 if met is not None:
-                    self.clock.report("join", met.looks, max(met.looks, self.expected - self.looks))
+                    looks = int(met.looks[0])
+                    self.clock.report("join", looks, max(looks, self.expected - int(self.looks[0])))
             if met is None:
                 return
             self.looks += met.looks
-            if self.max_comparisons is not None and self.looks > self.max_comparisons:
+            if self.max_comparisons is not None and self.looks[0] > self.max_comparisons:
                 raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
             yield met
 
@@ -713,7 +716,7 @@ def _renumbered(index: PostingsIndex, number: np.ndarray, label: np.ndarray, run
     """The runs of an index that hold rows of more than one component, with rows by other numbers."""
     fetch, put = runtime.fetch, runtime.put
     entries, starts = fetch(index.entries), fetch(index.starts)
-    row = ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+    row = rows_of_entries(entries)
     of = label[row]
     run = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     mixed = np.zeros(len(starts) - 1, bool)
@@ -722,9 +725,9 @@ def _renumbered(index: PostingsIndex, number: np.ndarray, label: np.ndarray, run
     low = np.uint64((1 << PLACE_BITS) - 1)
     renamed = (entries & (low | LONG)) | number[row].astype(np.uint64) << np.uint64(PLACE_BITS)
     made = named_runs(run[some], renamed[some], len(number), len(starts), runtime)
-    sizes = np.empty_like(fetch(index.sizes))
-    sizes[number] = fetch(index.sizes)
-    return PostingsIndex.of(made, put(sizes), index.needed, index.both_sizes)
+    order = np.argsort(number)
+    sets = KnownSets(put(fetch(index.sizes)[order]), put(fetch(index.bitmaps)[order]), index.words)
+    return PostingsIndex.of(made, sets, index.needed, index.both_sizes)
 
 
 def _rank_within(values: np.ndarray) -> np.ndarray:

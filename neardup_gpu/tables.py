@@ -17,6 +17,7 @@ from .definitions import METADATA_KEY
 from .documents import Documents
 from .documents.skipped import summary_of
 from .documents.units import Fates, Places, fates_of
+from .joining import FILTERS
 from .methods.contract import Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .printable import readable_id
@@ -282,6 +283,8 @@ class Counted(NamedTuple):
     ----------
     counts : dict of str to int
         In any order; `COUNTS` names them.
+    filtered : dict
+        The number of comparisons that each filter of the join rejected.
     sizes : dict
         `group_sizes` and `largest_groups`.
     limits : dict
@@ -295,6 +298,7 @@ class Counted(NamedTuple):
     """
 
     counts: dict[str, Any]
+    filtered: dict[str, int]
     sizes: dict[str, Any]
     limits: dict[str, Any]
     left_out: Mapping[str, int] = {}
@@ -327,6 +331,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
         "counts": {name: counts[name] for name in COUNTS if name in counts and name not in absent},
         **({} if skipped is None else {"skipped": skipped}),
         **({"left_out_records": dict(counted.left_out)} if counted.left_out else {}),
+        "filtered": counted.filtered,
         **counted.sizes,
         "candidates": list(recipe.method.in_words(recipe.threshold)),
         "recall": {"expected": recipe.expected_recall, "sampled": counted.sampled},
@@ -345,16 +350,22 @@ def report_of_job(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dic
         "near_reference": decided.get("near_reference", 0),
         "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
         "representatives": len(facts.groups.ranks),
-        "comparisons": 0 if found is None else found.looks,
+        "comparisons": 0 if found is None else int(found.looks[0]),
         "candidate_pairs": len(candidates.pairs) if found is None else found.num_candidates,
     }
     unlisted = None if found is None else (found.num_unlisted, found.counted)
     limits = limits_of(job.recipe, unlisted, candidates.large_buckets, candidates.uncompared_pairs)
     skipped = all_skipped(job.documents, reference)
-    counted = Counted(counts, sizes, limits, job.sketches.left_out_records, skipped, sampled)
+    filtered = filtered_of(np.zeros(4, np.int64) if found is None else found.looks)
+    counted = Counted(counts, filtered, sizes, limits, job.sketches.left_out_records, skipped, sampled)
     engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
     warnings = warnings_of(facts, job.recipe, job.documents, reference is not None)
     return {**report_of(job.recipe, described(job.documents, reference), engine, counted), "warnings": warnings}
+
+
+def filtered_of(looks: Any) -> dict[str, int]:
+    """Return the number of comparisons that each filter of the join rejected, from `Met.looks`."""
+    return dict(zip(FILTERS, (int(number) for number in looks[1:]), strict=True))
 
 
 def described(documents: Documents, reference: Documents | None) -> dict[str, Any]:

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..log import log
 from ..nothing_removed import merged, reasons
-from ..tables import REMOVED_COUNTS, SKETCH_COUNTS, Counted, described, limits_of, report_of as table_report
+from ..tables import (
+    REMOVED_COUNTS,
+    SKETCH_COUNTS,
+    Counted,
+    described,
+    filtered_of,
+    limits_of,
+    report_of as table_report,
+)
 from .driver import remarks
 from .results import LARGEST
 
@@ -29,6 +39,7 @@ def report_of(
     left_out: Counter[str] = Counter()
     for facts in mine:
         left_out.update(facts["left_out_records"])
+    looks = sum(np.array(facts["looks"]) for made_by in (made.found, made.crowd) if made_by for facts in made_by.facts)
     counts = {
         **{name: sum(facts[name] for facts in mine) for name in (*SKETCH_COUNTS, "without_spots")},
         **{name: written.total(name) for name in (*REMOVED_COUNTS, "near_reference", "empty")},
@@ -37,7 +48,7 @@ def report_of(
         "removed_unverified": written.total("unverified"),
         "reference_documents": layout.num_known,
         "representatives": made.num_representatives,
-        "comparisons": made.found.total("looks") + _of_crowd(made, "looks"),
+        "comparisons": int(looks[0]),
         "candidate_pairs": made.distinct.total("pairs") + _of_crowd(made, "candidates"),
         "verified_pairs": made.listed.total("listed") if recipe.verifies else 0,
         "groups": made.listed.total("groups"),
@@ -57,7 +68,9 @@ def report_of(
         log.warning(note)
     threads = min(facts["threads"] for facts in made.sketched.facts)
     engine = {"backend": job.work.shared.engine.backend, "device": None, "threads": threads}
-    counted_all = Counted(counts, _groups(made), limits, dict(sorted(left_out.items())), skipped, sampled)
+    counted_all = Counted(
+        counts, filtered_of(looks), _groups(made), limits, dict(sorted(left_out.items())), skipped, sampled
+    )
     known_sizes = None if reference is None else of_reference
     return {
         **table_report(recipe, described(documents, reference), engine, counted_all),
