@@ -160,14 +160,15 @@ SHAPES: dict[str, Shape] = {
 # --------------------------------------------------------------------------------------------------------------- runs
 
 
-def counted(folder: Path) -> dict[str, int]:
+def counted(folder: Path) -> dict[str, Any]:
     """Return what the report of a job counts."""
-    counts = json.loads((folder / "output" / "report.json").read_text())["counts"]
+    report = json.loads((folder / "output" / "report.json").read_text())
     names = "documents", "comparisons", "candidate_pairs", "verified_pairs"
-    return {name: counts[name] for name in names if name in counts}
+    counts = {name: report["counts"][name] for name in names if name in report["counts"]}
+    return counts | {f"filtered_by_{name}": number for name, number in report.get("filtered", {}).items()}
 
 
-def steps(name: str, size: int, folder: Path, mode: str = "in memory") -> dict[str, int]:
+def steps(name: str, size: int, folder: Path, mode: str = "in memory") -> dict[str, Any]:
     """Run a shape's job on some documents in this process, and return what it counted."""
     from neardup_gpu.cli.app import run
 
@@ -186,7 +187,8 @@ def measured(name: str, size: int, folder: Path, mode: str) -> dict[str, Any]:
     for command in shape.commands(source, folder, MODES[mode](folder)):
         done = launch([sys.executable, "-m", "neardup_gpu", *command])
         seconds, peak = seconds + done["seconds"], max(peak, done["peak_mb"])
-    return {"seconds": round(seconds, 3), "peak_mb": round(peak), **counted(folder)}
+    stages = json.loads((folder / "output" / "report.json").read_text())["timings"]
+    return {"seconds": round(seconds, 3), "peak_mb": round(peak), **counted(folder), "stages": stages}
 
 
 def rows_of(name: str, times: tuple[int, ...], mode: str) -> list[dict[str, Any]]:

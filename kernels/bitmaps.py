@@ -25,8 +25,8 @@ and one element changes it by at most 2, so by McDiarmid's inequality it is belo
 exp(-s**2 / (2 d)). A pair at threshold t differs by at most L = (|A| + |B|) (1 - t) / (1 + t) elements. So a pair that
 differs by d elements, with m(d) > L, is not rejected with probability at most exp(-(m(d) - L)**2 / (2 d)). Two sets of
 1,000 elements and resemblance 0.2 differ by 1,333: then m is 474 in 1,024 bits, L is 222 at t = 0.8, and the bound is
-exp(-23). As m(d) < W / 2, no pair is rejected where W <= 2 L: `num_words` gives each element 9 (1 - t) / (1 + t) bits,
-about one at t = 0.8 and three at 0.5, by which L is at most W / 4.5 for two sets of equal sizes.
+exp(-23). As m(d) < W / 2, no pair is rejected where W <= 2 L: `num_words` gives each element 18 (1 - t) / (1 + t) bits,
+two at t = 0.8 and six at 0.5, by which L is at most W / 9 for two sets of equal sizes.
 
 Source: bitmap filters as of Sandes, Teodoro and Melo 2020, "Bitmap filter: speeding up exact set similarity joins".
 Cost: one product and one bit for each element.
@@ -51,7 +51,7 @@ def num_words(sizes, threshold, flip):
     Joined bitmaps get four bits for each element, as they are held against those of larger sets.
     """
     xp = array_module(sizes)
-    bits = 9 * (1 - threshold) / (1 + threshold) if flip else 4.0
+    bits = 18 * (1 - threshold) / (1 + threshold) if flip else 4.0
     powers = xp.asarray([1 << i for i in range(MOST_WORDS.bit_length())], np.int64)
     at_least = xp.ceil(bits / 64 * sizes).astype(np.int64)
     found = powers[xp.minimum(xp.searchsorted(powers, at_least), len(powers) - 1)]

@@ -163,11 +163,8 @@ def _from(entries, start, stop, row):
 
 
 @jit()
-def _insert(best, number, row):
-    """Insert a row into an ascending list of `number` rows, unless it is there; the last one goes if it is full."""
-    low = lower_bound(best, 0, number, row)
-    if low < number and best[low] == row:
-        return number
+def _insert(best, number, low, row):
+    """Insert a row at a place of an ascending list of `number` rows; the last one goes if it is full."""
     last = min(number, len(best) - 1)
     for i in range(last, low, -1):
         best[i] = best[i - 1]
@@ -206,23 +203,14 @@ def _folded(words, begin, word, narrow, width, flip):
 
 
 @jit()
-def _failed(sizes, bitmaps, words, needed, both, row, other, place, at):
-    """Return 0 for a candidate, or the number of the first filter that a pair fails: 1 size, 2 place, 3 bits."""
+def _rejected(sizes, bitmaps, words, both, row, other, least):
+    """Return whether the bitmaps of two rows leave fewer than `least` common elements."""
     size, theirs = np.int64(sizes[row]), np.int64(sizes[other])
-    small = min(size, theirs)
-    least = np.int64(needed[small + both * max(size, theirs)])
-    if small < least:
-        return np.int64(1)
-    if size - place < least or theirs - at < least:
-        return np.int64(2)
-    mine, yours = bitmaps[row], bitmaps[other]
     if both:
-        differ = _differ(words, mine, yours, both, size + theirs - least - least)
-    elif size <= theirs:
-        differ = _differ(words, mine, yours, both, small - least)
-    else:
-        differ = _differ(words, yours, mine, both, small - least)
-    return np.int64(3) if differ else np.int64(0)
+        return _differ(words, bitmaps[row], bitmaps[other], both, size + theirs - least - least)
+    if size <= theirs:
+        return _differ(words, bitmaps[row], bitmaps[other], both, size - least)
+    return _differ(words, bitmaps[other], bitmaps[row], both, theirs - least)
 
 
 @jit()
@@ -259,10 +247,14 @@ def _probe(
         while other < last_met and number < len(best):
             if held[other] and other != row:
                 looks += one
-                failed = _failed(sizes, bitmaps, words, needed, both, row, other, np.int64(0), np.int64(0))
-                by_size += failed == one
-                by_bits += failed == np.int64(3)
-                if failed == np.int64(0):
+                theirs = np.int64(sizes[other])
+                smaller = min(size, theirs)
+                least = np.int64(needed[smaller + both * max(size, theirs)])
+                if smaller < least:
+                    by_size += one
+                elif _rejected(sizes, bitmaps, words, both, row, other, least):
+                    by_bits += one
+                else:
                     best[number] = other
                     number += one
             other += one
@@ -282,16 +274,24 @@ def _probe(
                 if other >= high or (number == len(best) and other >= best[number - one]):
                     break
                 looks += one
-                if other != row:
-                    failed = _failed(
-                        sizes, bitmaps, words, needed, both, row, other, place, np.int64(entries[i] & _PLACE)
-                    )
-                    by_size += failed == one
-                    by_place += failed == np.int64(2)
-                    by_bits += failed == np.int64(3)
-                    if failed == np.int64(0):
-                        number = _insert(best, number, other)
+                theirs = np.int64(sizes[other])
+                smaller = min(size, theirs)
+                least = np.int64(needed[smaller + both * max(size, theirs)])
+                left = min(size - place, theirs - np.int64(entries[i] & _PLACE))
                 i += one
+                if other == row:
+                    continue
+                if left < least:
+                    by_size += smaller < least
+                    by_place += smaller >= least
+                    continue
+                at = lower_bound(best, 0, number, other)
+                if at < number and best[at] == other:
+                    continue
+                if _rejected(sizes, bitmaps, words, both, row, other, least):
+                    by_bits += one
+                else:
+                    number = _insert(best, number, at, other)
             i = until
         begin += one
     looked_at[0], looked_at[1], looked_at[2], looked_at[3] = looks, by_size, by_place, by_bits
@@ -300,7 +300,8 @@ def _probe(
 
 @parallel(
     "uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int64[::1], uint64[::1], uint8[::1], "
-    "int32[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[::1], int64[:, ::1]"
+    "int32[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[::1], int64[:, ::1]",
+    is_wide=True,
 )
 def _probe_rows(
     lower,
@@ -367,7 +368,7 @@ def cpu(entries, starts, splits, places, offsets, sizes, bitmaps, words, held, n
     return found, ends, looked_at
 
 
-for _function in (_from, _insert, _folded, _differ, _failed, _ends, _probe):
+for _function in (_from, _insert, _folded, _differ, _rejected, _ends, _probe):
     Device(_function.py_func)  # the same, for kernels
 
 

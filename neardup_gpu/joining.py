@@ -314,7 +314,9 @@ def _taken(
     rows = in_file[part.rows]
     shingles = spool.gather(spool_rows[rows])
     take = kernel(prefixes, runtime.backend)
-    found, entries, sizes, elements = take(shingles.values, shingles.offsets, runtime.put(rows), *table, threshold)
+    found, entries, sizes, elements = take(
+        shingles.values, shingles.offsets, runtime.put(rows), *table, threshold, measure.both_sizes
+    )
     if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
         entries &= ~LONG
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])

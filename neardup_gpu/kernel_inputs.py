@@ -575,7 +575,8 @@ def prefixes(draw: Draw, size: int) -> tuple:
     values, offsets = _within_more(draw, *_alike(draw, size))
     num_rows = len(offsets) - 1
     rows = draw.random.permutation(num_rows) + draw.option([0, 2**32 - num_rows])
-    return values, offsets, rows, *_table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
+    table = _table(draw, values[offsets[0] : offsets[-1]])
+    return values, offsets, rows, *table, draw.option(THRESHOLDS), draw.option([1, 0])
 
 
 def prefix_probe(draw: Draw, size: int) -> tuple:
@@ -584,7 +585,7 @@ def prefix_probe(draw: Draw, size: int) -> tuple:
     table, threshold = _table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
     table = np.maximum(table[0], np.uint8(2)), table[1]  # none is skipped
     num_rows = len(offsets) - 1
-    shingles, entries, sizes, _ = prefixes_kernel.cpu(values, offsets, np.arange(num_rows), *table, threshold)
+    shingles, entries, sizes, _ = prefixes_kernel.cpu(values, offsets, np.arange(num_rows), *table, threshold, 0)
     row = ((entries & ~prefixes_kernel.LONG) >> np.uint64(prefixes_kernel.PLACE_BITS)).astype(np.int64)
     keys, places = prefix_probe_kernel.keys_of(shingles, entries)
     if len(keys) <= FEW and draw.chance():  # of several shingles
@@ -628,7 +629,9 @@ def _postings(draw: Draw, size: int, threshold: float) -> tuple[np.ndarray, np.n
     num_rows = len(offsets) - 1
     rows = draw.random.permutation(num_rows + draw.integer(0, 3))[:num_rows]
     table = _table(draw, values[offsets[0] : offsets[-1]])
-    shingles, entries, distinct, elements = prefixes_kernel.cpu(values, offsets, rows, *table, threshold)
+    shingles, entries, distinct, elements = prefixes_kernel.cpu(
+        values, offsets, rows, *table, threshold, draw.option([1, 0])
+    )
     sizes = np.zeros(max(len(rows), int(rows.max(initial=-1)) + 1), np.int32)
     sizes[rows] = distinct
     if len(entries) <= FEW and draw.chance():

@@ -292,7 +292,7 @@ def postings(
         some = _rows(shingles, part)
         rows = runtime.put(np.arange(len(some)))
         take = kernel(prefixes, runtime.backend)
-        found, entries, sizes, elements = take(some.values, some.offsets, rows, *table, threshold)
+        found, entries, sizes, elements = take(some.values, some.offsets, rows, *table, threshold, measure.both_sizes)
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])
         if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
             entries &= ~LONG
