@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +115,10 @@ def sentences(size: int) -> Iterator[list[str]]:
 def man_page_sentences(size: int) -> Iterator[list[str]]:
     """Sentences of the corpus manpages, which the variable NEARDUP_CORPORA leads to."""
     table = pq.read_table(Path(os.environ.get("NEARDUP_CORPORA", "corpora"), "manpages.parquet"), columns=["text"])
-    texts = chain.from_iterable(re.split(r"(?<=[.!?])\s+", text) for text in table["text"].to_pylist() if text)
-    while part := list(islice(texts, min(PART, size))):
-        yield part
-        size -= len(part)
+    texts = [each for text in table["text"].to_pylist() for each in re.split(r"(?<=[.!?])\s+", text)]
+    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(texts))[:size].tolist()
+    for first in range(0, len(order), PART):
+        yield [texts[row] for row in order[first : first + PART]]
 
 
 def few_words(size: int) -> Iterator[list[str]]:

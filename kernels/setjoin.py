@@ -32,6 +32,7 @@ from ._bits import count_bits
 from ._cpu import jit, parallel, shares
 from ._launch import Device, cuda, kernel, namespace, on_device
 from ._search import lower_bound
+from .bitmaps import MOST_WORDS
 from .prefixes import PLACE_BITS
 
 SCAN = 4
@@ -45,6 +46,8 @@ WIDTH_BITS = 4
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
 _ROW = np.uint64((1 << 32) - 1)
+_WIDTH = np.uint64((1 << WIDTH_BITS) - 1)
+_MOST_BITS = 64 * MOST_WORDS
 
 
 def reference(
@@ -173,44 +176,71 @@ def _insert(best, number, low, row):
 
 
 @jit()
+def _ones(x, y, flip):
+    """Return the number of ones by which two words of bitmaps differ, of a smaller and a larger set."""
+    return np.uint32(count_bits(x & ~y | (y & ~x & flip)))
+
+
+@jit()
+def _folded(words, place, word, narrow, width, flip):
+    """Return a word of a bitmap that is folded to `narrow` words."""
+    found, at = words[place + np.uint64(word)], np.uint32(word + narrow)
+    while at < width:
+        more = words[place + np.uint64(at)]
+        found = (found ^ more) & flip | (found | more) & ~flip
+        at = np.uint32(at + narrow)
+    return found
+
+
+@jit()
 def _differ(words, small, large, flip, most):
-    """Return whether two bitmaps, of a smaller and a larger set, have more than `most` ones by which they differ."""
-    begin, other_begin = small >> np.int64(WIDTH_BITS), large >> np.int64(WIDTH_BITS)
-    width = np.int64(1) << (small & np.int64(2**WIDTH_BITS - 1))
-    other_width = np.int64(1) << (large & np.int64(2**WIDTH_BITS - 1))
-    narrow, count, word = min(width, other_width), np.int64(0), np.int64(0)
+    """Return whether two bitmaps, of a smaller and a larger set, have more than `most` ones by which they differ.
+
+    Widths and counts have 32 bits, as registers of a GPU do.
+    """
+    flip = np.uint64(0) - np.uint64(flip)  # all bits, or none
+    place, other_place = np.uint64(small) >> np.uint64(WIDTH_BITS), np.uint64(large) >> np.uint64(WIDTH_BITS)
+    width = np.uint32(np.uint32(1) << np.uint32(np.uint64(small) & _WIDTH))
+    other_width = np.uint32(np.uint32(1) << np.uint32(np.uint64(large) & _WIDTH))
+    narrow, most = width if width < other_width else other_width, np.uint32(min(most, np.int64(_MOST_BITS)))
+    count, word = np.uint32(0), np.uint32(0)
+    if width == other_width:
+        count, word = _count_fours(words, place, other_place, width, flip, most)
     while word < narrow and count <= most:
-        until = min(word + np.int64(8), narrow)  # words between two looks at the count
-        while word < until:
-            x, y = words[begin + word], words[other_begin + word]
-            if width != other_width:
-                x = _folded(words, begin, word, narrow, width, flip)
-                y = _folded(words, other_begin, word, narrow, other_width, flip)
-            count += np.int64(count_bits(x ^ y if flip else x & ~y))
-            word += np.int64(1)
+        x = _folded(words, place, word, narrow, width, flip)
+        count = np.uint32(count + _ones(x, _folded(words, other_place, word, narrow, other_width, flip), flip))
+        word = np.uint32(word + np.uint32(1))
     return count > most
 
 
 @jit()
-def _folded(words, begin, word, narrow, width, flip):
-    """Return a word of a bitmap that is folded to `narrow` words."""
-    found = words[begin + word]
-    word += narrow
-    while word < width:
-        found = found ^ words[begin + word] if flip else found | words[begin + word]
-        word += narrow
-    return found
+def _count_fours(words, place, other_place, width, flip, most):
+    """Return how many ones of two bitmaps of one width differ in their first words, four at a time, and how many words
+    that are: all, or as many as it takes to find more than `most`."""
+    count, word = np.uint32(0), np.uint32(0)
+    while np.uint32(word + np.uint32(4)) <= width and count <= most:
+        for step in range(4):
+            at = np.uint64(word) + np.uint64(step)
+            count = np.uint32(count + _ones(words[place + at], words[other_place + at], flip))
+        word = np.uint32(word + np.uint32(4))
+    return count, word
+
+
+def _count_none(words, place, other_place, width, flip, most):
+    """Take the place of `_count_fours` on a device, where it would need too many registers."""
+    return np.uint32(0), np.uint32(0)
+
+
+Device(_count_none, _count_fours.py_func)
 
 
 @jit()
 def _rejected(sizes, bitmaps, words, both, row, other, least):
     """Return whether the bitmaps of two rows leave fewer than `least` common elements."""
     size, theirs = np.int64(sizes[row]), np.int64(sizes[other])
-    if both:
-        return _differ(words, bitmaps[row], bitmaps[other], both, size + theirs - least - least)
-    if size <= theirs:
-        return _differ(words, bitmaps[row], bitmaps[other], both, size - least)
-    return _differ(words, bitmaps[other], bitmaps[row], both, theirs - least)
+    small, large = (row, other) if size <= theirs else (other, row)
+    most = size + theirs - least - least if both else min(size, theirs) - least
+    return _differ(words, bitmaps[small], bitmaps[large], both, most)
 
 
 @jit()
@@ -226,76 +256,136 @@ def _ends(entries, start, split, stop, first, last):
 
 
 @jit()
+def _rows_to_scan(entries, starts, splits, places, begin, end, short, low, high):
+    """Return the first of the rows that are looked at in place of a row's runs, and the one after the last.
+
+    The first one is -1 where the runs have few entries enough.
+    """
+    total, first, last = np.int64(0), high, np.int64(-1)
+    for at in range(begin, end):
+        run = np.int64(places[at] >> np.uint64(PLACE_BITS))
+        total += (starts[run + 1] if np.int64(places[at] & _PLACE) < short else splits[run]) - starts[run]
+    if total <= FEW:
+        return np.int64(-1), last
+    for at in range(begin, end):
+        run = np.int64(places[at] >> np.uint64(PLACE_BITS))
+        stop = starts[run + 1] if np.int64(places[at] & _PLACE) < short else splits[run]
+        first, last = _ends(entries, starts[run], splits[run], stop, first, last)
+    first, last = max(low, first), min(high, last + np.int64(1))
+    return (first if total > np.int64(SCAN) * (last - first) else np.int64(-1)), last
+
+
+@jit()
+def _scan(sizes, bitmaps, words, held, needed, both, row, other, stop, best, looked_at):
+    """Write the first candidates of a row from `other` on, by sizes and bitmaps; return their number."""
+    number, looks, by_size, by_bits = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    size = np.int64(sizes[row])
+    while other < stop and number < len(best):
+        if held[other] and other != row:
+            looks += np.int64(1)
+            theirs = np.int64(sizes[other])
+            smaller = min(size, theirs)
+            least = np.int64(needed[smaller + both * max(size, theirs)])
+            if smaller < least:
+                by_size += np.int64(1)
+            elif _rejected(sizes, bitmaps, words, both, row, other, least):
+                by_bits += np.int64(1)
+            else:
+                best[number] = other
+                number += np.int64(1)
+        other += np.int64(1)
+    looked_at[0], looked_at[1], looked_at[2], looked_at[3] = looks, by_size, np.int64(0), by_bits
+    return number
+
+
+@jit()
+def _meet(
+    entries,
+    starts,
+    splits,
+    places,
+    sizes,
+    bitmaps,
+    words,
+    needed,
+    both,
+    begin,
+    end,
+    short,
+    row,
+    low,
+    high,
+    best,
+    looked_at,
+):
+    """Write the first candidates of a row, from the runs of its places; return their number."""
+    one, number = np.int64(1), np.int64(0)
+    looked_at[0], looked_at[1], looked_at[2], looked_at[3] = number, number, number, number
+    size = np.int64(sizes[row])
+    for step in range(begin + begin, end + end):  # two parts of each run: short entries, then those that are long alone
+        word = places[step >> one]
+        run, place = np.int64(word >> np.uint64(PLACE_BITS)), np.int64(word & _PLACE)
+        i, until = starts[run], splits[run]
+        if step & one:
+            i, until = until, starts[run + one] if place < short else until
+        if low > 0:
+            i = _from(entries, i, until, low)
+        while i < until:
+            other = _row_of(entries[i])
+            if other >= high:
+                break
+            looked_at[0] += one
+            theirs = np.int64(sizes[other])
+            smaller = min(size, theirs)
+            least = np.int64(needed[smaller + both * max(size, theirs)])
+            left = min(size - place, theirs - np.int64(entries[i] & _PLACE))
+            i += one
+            if other == row:
+                continue
+            if left < least:
+                looked_at[one if smaller < least else one + one] += one
+                continue
+            at = lower_bound(best, 0, number, other)
+            if at < number and best[at] == other:
+                continue
+            if _rejected(sizes, bitmaps, words, both, row, other, least):
+                looked_at[3] += one
+                continue
+            number = _insert(best, number, at, other)
+            if number == len(best):  # nothing beyond the last one of a full list
+                high = best[number - one]
+    return number
+
+
+@jit()
 def _probe(
     entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed, both, row, low, high, best, looked_at
 ):
     """Write the first candidates of a row to `best`, and what was looked at; return the number of candidates."""
-    one, number, looks, total = np.int64(1), np.int64(0), np.int64(0), np.int64(0)
-    by_size, by_place, by_bits = np.int64(0), np.int64(0), np.int64(0)
-    size, begin, end = np.int64(sizes[row]), offsets[row], offsets[row + one]
-    short = size - np.int64(needed[(one + both) * size]) + one
-    for at in range(begin, end):
-        run = np.int64(places[at] >> np.uint64(PLACE_BITS))
-        total += (starts[run + one] if np.int64(places[at] & _PLACE) < short else splits[run]) - starts[run]
-    other, last_met = high, np.int64(-1)
-    for at in range(begin, end if total > FEW else begin):
-        run = np.int64(places[at] >> np.uint64(PLACE_BITS))
-        until = starts[run + one] if np.int64(places[at] & _PLACE) < short else splits[run]
-        other, last_met = _ends(entries, starts[run], splits[run], until, other, last_met)
-    other, last_met = max(low, other), min(high, last_met + one)
-    if total > FEW and total > np.int64(SCAN) * (last_met - other):
-        while other < last_met and number < len(best):
-            if held[other] and other != row:
-                looks += one
-                theirs = np.int64(sizes[other])
-                smaller = min(size, theirs)
-                least = np.int64(needed[smaller + both * max(size, theirs)])
-                if smaller < least:
-                    by_size += one
-                elif _rejected(sizes, bitmaps, words, both, row, other, least):
-                    by_bits += one
-                else:
-                    best[number] = other
-                    number += one
-            other += one
-        end = begin
-    while begin < end:
-        run, place = np.int64(places[begin] >> np.uint64(PLACE_BITS)), np.int64(places[begin] & _PLACE)
-        i, until, last = starts[run], splits[run], splits[run]
-        if place < short:
-            last = starts[run + one]
-        while i < last:  # once for each part of the run: short entries, then those that are long alone
-            if i == until:
-                until = last
-            if low > 0:
-                i = _from(entries, i, until, low)
-            while i < until:
-                other = _row_of(entries[i])
-                if other >= high or (number == len(best) and other >= best[number - one]):
-                    break
-                looks += one
-                theirs = np.int64(sizes[other])
-                smaller = min(size, theirs)
-                least = np.int64(needed[smaller + both * max(size, theirs)])
-                left = min(size - place, theirs - np.int64(entries[i] & _PLACE))
-                i += one
-                if other == row:
-                    continue
-                if left < least:
-                    by_size += smaller < least
-                    by_place += smaller >= least
-                    continue
-                at = lower_bound(best, 0, number, other)
-                if at < number and best[at] == other:
-                    continue
-                if _rejected(sizes, bitmaps, words, both, row, other, least):
-                    by_bits += one
-                else:
-                    number = _insert(best, number, at, other)
-            i = until
-        begin += one
-    looked_at[0], looked_at[1], looked_at[2], looked_at[3] = looks, by_size, by_place, by_bits
-    return number
+    size, begin, end = np.int64(sizes[row]), offsets[row], offsets[row + 1]
+    short = size - np.int64(needed[(1 + both) * size]) + 1
+    first, stop = _rows_to_scan(entries, starts, splits, places, begin, end, short, low, high)
+    if first >= 0:
+        return _scan(sizes, bitmaps, words, held, needed, both, row, first, stop, best, looked_at)
+    return _meet(
+        entries,
+        starts,
+        splits,
+        places,
+        sizes,
+        bitmaps,
+        words,
+        needed,
+        both,
+        begin,
+        end,
+        short,
+        row,
+        low,
+        high,
+        best,
+        looked_at,
+    )
 
 
 @parallel(
@@ -368,15 +458,35 @@ def cpu(entries, starts, splits, places, offsets, sizes, bitmaps, words, held, n
     return found, ends, looked_at
 
 
-for _function in (_from, _insert, _folded, _differ, _rejected, _ends, _probe):
+for _function in (_from, _insert, _folded, _differ, _rejected, _ends, _rows_to_scan, _scan, _meet):
     Device(_function.py_func)  # the same, for kernels
+
+
+_TO_SCAN = np.int64(-1)
+
+
+@kernel(
+    "void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int32[::1], int64, int64[::1], "
+    "int64[::1], int64[::1], int64[::1], int64[:,::1])"
+)
+def _choose_all(entries, starts, splits, places, offsets, sizes, needed, both, rows, first, stop, number, looked_at):
+    """One thread a row: whether it is to be scanned, and the rows to scan in place of what was looked at."""
+    i = cuda.grid(1)
+    if i < len(rows):
+        row, one = rows[i], np.int64(1)
+        size = np.int64(sizes[row])
+        short = size - np.int64(needed[(one + both) * size]) + one
+        runs = offsets[row], offsets[row + one]
+        other, until = _rows_to_scan(entries, starts, splits, places, runs[0], runs[1], short, first[i], stop[i])
+        number[i] = _TO_SCAN if other >= 0 else np.int64(0)
+        looked_at[i, 0], looked_at[i, 1] = other, until
 
 
 @kernel(
     "void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int64[::1], uint64[::1], "
-    "uint8[::1], int32[::1], int64, int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1])"
+    "int32[::1], int64, int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1])"
 )
-def _probe_all(
+def _meet_all(
     entries,
     starts,
     splits,
@@ -385,7 +495,6 @@ def _probe_all(
     sizes,
     bitmaps,
     words,
-    held,
     needed,
     both,
     rows,
@@ -395,37 +504,58 @@ def _probe_all(
     number,
     looked_at,
 ):
-    """One thread a row: its candidates into its list in `best`, how many they are, and what was looked at."""
+    """One thread a row that is not to be scanned: its candidates into its list in `best`, and what was looked at."""
     i = cuda.grid(1)
-    if i < len(rows):
-        number[i] = _probe(
-            entries,
-            starts,
-            splits,
-            places,
-            offsets,
-            sizes,
-            bitmaps,
-            words,
-            held,
-            needed,
-            both,
-            rows[i],
-            first[i],
-            stop[i],
-            best[i],
-            looked_at[i],
-        )
+    if i >= len(rows) or number[i] == _TO_SCAN:
+        return
+    row, one = rows[i], np.int64(1)
+    size = np.int64(sizes[row])
+    number[i] = _meet(
+        entries,
+        starts,
+        splits,
+        places,
+        sizes,
+        bitmaps,
+        words,
+        needed,
+        both,
+        offsets[row],
+        offsets[row + one],
+        size - np.int64(needed[(one + both) * size]) + one,
+        row,
+        first[i],
+        stop[i],
+        best[i],
+        looked_at[i],
+    )
+
+
+@kernel(
+    "void(int32[::1], int64[::1], uint64[::1], uint8[::1], int32[::1], int64, int64[::1], int64[:,::1], int64[::1], "
+    "int64[:,::1])"
+)
+def _scan_all(sizes, bitmaps, words, held, needed, both, rows, best, number, looked_at):
+    """One thread a row that is to be scanned: as `_meet_all`."""
+    i = cuda.grid(1)
+    if i < len(rows) and number[i] == _TO_SCAN:
+        first, stop = looked_at[i, 0], looked_at[i, 1]
+        number[i] = _scan(sizes, bitmaps, words, held, needed, both, rows[i], first, stop, best[i], looked_at[i])
 
 
 def gpu(entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed, both, rows, first, stop, most):
-    """As `reference`; a thread a row, its list in global memory."""
+    """As `reference`; a thread a row, its list in global memory. Other rows are scanned than have their runs looked at,
+    in kernels of their own, as registers are few."""
     xp = namespace()
     best, looked_at = xp.empty((len(rows), most), np.int64), xp.empty((len(rows), 4), np.int64)
     number = xp.empty(len(rows), np.int64)
-    index = map(on_device, (entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed))
-    queries = map(on_device, (rows, first, stop))
-    _probe_all.threads(len(rows), *index, both, *queries, best, number, looked_at)
+    runs = tuple(map(on_device, (entries, starts, splits, places, offsets)))
+    sets, found = tuple(map(on_device, (sizes, bitmaps, words))), (best, number, looked_at)
+    held, needed, rows = on_device(held), on_device(needed), on_device(rows)
+    asked = needed, both, rows, on_device(first), on_device(stop)
+    _choose_all.threads(len(rows), *runs, sets[0], *asked, number, looked_at)
+    _meet_all.threads(len(rows), *runs, *sets, *asked, *found)
+    _scan_all.threads(len(rows), *sets, held, needed, both, rows, *found)
     ends = xp.zeros(len(rows) + 1, np.int64)
     ends[1:] = xp.cumsum(number)
     return best[xp.arange(most) < number[:, None]], ends, looked_at
