@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,11 @@ class Shape:
         Returns the `neardup` commands that are timed together, from the file of documents (column text), a folder for
         results and the flags of the mode. The last one leaves a report in `output` in that folder.
     growth : float
-        How often what is counted may become larger when the documents double.
+        How many times as many comparisons there may be when the documents double.
+    candidates : float
+        How many candidates there may be for each pair and document.
+    small : int
+        The number of documents of the first job where only steps are counted; 0 if the shape needs a corpus.
     """
 
     what: str
@@ -71,6 +76,8 @@ class Shape:
     texts: Callable[[int], Iterator[list[str]]]
     commands: Callable[[Path, Path, list[Any]], list[list[Any]]]
     growth: float
+    candidates: float
+    small: int
 
     def write(self, path: Path, size: int) -> None:
         """Write the documents of a job, in row groups of `PART`."""
@@ -132,27 +139,32 @@ def few_words(size: int) -> Iterator[list[str]]:
     return _in_parts(size, make)
 
 
-def windows(size: int) -> Iterator[list[str]]:
-    """Windows of 2,000 words of one text, each a word further on."""
-    words = [f"w{i}" for i in range(size + 2_000)]
+def windows(size: int, length: int = 2_000) -> Iterator[list[str]]:
+    """Windows of so many words of one text, each a word further on."""
+    words = [f"w{i}" for i in range(size + length)]
     for first in range(0, size, 1_000):
-        yield [" ".join(words[i : i + 2_000]) for i in range(first, min(size, first + 1_000))]
+        yield [" ".join(words[i : i + length]) for i in range(first, min(size, first + 1_000))]
 
+
+WORDS = ("--shingle-size", "1")
 
 SHAPES: dict[str, Shape] = {
-    "sections": Shape("sections that most pairs share some of", 2_000, sections, dedup(), 4.5),
+    "sections": Shape("sections that most pairs share some of", 2_000, sections, dedup(), 4.5, 0.1, 200),
     "sentences": Shape(
-        "sentences as sets of words, at .5", 25_000, sentences, dedup("--shingle-size", "1", "--threshold", "0.5"), 4.5
+        "sentences as sets of words, at .5", 12_500, sentences, dedup(*WORDS, "--threshold", "0.5"), 4.5, 4, 1_000
     ),
     "man pages": Shape(
         "sentences of man pages as sets of words, at .5",
         25_000,
         man_page_sentences,
-        dedup("--shingle-size", "1", "--threshold", "0.5"),
+        dedup(*WORDS, "--threshold", "0.5"),
         4.5,
+        2,
+        0,
     ),
-    "few words": Shape("texts of 1 to 3 words", 125_000, few_words, dedup("--shingle-size", "1"), 2.5),
-    "windows": Shape("windows of one text", 1_000, windows, dedup(), 2.5),
+    "few words": Shape("texts of 1 to 3 words", 125_000, few_words, dedup(*WORDS), 4.5, 1, 2_000),
+    "windows": Shape("windows of 2,000 words of one text", 1_000, windows, dedup(), 2.5, 6, 0),
+    "short windows": Shape("windows of 100 words", 10_000, partial(windows, length=100), dedup(), 2.5, 2, 1_000),
 }
 
 
@@ -172,6 +184,7 @@ def steps(name: str, size: int, folder: Path, mode: str = "in memory") -> dict[s
     from neardup_gpu.cli.app import run
 
     shape, source = SHAPES[name], folder / "source.parquet"
+    folder.mkdir(exist_ok=True)
     shape.write(source, size)
     for command in shape.commands(source, folder, MODES[mode](folder)):
         run([str(word) for word in command])

@@ -465,12 +465,19 @@ def _first_of(lists: list[tuple[np.ndarray, np.ndarray]], most: int) -> tuple[np
 
 
 def expected_comparisons(index: list[PostingsIndex], runtime: Runtime) -> int:
-    """Entries that are looked at where each row looks once for all its better partners, from the lengths of runs.
+    """Return about how many entries or rows are looked at where each row looks once for all its better partners.
 
-    Two entries of a run meet unless both are of long prefixes alone. There will be fewer where rows have partners
-    enough, and some more where the list of a row's candidates fills up and it has to go on.
+    Two entries of a run meet unless both are of long prefixes alone. If these are many times the pairs of rows, rows
+    are scanned instead. There will be fewer where rows have partners enough, and some more where the list of a row's
+    candidates fills up and it has to go on.
     """
-    return sum(int(_comparisons(part, runtime).sum()) for part in index)
+    return sum(_expected(part, runtime) for part in index)
+
+
+def _expected(part: PostingsIndex, runtime: Runtime) -> int:
+    entries, rows = int(_comparisons(part, runtime).sum()), int(part.held.sum())
+    pairs = rows * (rows - 1) // 2
+    return pairs if entries > SCAN * pairs else entries
 
 
 def _comparisons(part: PostingsIndex, runtime: Runtime) -> np.ndarray:

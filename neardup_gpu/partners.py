@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -77,6 +78,10 @@ BESTS = 16
 
 TOGETHER = 1 << 22
 """Candidates that are verified together, about."""
+
+SLOW_SECONDS, SLOW_COMPARED, SLOW_FOUND = 20.0, 10_000_000, 1_000
+"""A join says that its data is hard for it once it has taken so many seconds and compared so many pairs, of which fewer
+than one in `SLOW_FOUND` was found; then each time that the pairs have doubled."""
 
 NAMED = 3
 """Shingles that are named where there are too many comparisons."""
@@ -258,7 +263,12 @@ class Search:
     only_known: bool = False
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
+    num_found: int = 0
     looks: np.ndarray = field(default_factory=lambda: np.zeros(4, np.int64))
+    began: float = field(default_factory=perf_counter)
+    said: int = 0
+    """Pairs that had been compared when it was last said that the data is hard."""
+
     expected: int = 0
     """About how many looks there will be at most: more only where lists fill up and are gone on with."""
 
@@ -378,7 +388,21 @@ class Search:
             self.looks += met.looks
             if self.max_comparisons is not None and self.looks[0] > self.max_comparisons:
                 raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
+            self._say_if_slow()
             yield met
+
+    def _say_if_slow(self) -> None:
+        """Log a line if most of the time goes into pairs that are not found; see `SLOW_SECONDS`."""
+        compared = self.num_candidates + int(self.looks[-1])
+        if (
+            perf_counter() - self.began >= SLOW_SECONDS
+            and compared >= max(SLOW_COMPARED, 2 * self.said)
+            and compared > SLOW_FOUND * max(1, self.num_found)
+        ):
+            self.said = compared
+            pairs, found = count(compared, "candidate"), count(self.num_found, "pair")
+            line = f"{pairs} so far for {found}; this data has many half-similar documents"
+            self.clock.say(line, "join", candidates=compared, pairs=self.num_found)
 
     def _verify_all(self, waiting: list[Waiting], before: np.ndarray, accepts: Accepts, found: np.ndarray) -> None:
         """Verify pairs that wait, and count those of each asked row that resemble each other enough.
@@ -401,6 +425,7 @@ class Search:
         pairs = _unpacked(packed[begins])
         self.num_candidates += len(pairs)
         verified = self.verify(pairs)
+        self.num_found += len(verified.pairs)
         self.clock.report("verify", len(pairs), None)
         passed = _among(packed[begins], packed_pairs(verified.pairs.left, verified.pairs.right))
         found += np.bincount(which[order[passed[np.cumsum(begins) - 1]]], minlength=len(found))

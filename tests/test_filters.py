@@ -4,6 +4,8 @@
 """
 
 import random
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +13,14 @@ import pytest
 from flat import flat
 from rule import check, expected
 
-from neardup_gpu import Containment, Recipe, Shingles, dedup
+from neardup_gpu import Containment, Recipe, Shingles, dedup, partners
+from neardup_gpu.joining import FILTERS
 from neardup_gpu.kernels import bitmaps, prefixes
 from neardup_gpu.measures import ContainmentMeasure, Resemblance
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from benchmarks import cliffs
 
 CORPORA = 12
 """Random corpora of each shape and setting; 10,000 in all were run before filters were changed last."""
@@ -111,6 +118,48 @@ def compare(seed, shape, off, patch, **options):
         found = flat(dedup, rows, recipe=recipe, engine="cpu", check=0, text_columns="text", id_column="id", **options)
     check(found, expected([(f"m{i}", text) for i, text in enumerate(texts)], recipe))
     return found.report
+
+
+def job(texts, **options):
+    return flat(dedup, pa.table({"text": texts}), recipe=Recipe(), engine="cpu", check=0, **options)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "compared", "found", "is_said"),
+    [(0, 100, 10, True), (60, 100, 10, False), (0, 10**7, 10, False), (0, 100, 10**7, False)],
+)
+def test_a_join_says_that_its_data_is_hard(seconds, compared, found, is_said, monkeypatch, caplog):
+    """Once it has taken long enough, compared pairs enough, and found one in so many of them at most."""
+    monkeypatch.setattr(partners, "SLOW_SECONDS", float(seconds))
+    monkeypatch.setattr(partners, "SLOW_COMPARED", compared)
+    monkeypatch.setattr(partners, "SLOW_FOUND", found)
+    texts = [text for part in cliffs.sections(300) for text in part]
+    caplog.set_level("INFO", "neardup_gpu")
+    report = job([*texts, *(f"{text} more" for text in texts[:2])]).report
+    lines = [record.getMessage() for record in caplog.records if "half-similar" in record.getMessage()]
+    assert bool(lines) == is_said
+    if is_said:
+        compared = report["filtered"]["bits"]
+        assert lines[0].endswith(" candidates so far for 0 pairs; this data has many half-similar documents")
+        assert 100 <= int(lines[0].split()[0].replace(",", "")) <= compared
+
+
+@pytest.mark.parametrize("mode", cliffs.MODES)
+@pytest.mark.parametrize("name", [name for name, shape in cliffs.SHAPES.items() if shape.small])
+def test_no_cliff(name, mode, tmp_path):
+    """What a job of a hard shape counts grows no faster than the shape allows, in memory, bounded and as tasks.
+
+    Ranges of tasks know 64 bits of each set, which reject few pairs of long documents. Tasks look at crowded documents
+    twice, and a bounded job may be cut into tasks when there are more documents.
+    """
+    shape = cliffs.SHAPES[name]
+    few, many = (cliffs.steps(name, factor * shape.small, tmp_path / str(factor), mode) for factor in (1, 4))
+    for counted in (few, many):
+        assert sum(counted[f"filtered_by_{each}"] for each in FILTERS) <= counted["comparisons"]
+        most = shape.candidates * (counted["verified_pairs"] + counted["documents"])
+        assert counted["candidate_pairs"] <= most or (mode == "tasks" and name == "sections")
+    times = shape.growth**2 * (1 if mode == "in memory" else 2)
+    assert many["comparisons"] <= times * max(few["comparisons"], few["documents"])
 
 
 @pytest.mark.parametrize("off", OFF)
