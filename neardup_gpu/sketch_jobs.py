@@ -15,14 +15,13 @@ import pyarrow as pa
 from neardup_gpu.kernels import shared
 
 from . import checks
-from .arrow_versions import kept_lists
-from .data import Ragged, arrow, one_array, taken
+from .data import arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
 from .documents.reading_options import Reading, chosen_reading
 from .documents.skipped import summary_of
-from .engine.arrays import joined, take_rows
+from .engine.arrays import take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
 from .engine.pieces import Numbers
@@ -36,6 +35,7 @@ from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
 from .report import count
 from .sketch_files import NUM_SHINGLES, array_of, arrays_of, read_sketches
+from .sketch_writing import SketchWriter
 from .sketching import Sketched, Sketcher
 from .store.outputs import new_file, new_files
 from .store.parquet import write_table
@@ -71,6 +71,9 @@ def sketch(
 
     Where document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to
     come can be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
+
+    The sketches are written while documents are read, in row groups of 64 MB. Only the ids of all documents stay in
+    memory, because they are compared with each other at the end.
 
     Parameters
     ----------
@@ -141,19 +144,23 @@ def sketch(
             place = engine.temp_dir or files["sketches"].parent
             first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
         hashed = "document_hash" in recipe.method.schema()
-        sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, stored=True, hashed=hashed)
-        sketched = sketcher.sketch_all(documents)
+        with SketchWriter(files["sketches"]) as store:
+            sketcher = Sketcher(
+                recipe, runtime, clock, statistics, first_pass, store=store, hashed=hashed, max_bytes=engine.batch_bytes
+            )
+            sketched = sketcher.sketch_all(documents)
+            with clock.stage("write"):
+                store.write(sketcher.recipe)
+        counts = _counts(sketched, recipe)
         if not len(sketched.ids):
             log.warning(NO_DOCUMENTS)
         with clock.stage("write"):
-            counts = _counts(sketched, recipe)
-            table = _sketch_table(sketched, sketcher.recipe)
-            write_table(table, files["sketches"])
             if counts_first and sketcher.statistics is not None:
                 sketcher.statistics.write(files["frequencies"])
             if documents.skipped is not None:
                 counts["skipped"] = summary_of(documents.skipped)["rows"]
-                write_table(documents.skipped.replace_schema_metadata(table.schema.metadata), files["skipped"])
+                metadata = {METADATA_KEY: sketcher.recipe.to_json().encode()}
+                write_table(documents.skipped.replace_schema_metadata(metadata), files["skipped"])
     about = {"backend": runtime.backend, "device": runtime.describe(), "timings": clock.seconds}
     about["recipe"] = sketcher.recipe.describe()
     return {**counts, **about, **({"frequencies": str(frequencies_path(output))} if counts_first else {})}
@@ -171,20 +178,6 @@ def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
     return counts
 
 
-def _sketch_table(sketched: Sketched, recipe: Recipe) -> pa.Table:
-    num_tokens, num_documents = sketched.num_tokens, len(sketched.ids)
-    columns: dict[str, Any] = {"id": sketched.ids, "num_tokens": arrow(num_tokens)}
-    if "document_hash" in recipe.method.schema():
-        columns["document_hash"] = _column(sketched.document_hashes, np.zeros(num_documents, bool))
-    if recipe.method.elements == "shingles":
-        columns[NUM_SHINGLES] = arrow(sketched.num_shingles)
-    made = joined(sketched.sketches)
-    sketched.sketches.clear()
-    for name, array in recipe.method.to_columns(made, sketched.keys).items():
-        columns[name] = _column(array, num_tokens == 0)
-    return pa.table(columns).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
-
-
 def frequencies_path(output: str | Path) -> Path:
     """Path of the document frequencies that `sketch` counts: beside the sketches."""
     return _path_beside(output, "frequencies")
@@ -199,15 +192,6 @@ def _path_beside(output: str | Path, what: str) -> Path:
     """Path of another file beside `output`: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
     path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
     return Path(f"{path}.{what}{suffix}")
-
-
-def _column(array: Any, null: np.ndarray) -> pa.Array:
-    """An array as an Arrow column, of lists where it has two dimensions or is Ragged; `null` marks missing rows."""
-    if isinstance(array, Ragged):
-        return pa.LargeListArray.from_arrays(arrow(array.offsets), arrow(array.values), mask=arrow(null))
-    if array.ndim == 1:
-        return arrow(array, null)
-    return kept_lists(pa.FixedSizeListArray.from_arrays(arrow(array.ravel()), array.shape[1], mask=arrow(null)))
 
 
 # -------------------------------------------------------------------------------------------------------------- pairs

@@ -55,11 +55,9 @@ class Sketches:
 
     ids: list[pa.Array] = field(default_factory=list)
     keys: Stack = field(default_factory=Stack)
-    sketches: list[Any] = field(default_factory=list)
     document_hashes: Stack = field(default_factory=Stack)
     text_hashes: Stack = field(default_factory=Stack)
     num_tokens: Stack = field(default_factory=Stack)
-    num_shingles: list[np.ndarray] = field(default_factory=list)
     column: list[pa.Array] = field(default_factory=list)
     documents: int = 0
     text_bytes: int = 0
@@ -85,6 +83,23 @@ class Waiting(Protocol):
         ...
 
 
+class SketchStore(Protocol):
+    """A place that takes sketches while documents are still being sketched; see `SketchWriter`."""
+
+    @property
+    def full(self) -> bool:
+        """Whether enough rows are gathered to be written."""
+        ...
+
+    def add(self, **columns: Any) -> None:
+        """Add rows to some columns."""
+        ...
+
+    def write(self, recipe: Recipe) -> None:
+        """Write the rows whose sketches are there."""
+        ...
+
+
 class Sketched(NamedTuple):
     """The data that stays in memory of all documents, the reference set before the input.
 
@@ -100,12 +115,7 @@ class Sketched(NamedTuple):
     categories : list of str or None
         The order of its values, if these are ordered categories.
     keys, document_hashes, text_hashes : arrays, a row for each unit
-        On a GPU, if all of them are there. See `WORDLESS` and `BLANK`; sketches that are to be stored have no
-        text_hashes.
-    sketches : list of arrays, or of Ragged
-        Of the input, where they are to be stored.
-    num_shingles : array of int64, shape (documents,)
-        Distinct ones of each document of the input, where they are to be stored; else empty.
+        On a GPU, if all of them are there; empty if they were handed over to a store. See `WORDLESS` and `BLANK`.
     counts : Sketches
         Counts of the input.
     """
@@ -119,8 +129,6 @@ class Sketched(NamedTuple):
     keys: Any
     document_hashes: Any
     text_hashes: Any
-    sketches: list[Any]
-    num_shingles: np.ndarray
     counts: Sketches
 
 
@@ -166,8 +174,8 @@ class Sketcher:
         What it is counted in, if it is not.
     spool : optional
         Where shingles wait for verification.
-    stored : bool
-        Keep the sketches, and not only their keys.
+    store : SketchStore, optional
+        What takes the sketches and all else that a file of sketches has of each document.
     hashed : bool
         Fingerprint whole token sequences, by which documents of the same words are found; and, unless sketches are to
         be stored, whole texts, by which identical ones are found.
@@ -181,7 +189,7 @@ class Sketcher:
     statistics: Statistics | None = None
     first_pass: FirstPass | None = None
     spool: Waiting | None = None
-    stored: bool = False
+    store: SketchStore | None = None
     hashed: bool = True
     max_bytes: int | None = None
     told: bool = field(default=False, init=False)
@@ -255,6 +263,10 @@ class Sketcher:
                 kept.column.append(batch.columns[column])
             kept.ids.append(batch.ids)
             kept.documents += batch.num_rows
+            if self.store is not None:
+                self.store.add(ids=batch.ids)
+                if self.store.full:
+                    self.store.write(self.recipe)
             check_rows(before + kept.documents, "documents")
             kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
             kept.null_text += batch.num_null
@@ -290,10 +302,14 @@ class Sketcher:
         self.recipe, _ = self.recipe.with_statistics(self.statistics)
         method, seed = self.recipe.method, self.recipe.seed
         for found in parts:
-            sketches.keys.append(method.keys(found, seed=seed, backend=self.runtime.backend))
-            if self.stored:
-                kept = method.stored(found, seed=seed, backend=self.runtime.backend)
-                sketches.sketches.append(self.runtime.fetch(kept))
+            keys = method.keys(found, seed=seed, backend=self.runtime.backend)
+            if self.store is None:
+                sketches.keys.append(keys)
+                continue
+            kept = method.stored(found, seed=seed, backend=self.runtime.backend)
+            self.store.add(keys=self.runtime.fetch(keys), sketches=self.runtime.fetch(kept))
+            if self.store.full:
+                self.store.write(self.recipe)
         self.first_pass.close()
 
     def _units(self, documents: Documents, column: str | None) -> Iterator[Units]:
@@ -303,7 +319,7 @@ class Sketcher:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
             most = self.runtime.batch_bytes(kind, method.device_bytes)
         columns = () if column is None else (column,)
-        return units_in(documents, self.recipe.unit, columns, most, at_least_one=self.stored)
+        return units_in(documents, self.recipe.unit, columns, most, at_least_one=self.store is not None)
 
     def _summarise(self, piece: _Piece) -> _Summary:
         """Run the first stages for some documents; has no effect on the sketcher."""
@@ -323,17 +339,17 @@ class Sketcher:
         elif isinstance(method, Sketch):
             sketch = method.sketch(elements, seed=recipe.seed, statistics=self.statistics, backend=backend)
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
-            if self.stored:
+            if self.store is not None:
                 sketch = method.stored(sketch, seed=recipe.seed, backend=backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
-        if self.hashed and not self.stored:
+        if self.hashed and self.store is None:
             of_texts = text_hashes_of(text, recipe, backend)
             if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
                 on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
-        if self.stored and method.elements == "shingles":
+        if self.store is not None and method.elements == "shingles":
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
@@ -341,22 +357,23 @@ class Sketcher:
 
     def _add(self, kept: Sketches, part: _Summary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
-        made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
-        made.append((part.text_hash, kept.text_hashes))
-        made = [(array, arrays) for array, arrays in made if array is not None]
-        stays = not self.stored and self.runtime.keeps(sum(array.nbytes for array, _ in made))
-        for array, arrays in made:
-            arrays.append(array if stays else self.runtime.fetch(array), total)
-        if self.stored and part.sketch is not None:
-            kept.sketches.append(self.runtime.fetch(part.sketch))
+        if self.store is None:
+            made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
+            made.append((part.text_hash, kept.text_hashes))
+            made = [(array, arrays) for array, arrays in made if array is not None]
+            stays = self.runtime.keeps(sum(array.nbytes for array, _ in made))
+            for array, arrays in made:
+                arrays.append(array if stays else self.runtime.fetch(array), total)
+        else:
+            columns = {"keys": part.keys, "document_hash": part.document_hash, "sketches": part.sketch}
+            on_host = {name: self.runtime.fetch(array) for name, array in columns.items() if array is not None}
+            self.store.add(num_tokens=part.num_tokens, num_shingles=part.set_sizes, **on_host)
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
         if self.spool is not None and part.waiting is not None:
             self.spool.append(part.waiting)
         kept.shingles += part.num_shingles
         kept.num_tokens.append(part.num_tokens, total)
-        if part.set_sizes is not None:
-            kept.num_shingles.append(part.set_sizes)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid
         kept.without_spots += part.without_spots
@@ -435,8 +452,6 @@ def _joined(
         keys=sketches.keys.take(np.uint64, recipe.method.key_columns),
         document_hashes=sketches.document_hashes.take(np.uint64, 2),
         text_hashes=sketches.text_hashes.take(np.uint64),
-        sketches=sketches.sketches,
-        num_shingles=np.concatenate([np.empty(0, np.int64), *sketches.num_shingles]),
         counts=sketches,
     )
 
