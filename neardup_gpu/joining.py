@@ -73,10 +73,10 @@ class PostingsIndex(NamedTuple):
     @classmethod
     def of(cls, made: Sequence[Any], sets: KnownSets, needed: Any, both_sizes: int) -> PostingsIndex:
         """Return the index of what `runs` made."""
-        entries, *others = made
+        entries, starts, splits, places, offsets = made
         held = array_module(entries).zeros(len(sets.sizes), np.uint8)
         held[rows_of_entries(entries)] = 1
-        return cls(entries, *others, *sets, held, needed, both_sizes)
+        return cls(entries, starts, splits, places, offsets, *sets, held, needed, both_sizes)
 
     @property
     def sets(self) -> KnownSets:
@@ -85,7 +85,7 @@ class PostingsIndex(NamedTuple):
 
     def put(self, runtime: Runtime) -> PostingsIndex:
         """Return the index with its arrays where the backend wants them."""
-        return PostingsIndex(*map(runtime.put, self[:-1]), self.both_sizes)
+        return PostingsIndex._make([*map(runtime.put, self[:-1]), self.both_sizes])
 
     def of_short_prefixes(self) -> PostingsIndex:
         """The same without the places of elements that are in no short prefix: rows meet all entries as the smaller."""
@@ -196,7 +196,10 @@ def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: R
     """Parts of an index: where the backend has them, if there is one; else in mapped files, a file each."""
     if number <= 1:
         return list(parts)
-    return [PostingsIndex(*mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]) for part in parts]
+    return [
+        PostingsIndex._make([*mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]])
+        for part in parts
+    ]
 
 
 def _add_postings(

@@ -283,8 +283,6 @@ class Counted(NamedTuple):
     ----------
     counts : dict of str to int
         In any order; `COUNTS` names them.
-    filtered : dict
-        The number of comparisons that each filter of the join rejected.
     sizes : dict
         `group_sizes` and `largest_groups`.
     limits : dict
@@ -295,15 +293,17 @@ class Counted(NamedTuple):
         Rows that could not be read, if they were to be skipped.
     sampled : dict or None
         The check of recall.
+    filtered : dict
+        The number of comparisons that each filter of the join rejected.
     """
 
     counts: dict[str, Any]
-    filtered: dict[str, int]
     sizes: dict[str, Any]
     limits: dict[str, Any]
     left_out: Mapping[str, int] = {}
     skipped: pa.Table | None = None
     sampled: dict[str, Any] | None = None
+    filtered: Mapping[str, int] = dict.fromkeys(FILTERS, 0)
 
 
 def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], counted: Counted) -> dict[str, Any]:
@@ -331,7 +331,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
         "counts": {name: counts[name] for name in COUNTS if name in counts and name not in absent},
         **({} if skipped is None else {"skipped": skipped}),
         **({"left_out_records": dict(counted.left_out)} if counted.left_out else {}),
-        "filtered": counted.filtered,
+        "filtered": dict(counted.filtered),
         **counted.sizes,
         "candidates": list(recipe.method.in_words(recipe.threshold)),
         "recall": {"expected": recipe.expected_recall, "sampled": counted.sampled},
@@ -357,7 +357,7 @@ def report_of_job(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dic
     limits = limits_of(job.recipe, unlisted, candidates.large_buckets, candidates.uncompared_pairs)
     skipped = all_skipped(job.documents, reference)
     filtered = filtered_of(np.zeros(4, np.int64) if found is None else found.looks)
-    counted = Counted(counts, filtered, sizes, limits, job.sketches.left_out_records, skipped, sampled)
+    counted = Counted(counts, sizes, limits, job.sketches.left_out_records, skipped, sampled, filtered)
     engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
     warnings = warnings_of(facts, job.recipe, job.documents, reference is not None)
     return {**report_of(job.recipe, described(job.documents, reference), engine, counted), "warnings": warnings}

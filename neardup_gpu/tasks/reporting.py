@@ -39,7 +39,8 @@ def report_of(
     left_out: Counter[str] = Counter()
     for facts in mine:
         left_out.update(facts["left_out_records"])
-    looks = sum(np.array(facts["looks"]) for made_by in (made.found, made.crowd) if made_by for facts in made_by.facts)
+    looked = [facts["looks"] for made_by in (made.found, made.crowd) if made_by for facts in made_by.facts]
+    looks = np.array([[0, 0, 0, 0], *looked]).sum(axis=0)
     counts = {
         **{name: sum(facts[name] for facts in mine) for name in (*SKETCH_COUNTS, "without_spots")},
         **{name: written.total(name) for name in (*REMOVED_COUNTS, "near_reference", "empty")},
@@ -68,9 +69,8 @@ def report_of(
         log.warning(note)
     threads = min(facts["threads"] for facts in made.sketched.facts)
     engine = {"backend": job.work.shared.engine.backend, "device": None, "threads": threads}
-    counted_all = Counted(
-        counts, filtered_of(looks), _groups(made), limits, dict(sorted(left_out.items())), skipped, sampled
-    )
+    records = dict(sorted(left_out.items()))
+    counted_all = Counted(counts, _groups(made), limits, records, skipped, sampled, filtered_of(looks))
     known_sizes = None if reference is None else of_reference
     return {
         **table_report(recipe, described(documents, reference), engine, counted_all),
