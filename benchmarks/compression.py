@@ -47,18 +47,18 @@ PAPER = 8_000_000_000
 CORPORA = ("bills_116", "manpages")
 
 
-def num_bits(tables: _huffman.Tables) -> int:
+def num_bits(tables: _huffman.HuffmanTables) -> int:
     """Bits of blocks, keys and numbers of first words."""
     return 8 * (tables.blocks.nbytes + tables.keys.nbytes + tables.firsts.nbytes)
 
 
-def decode(tables: _huffman.Tables) -> np.ndarray:
+def decode(tables: _huffman.HuffmanTables) -> np.ndarray:
     """All words."""
     numbers = np.arange(len(tables.blocks))
     return huffman_decode.cpu(tables.lengths, tables.offsets, tables.blocks, tables.firsts, numbers)
 
 
-def sizes(words: np.ndarray, random: bool, **context: Any) -> tuple[dict[str, Any], _huffman.Tables]:
+def sizes(words: np.ndarray, random: bool, **context: Any) -> tuple[dict[str, Any], _huffman.HuffmanTables]:
     """The figure of a table's size, and the table."""
     tables, n = huffman_encode.cpu(words[None]), len(words)
     assert np.array_equal(decode(tables), words)
@@ -71,7 +71,7 @@ def sizes(words: np.ndarray, random: bool, **context: Any) -> tuple[dict[str, An
     return figure("compressed table", [measured], "bits/word", **more, **context), tables
 
 
-def time_coding(words: np.ndarray, tables: _huffman.Tables, repeat: int) -> Iterator[dict[str, Any]]:
+def time_coding(words: np.ndarray, tables: _huffman.HuffmanTables, repeat: int) -> Iterator[dict[str, Any]]:
     """Figures of the speed of encoding and decoding, on one thread and on all."""
     for threads in sorted({1, num_threads()}):
         set_num_threads(threads)

@@ -483,7 +483,7 @@ def _batch(size: int) -> dict[str, Any]:
     text = generated(size, document_tokens=min(DOCUMENT_TOKENS, max(10, size // 40)))
 
     def keys(backend: str) -> Any:
-        shingles = nd.shingle(nd.tokenize(text, recipe, backend=backend), recipe, backend=backend)
+        shingles = nd.stages.shingle(nd.stages.tokenize(text, recipe, backend=backend), recipe, backend=backend)
         signatures = recipe.method.sketch(shingles, seed=recipe.seed, backend=backend)
         return recipe.method.keys(signatures, seed=recipe.seed, backend=backend)
 

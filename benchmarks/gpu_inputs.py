@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu import MinHash, Ragged
+from neardup_gpu import MinHash
 from neardup_gpu.definitions import material, polynomial
 from neardup_gpu.hamming import BUCKET_LIMIT, BUCKET_PROBE, TableDesign
 from neardup_gpu.kernels import (
@@ -43,6 +43,7 @@ from neardup_gpu.kernels import (
 from neardup_gpu.kernels._bounds import least_overlaps
 from neardup_gpu.kernels._launch import to_host
 from neardup_gpu.methods.minhash import permutations
+from neardup_gpu.stages import Ragged
 
 from .measure import ALTAVISTA, SEED, WIDTH, num_bytes
 

@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup_gpu import Recipe, shingle, tokenize
+from neardup_gpu import Recipe
 from neardup_gpu.index.segments import SEGMENT
+from neardup_gpu.stages import shingle, tokenize
 from neardup_gpu.store.arrays import ArraysFile
 from neardup_gpu.store.ids import NAMES
 

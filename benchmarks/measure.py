@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup_gpu import Filter, Ragged, open_documents
+from neardup_gpu import open_documents
 from neardup_gpu.definitions import material
 from neardup_gpu.kernels import minhash, shingles, tokens
-from neardup_gpu.methods.minhash import permutations
+from neardup_gpu.methods.minhash import Filter, permutations
+from neardup_gpu.stages import Ragged
 
 BATCH_BYTES = 8 << 20
 SHUFFLE_SEED = 0

@@ -32,8 +32,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup_gpu import Recipe, Writing, __version__, dedup, planning
-from neardup_gpu.planning import Counts, Machines, Shape
+from neardup_gpu import Recipe, Writing, __version__, dedup
+from neardup_gpu.planning.choices import COMPARED
+from neardup_gpu.planning.costs import Machines, items, load_rates, stage_names, stages
+from neardup_gpu.planning.counts import Checked, Counts
+from neardup_gpu.planning.files import Shape, shape_of
 from neardup_gpu.store.exchange import num_rows, read_partition
 from neardup_gpu.store.places import Place
 from neardup_gpu.tasks.cutting import table_parts
@@ -111,7 +114,7 @@ def run_tasks(
         recipe=recipe,
         writing=Writing(check=check),
     ).report
-    return planning.shape_of(
+    return shape_of(
         recipe,
         report["counts"]["representatives"],
         slices=report["tasks"]["slices"],
@@ -145,9 +148,9 @@ def counted(work: Path, shape: Shape) -> Counts:
             place_bytes += sum(map(bytes_of, batch))
     kept_ids = rows("fates", "wanted", range(slices))
     copies = total("copies", "copies")
-    checked = planning.Checked()
+    checked = Checked()
     if shape.checked:
-        checked = planning.Checked(
+        checked = Checked(
             drawn_of_slices=rows("draw", "drawn", [0]),
             drawn=rows("drawn", "drawn", [0]),
             drawn_shingles=_shingles(place, work, "drawn-sets", 1),
@@ -212,7 +215,7 @@ def bytes_of(column: pa.Array) -> int:
     return len(column) * column.type.bit_width // 8
 
 
-KINDS = [(method, spool) for method in planning.COMPARED for spool in (False, True)]
+KINDS = [(method, spool) for method in COMPARED for spool in (False, True)]
 
 
 def name_of(method: str, spool: bool) -> str:
@@ -222,7 +225,7 @@ def name_of(method: str, spool: bool) -> str:
 def measured(folder: Path, work: Path, method: str, spool: bool) -> tuple[Shape, Counts, dict[str, list[float]]]:
     """The shape and the counts of a job, and the seconds of the tasks of each stage."""
     shape = run_tasks(folder, work, method=method, slices=FILES, partitions=FILES, spool=spool)
-    seconds = {name: [record["seconds"] for record in records(work, name)] for name in planning.stage_names(shape)}
+    seconds = {name: [record["seconds"] for record in records(work, name)] for name in stage_names(shape)}
     return shape, counted(work, shape), seconds
 
 
@@ -239,7 +242,7 @@ def rates(folder: Path) -> dict[str, Any]:
                 folder / str(documents), folder / f"{documents}-{method}-{spool}", method, spool
             )
             for stage, of_tasks in seconds.items():
-                share = planning.items(stage, counts, shape) / len(of_tasks)
+                share = items(stage, counts, shape) / len(of_tasks)
                 points.setdefault(stage, []).append((share, min(of_tasks)))
         methods[name_of(method, spool)] = {stage: _line(*found) for stage, found in points.items()}
     return methods
@@ -267,7 +270,7 @@ def in_memory(folder: Path) -> dict[str, Any]:
         joined = [" ".join(texts[row : row + TOGETHER]) for row in range(0, len(texts), TOGETHER)]
         pq.write_table(pa.table({"text": joined}), long / file.name)
     methods = {}
-    for method in planning.COMPARED:
+    for method in COMPARED:
         dedup(short, method=method, engine="cpu")  # compiles
         few, many = (
             min(_seconds(each, method, folder / f"{each.name}-{method}-{turn}") for turn in range(3))
@@ -290,14 +293,14 @@ def _seconds(source: Path, method: str, output: Path) -> float:
 
 def check(folder: Path) -> list[dict[str, Any]]:
     """Predicted and measured core seconds of jobs, the latter by the fastest task of each stage, as rates are."""
-    known, found = planning.load_rates(), []
+    known, found = load_rates(), []
     machines = Machines(nodes=1, cores=2, open_seconds=0)
     for documents in CHECKED:
         write_documents(folder / str(documents), documents)
         for method, spool in KINDS:
             work = folder / f"{documents}-{method}-{spool}"
             shape, counts, seconds = measured(folder / str(documents), work, method, spool)
-            planned = sum(stage.core_seconds for stage in planning.stages(counts, shape, machines, known))
+            planned = sum(stage.core_seconds for stage in stages(counts, shape, machines, known))
             took = sum(len(of_tasks) * min(of_tasks) for of_tasks in seconds.values())
             row = {"documents": documents, "method": name_of(method, spool), "predicted": planned, "measured": took}
             found.append(row)

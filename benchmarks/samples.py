@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu import MinHash, Ragged
+from neardup_gpu import MinHash
 from neardup_gpu.kernels import bbit, bbit_equal
 from neardup_gpu.kernels._cpu import jit, num_threads, set_num_threads
+from neardup_gpu.stages import Ragged
 
 from .measure import Bench, figure, ratio
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from neardup_gpu import MinHash, Ragged, Recipe, shingle, tokenize
+from neardup_gpu import MinHash, Recipe
 from neardup_gpu.kernels._cpu import num_threads
+from neardup_gpu.stages import Ragged, shingle, tokenize
 
 from . import peers
 from .measure import Bench, Skip, figure, load, num_bytes, ratio, signatures_seconds

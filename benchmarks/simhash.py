@@ -35,23 +35,14 @@ import numba
 import numpy as np
 import pyarrow.parquet as pq
 
-from neardup_gpu import (
-    Filter,
-    Frequencies,
-    MinHash,
-    Ragged,
-    Recipe,
-    SimHash,
-    hamming,
-    shingle,
-    theory,
-    tokenize,
-    verify,
-)
+from neardup_gpu import MinHash, Recipe, SimHash, hamming, theory
 from neardup_gpu.data import Pairs
 from neardup_gpu.definitions import polynomial
 from neardup_gpu.kernels import sequences, supershingles
 from neardup_gpu.methods.frequencies import FrequencyCounter, counted, occurrences
+from neardup_gpu.methods.minhash import Filter
+from neardup_gpu.sketches import Frequencies
+from neardup_gpu.stages import Ragged, shingle, tokenize, verify
 
 from .measure import Bench, figure, figures_of, load, num_bytes, shuffled, signatures_seconds
 

@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash, open_documents, shingle, sketch_text, tokenize
+from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash, open_documents
+from neardup_gpu.documents.sources import Sources
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.engine.threads import on_threads
 from neardup_gpu.kernels._cpu import num_threads
+from neardup_gpu.sketches import sketch_text
 from neardup_gpu.sketching import Sketcher
+from neardup_gpu.stages import shingle, tokenize
 
 from .measure import SEED, Bench, figure, launch, neardup, ratio
 
@@ -118,7 +121,7 @@ def streamed(texts: list[str], recipe: Recipe) -> Any:
     engine = Engine(backend="cpu")
     with on_threads(None), engine.start() as runtime:
         sketcher = Sketcher(recipe, runtime, Clock(None), hashed=False)
-        return sketcher.sketch_part(open_documents(pa.table({"text": texts}))).keys
+        return sketcher.sketch_part(Sources(open_documents(pa.table({"text": texts})))).keys
 
 
 def main() -> None:

@@ -23,7 +23,8 @@ from .run import machine
 
 ONE_TEXT = """
 import json, sys, threading, time
-from neardup_gpu import MinHash, Recipe, sketch_text
+from neardup_gpu import MinHash, Recipe
+from neardup_gpu.sketches import sketch_text
 text, recipe = " ".join(f"w{i * 7919 % 1000}" for i in range(1000)), Recipe(method=MinHash())
 def some():
     for _ in range(2000):

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu import Engine, Ragged, Recipe, open_documents, shingle, tokenize
+from neardup_gpu import Engine, Recipe, open_documents
 from neardup_gpu.decisions import identical
+from neardup_gpu.documents.sources import Sources
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.contract import Runtime
 from neardup_gpu.measures import RESEMBLANCE
 from neardup_gpu.sketching import Sketched, Sketcher
-from neardup_gpu.stages import Verified
+from neardup_gpu.stages import Ragged, Verified, shingle, tokenize
 from neardup_gpu.verification import verify_spooled
 
 from .measure import THRESHOLD, Bench, Skip, figure, ratio
@@ -68,7 +69,7 @@ def _by_spool(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verified, d
     """All shingles go to a temporary file as the text streams by; candidates are gathered from it."""
     clock = Clock(None)
     with Engine(backend="cpu").start() as runtime, runtime.spool(None) as spool:
-        sketched = Sketcher(recipe, runtime, clock, spool=spool).sketch_all(open_documents(path))
+        sketched = Sketcher(recipe, runtime, clock, spool=spool).sketch_all(Sources(open_documents(path)))
         with clock.stage("collide"):
             own, pairs = _candidates(sketched, recipe, runtime)
         with clock.stage("gather and verify"):
@@ -82,7 +83,7 @@ def _by_second_pass(path: Path, recipe: Recipe) -> tuple[dict[str, float], Verif
     that memory is as bounded as with the other design."""
     clock = Clock(None)
     with Engine(backend="cpu").start() as runtime:
-        sketched = Sketcher(recipe, runtime, clock).sketch_all(open_documents(path))
+        sketched = Sketcher(recipe, runtime, clock).sketch_all(Sources(open_documents(path)))
         with clock.stage("collide"):
             own, pairs = _candidates(sketched, recipe, runtime)
         with runtime.spool(None) as spool:

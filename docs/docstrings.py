@@ -10,6 +10,14 @@ import neardup_gpu
 QUOTED = re.compile(r"(``?[^`]+``?)")
 
 
+PLACES = {
+    name: f"{module.__name__}.{name}"
+    for module in (neardup_gpu.hamming, neardup_gpu.errors, neardup_gpu.stages, neardup_gpu.sketches)
+    for name in module.__all__
+    if name != "NeardupError"
+}
+"""Full names of what docstrings name without its module."""
+
 SENTENCES: dict[str, list[str]] = {}
 """What is said of each attribute and property, before napoleon."""
 
@@ -17,16 +25,21 @@ SENTENCES: dict[str, list[str]] = {}
 def setup(app):
     app.connect("autodoc-process-docstring", plain, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", whole, priority=600)  # after it
-    app.connect("doctree-read", unlink_words)
+    app.connect("doctree-read", link_words)
 
 
-def unlink_words(app, doctree):
-    """Leave a word alone that is no public name: "array" and "pairs" as types are no links to functions."""
+def link_words(app, doctree):
+    """Link public names to their modules, and no other words: "array" and "pairs" as types are not links."""
     for reference in list(doctree.findall(pending_xref)):
         name = reference["reftarget"]
+        first, *rest = name.split(".")
         words = reference["reftype"] == "class" and name.islower()
-        if reference["refdomain"] == "py" and (words or name.split(".")[0] not in neardup_gpu.__all__):
+        if reference["refdomain"] != "py":
+            continue
+        if words or not (first in neardup_gpu.__all__ or first in PLACES):
             reference.replace_self(reference.children)
+        elif reference.get("py:module") == "neardup_gpu" and first in PLACES:
+            reference["reftarget"] = ".".join([PLACES[first], *rest])
 
 
 def plain(app, what, name, value, options, lines):

@@ -57,7 +57,7 @@ def moves(mask, num_words=1):
     return filled.reshape(-1, 2)
 
 
-class Plan(NamedTuple):
+class PermutationPlan(NamedTuple):
     """How fingerprints are permuted by each of some masks.
 
     moves : array of uint64, shape (tables, parts, 2)
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
 
 
 @lru_cache(16)
-def _plan(masks: bytes, num_words: int) -> Plan:
+def _plan(masks: bytes, num_words: int) -> PermutationPlan:
     size = 8 * num_words
     each = [int.from_bytes(masks[at : at + size], "big") for at in range(0, len(masks), size)]
     if any(mask.bit_count() > 64 for mask in each):
@@ -89,11 +89,11 @@ def _plan(masks: bytes, num_words: int) -> Plan:
     before = np.zeros((len(each), len(each) if num_words == 1 else 0), np.uint64)
     for table in range(before.shape[1]):
         before[table, :table] = permuted_words(np.array(each[:table], np.uint64).reshape(-1, 1), padded[table])
-    return Plan(padded, tops, before)
+    return PermutationPlan(padded, tops, before)
 
 
 def plan(masks):
-    """The `Plan` of some masks; kept for the next call, as a query takes less time than making it."""
+    """The `PermutationPlan` of some masks; kept for the next call, as a query takes less time than making it."""
     masks = to_host(masks)
     return _plan(masks.astype(">u8").tobytes(), masks.ndim)
 

@@ -1,7 +1,5 @@
 """Blocks of an array that hold values of given runs."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit

@@ -6,8 +6,6 @@ is estimated and then stepped until the very division of verification says so, n
 is off by at most one, as sizes are below 2**40; and as rounding is monotone, both grow with the size, by 0 or 1 a step.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 The rule of large buckets is that of `pairtables`.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

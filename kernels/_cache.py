@@ -135,10 +135,10 @@ def _has_others(group: int) -> bool:
 
 
 FORMAT = 4
-"""Of the files: raised when `Kept` changes."""
+"""Of the files: raised when `CachedFunction` changes."""
 
 
-class Kept(NamedTuple):
+class CachedFunction(NamedTuple):
     """A compiled function as it is kept.
 
     Numba's own cache, before it loads anything, imports all that Numba can compile, compiles its runtime and looks for
@@ -169,7 +169,7 @@ class Kept(NamedTuple):
     rest: tuple[Any, ...]
 
     @classmethod
-    def of(cls, compiled: CompileResult) -> Kept:
+    def of(cls, compiled: CompileResult) -> CachedFunction:
         (name, _, (code, bitcode)), *rest = compiled._reduce()
         rest[-1] = tuple((each.env_name, each.globals["__name__"], each.consts) for each in rest[-1])
         module = compiled.library._final_module
@@ -234,7 +234,7 @@ class _Library(JITCodeLibrary):
 
     _shared_module: Any
 
-    def take(self, kept: Kept) -> None:
+    def take(self, kept: CachedFunction) -> None:
         self._bitcode = kept.bitcode
         self.enable_object_caching()
         self._set_compiled_object(kept.code)
@@ -297,7 +297,7 @@ class KernelCache(FunctionCache):
         is_kept = not (self._reason or data.library.has_dynamic_globals)
         if is_kept:
             try:
-                _write(self._path(sig, data.codegen), dumps(Kept.of(data)))
+                _write(self._path(sig, data.codegen), dumps(CachedFunction.of(data)))
             except OSError as error:
                 self._reason, is_kept = f"{self._folder}: {error.strerror}", False
                 _warn(self._reason)

@@ -231,7 +231,7 @@ class Parallel(Function):
                 entry(0, count, *arguments)
             return
         threads = num_threads()
-        work = _Work(entry, arguments, count, self._least, threads)
+        work = _SharedItems(entry, arguments, count, self._least, threads)
         try:
             if self._pace * count < _LITTLE_TIME:
                 work.try_alone()
@@ -303,7 +303,7 @@ def is_alone() -> bool:
     return num_threads() == 1
 
 
-class _Work:
+class _SharedItems:
     """The items of one call of a parallel function, from which threads take shares.
 
     Shares begin small and double, as threads are not equally fast. Shares that take long are halved, so that an
@@ -398,7 +398,7 @@ class _Helper(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="neardup-kernels", daemon=True)
-        self.given: SimpleQueue[_Work] = SimpleQueue()
+        self.given: SimpleQueue[_SharedItems] = SimpleQueue()
 
     def run(self) -> None:
         while True:
@@ -410,7 +410,7 @@ _starting = threading.Lock()
 _started = 0
 
 
-def _invite(work: _Work) -> bool:
+def _invite(work: _SharedItems) -> bool:
     """Give the work to a helper; return False if none is idle and no other thread can be started."""
     global _started
     try:

@@ -1,7 +1,5 @@
 """Elements of sketches under one permutation: images, and which of them are small."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit

@@ -3,8 +3,6 @@
 What becomes of a code point, and in which order marks come, `tokens` defines; `_unicode_table` has it point by point.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit, parallel

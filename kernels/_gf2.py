@@ -391,6 +391,14 @@ def kept_weights(w, q):
     return tuple(window_weights(w, q))
 
 
+def mixed(z: int) -> int:
+    """Return `mix64` of a Python integer modulo 2**64: the definition that `reference` functions share."""
+    z %= 2**64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+    return z ^ (z >> 31)
+
+
 def rabin(data: bytes, q: int) -> int:
     """Rabin fingerprint of `data` modulo x**64 + q, in Python integers: the definition that `reference` functions use.
 

@@ -1,19 +1,8 @@
 """Masks of the bytes of a page at which its tokenizer has something to do, 64 bytes at a time."""
 
-from __future__ import annotations
-
 from ._cpu import intrinsic, ir, types
+from ._utf8 import mask_of_block
 from ._vectors import Vectors
-
-
-def _mask(array, emit):
-    """An intrinsic's signature and code: bit i says whether `emit` holds of array[index + i], of 64 bytes."""
-
-    def codegen(context, builder, signature, args):
-        block = Vectors(context, builder, 8, 64)
-        return block.mask(emit(builder, block, block.load(signature.args[0], args[0], args[1])))
-
-    return types.uint64(array, types.int64), codegen
 
 
 def _among(builder, block, text, characters):
@@ -27,25 +16,25 @@ def _among(builder, block, text, characters):
 @intrinsic
 def text_mask(typingctx, array, index):
     """Bit i: array[index + i] is no text, but <, & or U+0000."""
-    return _mask(array, lambda builder, block, text: _among(builder, block, text, "<&\0"))
+    return mask_of_block(array, lambda builder, block, text: _among(builder, block, text, "<&\0"))
 
 
 @intrinsic
 def name_mask(typingctx, array, index):
     """Bit i: array[index + i] ends the name of a tag."""
-    return _mask(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r />"))
+    return mask_of_block(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r />"))
 
 
 @intrinsic
 def attribute_mask(typingctx, array, index):
     """Bit i: array[index + i] ends the name of an attribute."""
-    return _mask(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r />="))
+    return mask_of_block(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r />="))
 
 
 @intrinsic
 def value_mask(typingctx, array, index):
     """Bit i: array[index + i] ends the value of an attribute that has no quotes."""
-    return _mask(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r >"))
+    return mask_of_block(array, lambda builder, block, text: _among(builder, block, text, "\t\n\f\r >"))
 
 
 @intrinsic

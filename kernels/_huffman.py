@@ -56,7 +56,7 @@ MOST_WORDS = 1 + CODE_BITS  # words of a block, each but the first of a bit or m
 FEWEST_WORDS = 1 + CODE_BITS // (LONGEST + 63)  # words of a block that another follows
 
 
-class Tables(NamedTuple):
+class HuffmanTables(NamedTuple):
     """Compressed tables of n words each.
 
     lengths : array of uint8, shape (tables, 65)
@@ -147,7 +147,7 @@ def expected_counts(n, bits=64):
 
 
 def expected_bits(n, bits=64):
-    """Bits that `Tables` of one table of n random words take, on average: blocks, keys and numbers of first words.
+    """Return the mean number of bits of `HuffmanTables` of n random words: blocks, keys and numbers of first words.
 
     The codes are those of `expected_counts`, without symbols that a table is as likely to lack. Blocks end as in a
     renewal process, as if what successive words take were independent: the word at which a block ends takes E X^2 / E X
@@ -185,7 +185,7 @@ def damaged(number):
 
 
 def check_shapes(lengths, offsets, blocks, firsts, keys=None, rows=None):
-    """ValueError unless the arrays of `Tables` are as long as one another says; what they hold is seen when decoded."""
+    """Raise ValueError if the lengths of the arrays of `HuffmanTables` disagree; decoding checks their contents."""
     offsets = to_host(offsets)
     if (
         lengths.shape != (len(offsets) - 1, SYMBOLS)

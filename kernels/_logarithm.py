@@ -9,14 +9,11 @@ by at most log2(e) / 8 / 4096**2, which is 46.2 in units of 2**-32, and rounding
 Cost: two look-ups and a multiplication.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
 
 from ._cpu import jit
-from ._launch import Device
 
 ONE = 1 << 32
 """The logarithm of 2."""
@@ -53,7 +50,8 @@ def exponent(x):
     return e
 
 
-def _log2(x, y):
+@jit("uint64, uint64[::1]")
+def log2(x, y):
     """L of a uint64 that is not 0; `y` is the table."""
     e = np.uint64(exponent(x))
     x <<= np.uint64(63) - e
@@ -61,7 +59,3 @@ def _log2(x, y):
     f = (x >> np.uint64(19)) & np.uint64(0xFFFFFFFF)
     low = y[i]
     return (e << np.uint64(32)) + low + (((y[i + np.uint64(1)] - low) * f) >> np.uint64(32))
-
-
-log2 = jit("uint64, uint64[::1]")(_log2)
-log2_on_device = Device(_log2)

@@ -21,15 +21,13 @@ import numpy as np
 from ._cpu import jit
 from .visible_text import (
     _after,
+    _after_attributes,
     _after_declaration,
-    _after_spaces,
-    _attribute_end,
     _begins_comment,
     _is_letter,
     _is_space,
     _lower,
     _name_end,
-    _value_end,
 )
 
 MAX_OPEN = 2048
@@ -117,7 +115,8 @@ def _is_tame(page, names, kinds):
             return True
         at = _name_end(page, start, len(page))
         kind = _kind(page, start, at, names, kinds)
-        end, attributes, closes_itself = _attributes(page, at)
+        end, closes_itself, attributes = _after_attributes(page, at, len(page))
+        end = min(end, len(page))
         if doubtful_length:
             end = at  # what follows may be no attributes, and hide tags
             if closing:
@@ -261,30 +260,6 @@ def _kind(page, start, stop, names, kinds):
 
 
 @jit()
-def _attributes(page, i):
-    """(where the tag has ended, number of attributes, whether it closes itself), after its name."""
-    attributes, closes_itself, stop = 0, False, len(page)
-    while i < stop:
-        if page[i] == ord(">"):
-            return i + 1, attributes, closes_itself
-        if page[i] == ord("/") or _is_space(page[i]):
-            closes_itself = page[i] == ord("/")
-            i += 1
-            continue
-        closes_itself = False
-        attributes += 1
-        i = _attribute_end(page, i + 1, stop)  # an equals sign may begin a name
-        value = _after_spaces(page, i, stop)
-        if value < stop and page[value] == ord("="):
-            i = _after_spaces(page, value + 1, stop)
-            if i < stop and (page[i] == ord('"') or page[i] == ord("'")):
-                i = _after(page, i + 1, stop, np.int64(page[i]))
-            else:
-                i = _value_end(page, i, stop)
-    return stop, attributes, closes_itself
-
-
-@jit()
 def _after_raw(page, i, name_at, length, name):
     """Where the markup after an element of text begins: after its end tag, which a script may hide in a comment."""
     if name == _PLAINTEXT:
@@ -306,7 +281,7 @@ def _after_raw(page, i, name_at, length, name):
         ends = at < len(page) and (_is_space(page[at]) or page[at] == ord("/") or page[at] == ord(">"))
         if ends and _same(page, start, at - start, name_at, length):
             if closing and not hidden:
-                return _attributes(page, at)[0]
+                return _after_attributes(page, at, len(page))[0]
             hidden = escaped and not closing
         i = start
     return len(page)

@@ -5,8 +5,6 @@ all is sorted and repeats go, so that never more than about twice the distinct p
 twice the last time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._launch import most_rows, to_host
@@ -23,7 +21,7 @@ _FEW = 1 << 12  # pairs that NumPy sorts faster than a parallel radix sort of si
 _SORTED_BYTES = 50  # a pair on the device while all are sorted: its word and distance, joined, and the sort's buffers
 
 
-class Matches:
+class DistinctPairs:
     """Distinct pairs, and their distances if they have any.
 
     Parameters

@@ -4,8 +4,6 @@ Words of a table that agree in its leading bits are a bucket. Near are two words
 new is a pair that no earlier table has found, as it agrees under none of the earlier tables' masks.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._bits import count_bits

@@ -1,8 +1,15 @@
-"""Rows of a ragged array that became shorter."""
-
-from __future__ import annotations
+"""Rows of a ragged array: the longest of some, and rows that became shorter."""
 
 from ._cpu import jit, parallel
+
+
+@jit()
+def longest_row(offsets, first, stop):
+    """The length of the longest of the rows `first` to `stop`."""
+    longest = 0
+    for d in range(first, stop):
+        longest = max(longest, offsets[d + 1] - offsets[d])
+    return longest
 
 
 @jit()

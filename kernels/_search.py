@@ -1,7 +1,5 @@
 """Searching in sorted words: by interpolation on the CPU, by bisection on a GPU."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit

@@ -1,7 +1,5 @@
 """Sorting that several kernels share: radix sorts of words with their rows, of packed pairs, and within rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit, num_threads, parallel

@@ -1,7 +1,5 @@
 """Looking into sorted tables of uniform keys, of which each is a row of an array: what kernels that probe share."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import carray, intrinsic, ir, jit, parallel, types

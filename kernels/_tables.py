@@ -1,7 +1,5 @@
 """Sorted tables of uniform keys and their rows, and a list of places in the order of what is there."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit, parallel

@@ -11,8 +11,6 @@ to the letter iota, but has a combining class, the greatest of all. It stays a w
 of its run.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

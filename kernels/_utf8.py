@@ -1,7 +1,5 @@
 """Bytes of text: which belong to words, which code point they spell; 64 bytes at a time where they are ASCII."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import intrinsic, ir, jit, types
@@ -9,7 +7,7 @@ from ._unicode_table import BORDER, INVALID
 from ._vectors import Vectors, population
 
 
-def _mask_of_block(array, emit):
+def mask_of_block(array, emit):
     """An intrinsic's signature and code: bit i says whether `emit` holds of array[index + i], of 64 bytes."""
 
     def codegen(context, builder, signature, args):
@@ -33,31 +31,31 @@ def _emit_is_word(builder, block, text):
 @intrinsic
 def word_mask(typingctx, array, index):
     """Bit i: array[index + i] belongs to a token (ASCII letters, digits, _, and every byte beyond ASCII)."""
-    return _mask_of_block(array, _emit_is_word)
+    return mask_of_block(array, _emit_is_word)
 
 
 @intrinsic
 def beyond_mask(typingctx, array, index):
     """Bit i: array[index + i] is beyond ASCII."""
-    return _mask_of_block(array, lambda builder, block, text: builder.icmp_signed("<", text, block.constant(0)))
+    return mask_of_block(array, lambda builder, block, text: builder.icmp_signed("<", text, block.constant(0)))
 
 
 @intrinsic
 def _lead_mask(typingctx, array, index):
     """Bit i: array[index + i] would lead a sequence of more than one byte."""
-    return _mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xC0)))
+    return mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xC0)))
 
 
 @intrinsic
 def _lead_of_three_mask(typingctx, array, index):
     """Bit i: array[index + i] would lead a sequence of more than two bytes."""
-    return _mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xE0)))
+    return mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xE0)))
 
 
 @intrinsic
 def _lead_of_four_mask(typingctx, array, index):
     """Bit i: array[index + i] would lead a sequence of more than three bytes."""
-    return _mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xF0)))
+    return mask_of_block(array, lambda builder, block, text: builder.icmp_unsigned(">=", text, block.constant(0xF0)))
 
 
 @intrinsic
@@ -81,6 +79,14 @@ def load_word(typingctx, array, index):
         return builder.bitcast(eight.load(signature.args[0], args[0], args[1]), ir.IntType(64))
 
     return types.uint64(array, types.int64), codegen
+
+
+@jit()
+def lower_eight(word):
+    """Return eight bytes with ASCII capitals in lower case: sums set the high bit of bytes from 'A' and from '[' on."""
+    low = word & np.uint64(0x7F7F7F7F7F7F7F7F)
+    capitals = (low + np.uint64(0x3F3F3F3F3F3F3F3F)) ^ (low + np.uint64(0x2525252525252525))
+    return word | ((capitals & ~word & np.uint64(0x8080808080808080)) >> np.uint64(2))
 
 
 @jit()

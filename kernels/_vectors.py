@@ -4,8 +4,6 @@ An intrinsic makes a `Vectors` of its own width and lanes, which emits loads, st
 them is the builder's.
 """
 
-from __future__ import annotations
-
 from ._cpu import intrinsic, ir, types
 
 

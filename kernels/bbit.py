@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._cpu import jit, parallel
-from ._gf2 import mix64
+from ._gf2 import mix64, mixed
 from ._launch import Kernel, cuda, kernel, namespace, on_device
 
 
@@ -52,10 +52,7 @@ def reference(signatures, salts, bits):
     for d, signature in enumerate(signatures.tolist()):
         whole = 0
         for i, (sample, salt) in enumerate(zip(signature, salts.tolist(), strict=True)):
-            z = sample ^ salt
-            z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-            z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
-            whole |= ((z ^ (z >> 31)) >> (64 - bits)) << (i * bits)
+            whole |= (mixed(sample ^ salt) >> (64 - bits)) << (i * bits)
         packed[d] = [whole >> 64 * word & 2**64 - 1 for word in range(packed.shape[1])]
     return packed
 

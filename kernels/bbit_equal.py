@@ -9,8 +9,6 @@ Source: Li and König 2010; Manasse 2012, section 2.4.
 Cost: for each pair and word a load from either row, an exclusive-or, at most three folds and a popcount.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._bits import count_bits

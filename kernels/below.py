@@ -13,8 +13,6 @@ I, the fingerprints, and {0..2**l - 1} are meant.
 Cost: a mixing for each value, and a sort of those that stay.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -22,9 +20,9 @@ import numpy as np
 from . import sets
 from ._cpu import parallel, shares
 from ._elements import BLOCK, keep_small, zeros_above
-from ._gf2 import mix64
+from ._gf2 import mix64, mixed
 from ._launch import cuda, kernel, namespace, on_device, row_of
-from ._ragged import close_gaps
+from ._ragged import close_gaps, longest_row
 from .sets import distinct
 
 
@@ -49,16 +47,10 @@ def reference(values, offsets, salt, most):
     """
     rows = []
     for row, (start, stop) in enumerate(pairwise(offsets)):
-        images = {_mix64(int(value) ^ int(salt)) for value in values[start:stop]}
+        images = {mixed(int(value) ^ int(salt)) for value in values[start:stop]}
         rows.append(sorted(image for image in images if image <= int(most[row])))
     sizes = [len(row) for row in rows]
     return np.array([y for row in rows for y in row], np.uint64), np.cumsum([0, *sizes], dtype=np.int64)
-
-
-def _mix64(z):
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
-    return z ^ (z >> 31)
 
 
 @parallel("uint64[::1], int64[::1], uint64, uint64[::1], int64[::1], uint64[::1], int64[::1]")
@@ -66,9 +58,7 @@ def _sketch_rows(begin, end, values, offsets, salt, most, bounds, out, sizes):
     """Write the sketches of each run of rows one after another to where the run begins in `out`."""
     base = offsets[0]
     for p in range(begin, end):
-        longest = 0
-        for d in range(bounds[p], bounds[p + 1]):
-            longest = max(longest, offsets[d + 1] - offsets[d])
+        longest = longest_row(offsets, bounds[p], bounds[p + 1])
         kept, ends = np.empty(longest + 1, np.uint64), np.empty(2 * longest + 1, np.uint32)
         block = np.empty(BLOCK, np.uint64)
         at = offsets[bounds[p]] - base

@@ -12,12 +12,9 @@ Source: Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filt
 Cost: a word is read, and for keys written, for each key and each query.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit, parallel
-from ._launch import cuda, kernel, namespace, on_device
 
 
 def reference(marks, keys, queries, numbers, sizes):
@@ -103,44 +100,3 @@ def cpu(marks, keys, queries, numbers, sizes):
     if queries.size:
         _keep_marked(len(queries), marks, shift, queries, numbers, found, theirs, sizes)
     return marks, found, theirs, sizes
-
-
-@kernel("void(uint64[:,::1], uint64, uint64[:,::1])")
-def _mark_each(keys, shift, marks):
-    """One thread per key."""
-    at = np.int64(cuda.grid(1))
-    if at < keys.shape[0] * keys.shape[1]:
-        table = at // keys.shape[1]
-        key, low = keys[table, at - table * keys.shape[1]], np.uint64(63)
-        bits = (np.uint64(1) << (key & low)) | (np.uint64(1) << ((key >> np.uint64(6)) & low))
-        bits |= np.uint64(1) << ((key >> np.uint64(12)) & low)
-        cuda.atomic.or_(marks, (table, np.int64(key >> shift)), bits)
-
-
-@kernel("void(uint64[:,::1], uint64, uint64[:,::1], int64[::1], boolean[:,::1])")
-def _test_each(marks, shift, queries, sizes, marked):
-    """One thread per query."""
-    at = np.int64(cuda.grid(1))
-    if at < queries.shape[0] * queries.shape[1]:
-        table = at // queries.shape[1]
-        place = at - table * queries.shape[1]
-        key, low = queries[table, place], np.uint64(63)
-        word = marks[table, np.int64(key >> shift)]
-        both = (word >> (key & low)) & (word >> ((key >> np.uint64(6)) & low))
-        all_three = both & (word >> ((key >> np.uint64(12)) & low)) & np.uint64(1)
-        marked[table, place] = place < sizes[table] and all_three == np.uint64(1)
-
-
-def gpu(marks, keys, queries, numbers, sizes):
-    """As `reference`; a thread per key, then a thread per query."""
-    xp, shift = namespace(), _shift(marks)
-    marks, keys, queries = on_device(marks).copy(), on_device(keys), on_device(queries)
-    numbers, sizes = on_device(numbers), on_device(sizes)
-    _mark_each.threads(keys.size, keys, shift, marks)
-    marked = xp.zeros(queries.shape, bool)
-    _test_each.threads(queries.size, marks, shift, queries, sizes, marked)
-    found, theirs = xp.zeros_like(queries), xp.zeros_like(numbers)
-    left = xp.sum(marked, axis=1).astype(np.int64)
-    there = xp.arange(queries.shape[1]) < left[:, None]
-    found[there], theirs[there] = queries[marked], numbers[marked]
-    return marks, found, theirs, left

@@ -10,8 +10,6 @@ Source: Broder 1997, section 3, there of a random permutation; mix64 is SplitMix
 Cost: a mixing for each value, a sort of little more than s of them, and s words a row; on a GPU as `sets`.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +17,9 @@ import numpy as np
 from . import sets
 from ._cpu import parallel, shares
 from ._elements import BLOCK, images, keep_small, zeros_above
+from ._gf2 import mixed
 from ._launch import array_module, namespace
+from ._ragged import longest_row
 from .sets import distinct
 
 EMPTY = np.uint64(2**64 - 1)
@@ -44,24 +44,16 @@ def reference(values, offsets, salt, s):
     """
     sketches = np.full((len(offsets) - 1, s), EMPTY)
     for row, (start, stop) in enumerate(pairwise(offsets)):
-        images = {_mix64(int(value) ^ int(salt)) for value in values[start:stop]}
+        images = {mixed(int(value) ^ int(salt)) for value in values[start:stop]}
         smallest = sorted(images)[:s]
         sketches[row, : len(smallest)] = smallest
     return sketches
 
 
-def _mix64(z):
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
-    return z ^ (z >> 31)
-
-
 @parallel("uint64[::1], int64[::1], uint64, int64, int64[::1], uint64[:, ::1]")
 def _sketch_rows(begin, end, values, offsets, salt, s, bounds, sketches):
     for p in range(begin, end):
-        longest = 0
-        for d in range(bounds[p], bounds[p + 1]):
-            longest = max(longest, offsets[d + 1] - offsets[d])
+        longest = longest_row(offsets, bounds[p], bounds[p + 1])
         kept, ordered = np.empty(longest + 1, np.uint64), np.empty(longest + 1, np.uint64)
         ends, block = np.empty(2 * longest + 1, np.uint32), np.empty(BLOCK, np.uint64)
         for d in range(bounds[p], bounds[p + 1]):

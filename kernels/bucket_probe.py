@@ -15,8 +15,6 @@ Cost: a query looks into each table by interpolation, and then at the simhash of
 found enough; twice, as rows are counted before they are written.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._bits import as_integers, count_bits, in_columns, permuted_words, plan

@@ -5,8 +5,6 @@ Cost: nearly O(pairs + rows), by union-find with path halving; on the CPU by one
 20 ns a pair on a million rows. On a GPU pairs go in any order and the answer is the same; `gpu` says why.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit

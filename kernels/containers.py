@@ -12,8 +12,6 @@ Cost: one look at the counter and at the mark of each element; a counting sort o
 ones says which of them are beyond the prefix.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +19,7 @@ import numpy as np
 from ._bounds import least_shared, prefix_lengths_of
 from ._cpu import jit, parallel, shares
 from ._launch import cuda, kernel, namespace, on_device, row_of
+from ._ragged import longest_row
 from .prefixes import LONG, PLACE_BITS, by_count
 from .rarity import MOST, SHARED_BITS, shift_of
 
@@ -94,8 +93,9 @@ def _last_count(counts, short, starts):
 
 
 @jit()
-def _write_postings(row, number, counters, beyond, shift, marks, mark_shift, threshold, room, shingles, entries):
+def _write_postings(row, number, tables, threshold, room, shingles, entries):
     """Write the postings of a set, whose row is `number`; returns how many there are. `room` are arrays to work in."""
+    counters, beyond, shift, marks, mark_shift = tables
     counts, within, starts = room
     size = len(row)
     counts, within = counts[:size], within[:size]
@@ -126,49 +126,18 @@ def _write_postings(row, number, counters, beyond, shift, marks, mark_shift, thr
 
 
 @parallel(
-    "uint64[::1], int64[::1], int64[::1], int64[::1], uint8[::1], uint32[::1], uint64, uint8[::1], uint64, "
+    "uint64[::1], int64[::1], int64[::1], int64[::1], (uint8[::1], uint32[::1], uint64, uint8[::1], uint64), "
     "float64, int64[::1], uint64[::1], uint64[::1], int64[::1]"
 )
-def _postings(
-    begin,
-    end,
-    values,
-    offsets,
-    rows,
-    bounds,
-    counters,
-    beyond,
-    shift,
-    marks,
-    mark_shift,
-    threshold,
-    room,
-    shingles,
-    entries,
-    number,
-):
+def _postings(begin, end, values, offsets, rows, bounds, tables, threshold, room, shingles, entries, number):
     for p in range(begin, end):
-        longest = 0
-        for d in range(bounds[p], bounds[p + 1]):
-            longest = max(longest, offsets[d + 1] - offsets[d])
+        longest = longest_row(offsets, bounds[p], bounds[p + 1])
         work = np.empty(longest, np.uint8), np.empty(longest, np.bool_), np.empty(256, np.int64)
         for d in range(bounds[p], bounds[p + 1]):
             first, stop = room[d], room[d + 1]
             if first < stop:
-                row = values[offsets[d] : offsets[d + 1]]
-                number[d] = _write_postings(
-                    row,
-                    rows[d],
-                    counters,
-                    beyond,
-                    shift,
-                    marks,
-                    mark_shift,
-                    threshold,
-                    work,
-                    shingles[first:stop],
-                    entries[first:stop],
-                )
+                row, own, their = values[offsets[d] : offsets[d + 1]], shingles[first:stop], entries[first:stop]
+                number[d] = _write_postings(row, rows[d], tables, threshold, work, own, their)
 
 
 def cpu(values, offsets, rows, counters, beyond, marks, threshold):
@@ -179,8 +148,8 @@ def cpu(values, offsets, rows, counters, beyond, marks, threshold):
     np.cumsum(room, out=room)
     shingles, entries = np.empty(room[-1], np.uint64), np.empty(room[-1], np.uint64)
     number = np.zeros(len(rows), np.int64)
-    table = counters, beyond, shift, marks, mark_shift
-    _postings(len(bounds) - 1, values, offsets, rows, bounds, *table, threshold, room, shingles, entries, number)
+    tables = counters, beyond, shift, marks, mark_shift
+    _postings(len(bounds) - 1, values, offsets, rows, bounds, tables, threshold, room, shingles, entries, number)
     ends = np.cumsum(number)
     there = np.arange(number.sum()) + np.repeat(room[:-1] - (ends - number), number)
     return shingles[there], entries[there]

@@ -4,8 +4,6 @@ Source: Manning, Raghavan and Schütze 2008 (Introduction to Information Retriev
 Cost: on the CPU one look-up in a hash table a value; on a GPU three radix sorts of all values.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 
@@ -14,7 +12,7 @@ import numpy as np
 from ._cpu import parallel, shares
 from ._gf2 import mix64
 from ._launch import namespace
-from ._ragged import copy_row
+from ._ragged import copy_row, longest_row
 from ._sort import order_in_rows
 
 
@@ -45,9 +43,7 @@ def _count_rows(begin, end, values, offsets, bounds, out, counts, sizes):
     """Write each row's distinct values and their counts to where the row begins, and their number to `sizes`."""
     base = offsets[0]
     for p in range(begin, end):
-        longest = 0
-        for d in range(bounds[p], bounds[p + 1]):
-            longest = max(longest, offsets[d + 1] - offsets[d])
+        longest = longest_row(offsets, bounds[p], bounds[p + 1])
         table = np.empty(4 * longest + 4, np.int32)
         for d in range(bounds[p], bounds[p + 1]):
             row = values[offsets[d] : offsets[d + 1]]

@@ -1,10 +1,12 @@
-"""Consistent weighted samples by darts: as `weighted`, in a time that hardly grows with the number of samples.
+"""Consistent weighted samples by darts: two weighted sets have a sample in common with the probability of their
+resemblance, and the time hardly grows with the number of samples.
+
+    J_W(A, B) = sum over f of min(a[f], b[f]) / sum over f of max(a[f], b[f])
 
 Each feature owns a quadrant (weight, rank), into which darts are thrown at random, one to each 2**40 unit squares on
 average, the same whatever the document. A feature of weight w holds the darts at places below w. Each dart belongs to
 one of the samples by chance; sample j of a document is its dart of least rank, ties to the smaller name. The least dart
-of two documents together is in both with the probability of their resemblance J_W, so they share it with that:
-see `weighted` for J_W, of which this is another sample with the same law and other bits.
+of two documents together is in both with the probability J_W, so they share it with that.
 
 Darts are found where they are wanted: the quadrant is divided into regions (n, m), n and m from 0,
 
@@ -37,7 +39,7 @@ from itertools import count, pairwise
 import numpy as np
 
 from ._cpu import jit, parallel, shares
-from ._gf2 import mix64
+from ._gf2 import mix64, mixed
 from ._launch import cuda, kernel, namespace, on_device, row_of
 from ._logarithm import log2, table
 
@@ -82,14 +84,8 @@ def reference(features, offsets, weights, salt, samples):
     -------
     array of uint64, shape (rows, samples)
     """
-    words, step = 1 << 64, int(_STEP)
+    step = int(_STEP)
     thresholds = [int(each) for each in poisson()]
-
-    def mix(z):
-        z = z % words
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % words
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % words
-        return z ^ (z >> 31)
 
     def regions(weight, farthest):
         for n in count():
@@ -102,21 +98,21 @@ def reference(features, offsets, weights, salt, samples):
 
     def darts(feature, weight, farthest):
         """(sample, rank, name) of the darts of a feature."""
-        h = mix(feature ^ int(salt))
+        h = mixed(feature ^ int(salt))
         for n, m in regions(weight, farthest):
             a = min(n + 8, m + max(0, n - 32))
             wide, high = 2 ** (n + 8 - a), 2 ** (32 - n + a)
-            g = mix(h + (64 * n + m + 1) * step)
+            g = mixed(h + (64 * n + m + 1) * step)
             columns = range(256 * (2**n - 1), min(weight, 256 * (2 ** (n + 1) - 1)), wide)
             rows = range(2**32 * (2**m - 1), min(farthest, 2**32 * (2 ** (m + 1) - 1)), high)
             for column, left in enumerate(columns):
                 for row, low in enumerate(rows):
-                    z = mix(g ^ (column << n + m - a | row))
+                    z = mixed(g ^ (column << n + m - a | row))
                     for q in range(sum(z >= each for each in thresholds)):
-                        e = mix(z + (q + 1) * step)
+                        e = mixed(z + (q + 1) * step)
                         place, rank = left + e % wide, low + e % 2**40 // wide
                         if place < weight and rank < farthest:
-                            yield samples * (e >> 40) >> 24, rank, mix(e)
+                            yield samples * (e >> 40) >> 24, rank, mixed(e)
 
     sketches = np.full((len(offsets) - 1, samples), EMPTY)
     for row, (start, stop) in enumerate(pairwise(offsets.tolist())):

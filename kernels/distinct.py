@@ -5,8 +5,6 @@ Cost: on the CPU a look-up or two in a hash table for each value, and 40 bytes f
 `sets`.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +12,7 @@ import numpy as np
 from . import sets
 from ._cpu import jit, parallel, shares
 from ._launch import namespace
+from ._ragged import longest_row
 
 
 def reference(values, offsets):
@@ -75,9 +74,7 @@ def _size(values, table, rest):
 @parallel("uint64[::1], int64[::1], int64[::1], int64[::1]")
 def _sizes(begin, end, values, offsets, bounds, sizes):
     for p in range(begin, end):
-        longest = 0
-        for d in range(bounds[p], bounds[p + 1]):
-            longest = max(longest, offsets[d + 1] - offsets[d])
+        longest = longest_row(offsets, bounds[p], bounds[p + 1])
         table, rest = np.empty(4 * longest + 4, np.uint64), np.empty(longest + 1, np.uint64)
         for d in range(bounds[p], bounds[p + 1]):
             sizes[d] = _size(values[offsets[d] : offsets[d + 1]], table, rest)

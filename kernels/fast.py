@@ -33,7 +33,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._cpu import jit, parallel, shares, types
-from ._gf2 import mix64
+from ._gf2 import mix64, mixed
 from ._launch import cuda, kernel, namespace, on_device
 
 EMPTY = np.uint64(2**64 - 1)
@@ -57,12 +57,6 @@ def reference(values, offsets, salt, t):
     array of uint64, shape (documents, t)
         Rows of sets without elements hold `EMPTY`; emptiness is read from the offsets, never from it.
     """
-
-    def mixed(z):
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
-        return z ^ (z >> 31)
-
     sketches = np.full((len(offsets) - 1, t), EMPTY)
     for d, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
         elements = {int(x) for x in values[start:stop]}

@@ -5,8 +5,6 @@
 Cost: one copy of what is asked for.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import parallel, shares

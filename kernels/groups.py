@@ -10,12 +10,10 @@ Source: Manasse 2012, section 3.1.
 Cost: two mixings an element.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit, parallel
-from ._gf2 import mix64
+from ._gf2 import mix64, mixed
 from ._launch import Device, cuda, kernel, namespace, on_device
 
 EMPTY = np.uint64(2**64 - 1)
@@ -43,18 +41,12 @@ def reference(sketches, salt, width):
         found, group = [], int(salt)
         elements = [y for y in sketch if y != EMPTY]
         for number, y in enumerate(elements):
-            group = _mix64(group ^ y)
-            if _mix64(y ^ int(salt)) % ONE_IN == 0 or number == len(elements) - 1:
+            group = mixed(group ^ y)
+            if mixed(y ^ int(salt)) % ONE_IN == 0 or number == len(elements) - 1:
                 found.append(group)
                 group = int(salt)
         groups[row, : len(found)] = found[:width]
     return groups
-
-
-def _mix64(z):
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
-    return z ^ (z >> 31)
 
 
 def _cut(sketches, row, salt, groups):

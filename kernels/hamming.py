@@ -29,7 +29,7 @@ import numpy as np
 from ._bits import as_integers, count_bits, in_columns, permuted_on_device, permuted_words, plan
 from ._cpu import parallel
 from ._launch import check_rows, most_rows, namespace, on_device
-from ._matches import Matches
+from ._matches import DistinctPairs
 from ._near import (
     add_written,
     bucket_bounds,
@@ -161,7 +161,7 @@ def cpu(fingerprints, masks, radius, bucket_limit, bucket_probe):
     """
     check_rows(len(fingerprints), "fingerprints")
     prepared, masks, values = plan(masks), in_columns(masks), np.ascontiguousarray(in_columns(fingerprints))
-    found, num_large, num_uncompared = Matches(), 0, 0
+    found, num_large, num_uncompared = DistinctPairs(), 0, 0
     crowded = np.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         words, rows = radix_sort(permuted_words(values, prepared.moves[number]), int(top).bit_count())
@@ -223,7 +223,7 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, max_rows=None):
     values = in_columns(on_device(fingerprints))
     masks = in_columns(on_device(masks))
     passes = -(-len(values) // (max_rows or most_rows(_ROW_BYTES)))
-    found, num_large, num_uncompared = Matches(xp), 0, 0
+    found, num_large, num_uncompared = DistinctPairs(xp), 0, 0
     crowded = xp.zeros(len(values), bool)
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number

@@ -16,7 +16,7 @@ from . import hamming_table
 from ._bits import as_integers, count_bits, in_columns, move, permuted_on_device, permuted_words, plan
 from ._cpu import Rare, jit, parallel
 from ._launch import check_rows, namespace, on_device
-from ._matches import Matches, halves
+from ._matches import DistinctPairs, halves
 from ._near import (
     add_written,
     bucket_bounds,
@@ -276,7 +276,7 @@ def _write_near(
 
 def _merge(words, rows, masks, prepared, queries, radius, bucket_limit, bucket_probe, fingerprints):
     """As `cpu`: for each table the queries sorted as it is, and the two merged."""
-    found, num_large, num_uncompared = Matches(), 0, 0
+    found, num_large, num_uncompared = DistinctPairs(), 0, 0
     for number, top in enumerate(prepared.tops):
         permuted, numbers = radix_sort(permuted_words(queries, prepared.moves[number]), int(top).bit_count())
         bounds = bucket_bounds(permuted, top, num_runs_of_table())
@@ -345,7 +345,7 @@ def gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerp
     queries, masks = in_columns(on_device(queries)), in_columns(on_device(masks))
     values = queries if fingerprints is None else on_device(fingerprints)
     numbers = xp.arange(len(queries), dtype=np.uint32)
-    found, num_large, num_uncompared = Matches(xp), 0, 0
+    found, num_large, num_uncompared = DistinctPairs(xp), 0, 0
     for number, top in enumerate(prepared.tops):
         known = 0 if num_large else number
         before = on_device(prepared.before[number, :known])

@@ -3,8 +3,6 @@
 Cost: decoding is serial within a block, for each word one look-up in a table of 8 kB and two shifts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import Rare, jit, parallel

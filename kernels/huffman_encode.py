@@ -16,7 +16,7 @@ from ._huffman import (
     FEWEST_WORDS,
     LONGEST,
     SYMBOLS,
-    Tables,
+    HuffmanTables,
     bits_below,
     bits_of_symbols,
     code_lengths,
@@ -39,7 +39,7 @@ def reference(words):
 
     Returns
     -------
-    Tables
+    HuffmanTables
         Without blocks if there are no words.
     """
     lengths, offsets, blocks, keys, firsts = [], [0], [], [], []
@@ -62,7 +62,7 @@ def reference(words):
         padded = [block.ljust(BLOCK_BITS, "0") for block in bits]
         blocks += [[int(block[at : at + 64], 2) for at in range(0, BLOCK_BITS, 64)] for block in padded]
         offsets.append(len(blocks))
-    return Tables(
+    return HuffmanTables(
         np.array(lengths, np.uint8).reshape(-1, SYMBOLS),
         np.array(offsets, np.int64),
         np.array(blocks, np.uint64).reshape(-1, BLOCK_WORDS),
@@ -137,7 +137,7 @@ def cpu(words):
         firsts.append(number * len(table) + starts[:some])
         offsets[number + 1] = offsets[number] + some
     firsts.append(np.array([words.size], np.int64))
-    return Tables(lengths, offsets, np.concatenate(blocks), np.concatenate(keys), np.concatenate(firsts))
+    return HuffmanTables(lengths, offsets, np.concatenate(blocks), np.concatenate(keys), np.concatenate(firsts))
 
 
 @kernel("void(uint64[::1], uint8[::1])")
@@ -221,6 +221,6 @@ def gpu(words):
         firsts.append(starts[:-1] + np.int64(number * len(table)))
         offsets[number + 1] = offsets[number] + len(blocks[-1])
     firsts.append(xp.asarray(np.array([words.size], np.int64)))
-    return Tables(
+    return HuffmanTables(
         xp.asarray(lengths), xp.asarray(offsets), xp.concatenate(blocks), xp.concatenate(keys), xp.concatenate(firsts)
     )

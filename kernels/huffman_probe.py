@@ -5,8 +5,6 @@ Cost: for a few queries, the blocks that their buckets lie in are decoded, one a
 some query touches is decoded once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from . import gather, hamming_probe, hamming_table, huffman_decode
@@ -14,7 +12,7 @@ from ._bits import count_bits, move, plan
 from ._cpu import Rare, jit
 from ._huffman import BLOCK_BITS, MOST_WORDS, check_shapes, damaged, decoding_tables, next_word
 from ._launch import namespace, on_device, to_host
-from ._matches import Matches
+from ._matches import DistinctPairs
 from ._search import interpolation_search
 
 
@@ -26,7 +24,7 @@ def reference(
     Parameters
     ----------
     lengths, offsets, blocks, keys, firsts
-        As in `_huffman.Tables`.
+        As in `_huffman.HuffmanTables`.
     rows : array of uint32, shape (tables, n)
     masks, queries, radius, bucket_limit, bucket_probe, fingerprints
         As for `hamming_probe.reference`.
@@ -64,7 +62,7 @@ def _probe_by_blocks(xp, backend, tables, rows, masks, queries, *limits):
     """
     table, decode, gathered, probe = backend
     lengths, offsets, blocks, keys, firsts = tables
-    found, num_large, num_uncompared = Matches(None if xp is np else xp, in_runs=True), 0, 0
+    found, num_large, num_uncompared = DistinctPairs(None if xp is np else xp, in_runs=True), 0, 0
     places = to_host(offsets).tolist()
     for number, top in enumerate(plan(masks).tops):
         here = slice(places[number], places[number + 1])
@@ -262,7 +260,7 @@ def cpu(
     )  # fmt: skip
     if num_large == _DAMAGED:
         raise damaged(num_uncompared)
-    found = Matches()
+    found = DistinctPairs()
     found.add(packed, distance)
     return *found.result(), num_large, num_uncompared
 

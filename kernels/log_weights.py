@@ -16,8 +16,6 @@ TF-IDF).
 Cost: one or two look-ups a count.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

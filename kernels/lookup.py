@@ -6,8 +6,6 @@ Source: TF-IDF's inverse document frequencies as a table, see `log_weights`.
 Cost: a bisection a feature: on the CPU among a few entries, as the upper bits of a feature say where it would be.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import parallel

@@ -8,14 +8,10 @@ Cost: of r runs each entry is moved log2(r) + 2 times within a cache: pieces tha
 one, and several side by side.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit, parallel
-from ._launch import on_device
 from ._search import lower_bound
-from ._sort import order_of
 
 PIECE = 1 << 12
 """Entries of a piece, about: with room to merge them they fit a core's cache."""
@@ -50,8 +46,9 @@ def _cut(begin, end, keys, offsets, splitters, cuts):
 
 
 @jit()
-def _merge_two(keys, rows, start, middle, end, into_keys, into_rows):
-    """Merge two neighbouring runs into the same places of other arrays."""
+def _merge_two(some_keys, some_rows, here, start, middle, end):
+    """Merge two neighbouring runs, which are in `here` of two arrays, into the same places of the other one."""
+    keys, rows, into_keys, into_rows = some_keys[here], some_rows[here], some_keys[1 - here], some_rows[1 - here]
     one, other, place = start, middle, start
     while one < middle and other < end:
         second = keys[other] < keys[one]  # not to be foretold, so nothing is skipped by it
@@ -84,15 +81,7 @@ def _merge(lower, upper, keys, rows, cuts, places, merged_keys, merged_rows):
             there, fewer = np.int64(1) - here, (number + np.int64(1)) // np.int64(2)
             for run in range(fewer):
                 middle, end = min(number, np.int64(2) * run + np.int64(1)), min(number, np.int64(2) * run + np.int64(2))
-                _merge_two(
-                    some_keys[here],
-                    some_rows[here],
-                    ends[2 * run],
-                    ends[middle],
-                    ends[end],
-                    some_keys[there],
-                    some_rows[there],
-                )
+                _merge_two(some_keys, some_rows, here, ends[2 * run], ends[middle], ends[end])
             for run in range(fewer):
                 ends[run + 1] = ends[min(number, np.int64(2) * run + np.int64(2))]
             here, number = there, fewer
@@ -115,11 +104,3 @@ def cpu(keys, rows, offsets):
     starts = (cuts - offsets[:-1]).sum(axis=1)
     _merge(len(cuts) - 1, keys, rows, cuts, starts, merged_keys, merged_rows)
     return merged_keys, merged_rows
-
-
-def gpu(keys, rows, offsets):
-    """As `reference`."""
-    del offsets
-    keys, rows = on_device(keys), on_device(rows)
-    order, _ = order_of(keys)
-    return keys[order], rows[order]

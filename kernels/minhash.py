@@ -22,7 +22,7 @@ import numpy as np
 
 from ._constants import constant
 from ._cpu import intrinsic, ir, parallel, shares, types
-from ._gf2 import mix64
+from ._gf2 import mix64, mixed
 from ._launch import Kernel, bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._vectors import Vectors
 
@@ -46,14 +46,9 @@ def reference(shingles, offsets, a, b):
     modulus = 2 ** (8 * a.itemsize)
     signature = np.full((len(offsets) - 1, len(a)), modulus - 1, a.dtype)
     for d, (start, stop) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
-        mixed = []
-        for f in {int(f) for f in shingles[start:stop]}:
-            f = ((f ^ (f >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-            f = ((f ^ (f >> 27)) * 0x94D049BB133111EB) % 2**64
-            f ^= f >> 31
-            mixed.append(f if modulus == 2**64 else f >> 32)
+        images = {mixed(int(f)) >> 64 - 8 * a.itemsize for f in shingles[start:stop]}
         for i in range(len(a)):
-            signature[d, i] = min(((int(a[i]) * x + int(b[i])) % modulus for x in mixed), default=modulus - 1)
+            signature[d, i] = min(((int(a[i]) * x + int(b[i])) % modulus for x in images), default=modulus - 1)
     return signature
 
 

@@ -5,8 +5,6 @@ frequency, which is the occurrences of each document's distinct features.
 Cost: on the CPU one look-up in a hash table a value, and a sort of the distinct ones; on a GPU a sort of all.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

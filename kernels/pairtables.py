@@ -25,7 +25,7 @@ from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, keys_of, limited,
 from ._cpu import parallel, types
 from ._gf2 import advance_by_tables, byte_tables, rabin_words
 from ._launch import TABLES, check_rows, cuda, kernel, load, most_rows, namespace, on_device
-from ._matches import Matches
+from ._matches import DistinctPairs
 
 
 def _subsets(k, r, tables):
@@ -133,7 +133,7 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None):
     """
     bits = _row_bits(features)
     rows, crowded = np.flatnonzero(present).astype(np.uint32), np.zeros(len(features), bool)
-    found, num_large, num_uncompared = Matches(bits=bits, with_distances=False), 0, 0
+    found, num_large, num_uncompared = DistinctPairs(bits=bits, with_distances=False), 0, 0
     from_first = tables is None or tables.start == 0  # or what an earlier table's limit left out may be lost
     for number, subset in _subsets(features.shape[1], r, tables):
         columns = np.array(subset, np.int64)
@@ -261,7 +261,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     resident = isinstance(features, xp.ndarray)
     if resident:
         features = on_device(features)
-    found, num_large, num_uncompared = Matches(xp, bits, with_distances=False, at_least=PAIRS_AT_ONCE), 0, 0
+    found, num_large, num_uncompared = DistinctPairs(xp, bits, with_distances=False, at_least=PAIRS_AT_ONCE), 0, 0
     crowded, most = xp.zeros(len(features), bool), np.uint64(max(bucket_limit, bucket_probe))
     from_first = tables is None or tables.start == 0  # as in `cpu`
     for number, subset in _subsets(features.shape[1], r, tables):

@@ -10,8 +10,6 @@ Cost: on the CPU values are first scattered by their highest bits, into as many 
 counters: 16 bytes read and 8 written a value. The table takes 17 bytes for 16 counters.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import num_threads, parallel

@@ -6,8 +6,6 @@ length / 2**(l - 1) a pair, for l bits); the leading 1 of the definition tells s
 Cost: linear; four tokens a reduction, so that the chain of dependent products is short.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._constants import constant, constants

@@ -4,15 +4,13 @@ Source: Broder 1997, section 2, for the sets.
 Cost: O(n) to order a row of n fingerprints, as these are uniform; on a GPU a radix sort of all rows together.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
 
 from ._cpu import jit, parallel, shares
 from ._launch import namespace, on_device
-from ._ragged import close_gaps
+from ._ragged import close_gaps, longest_row
 from ._sort import order_in_rows
 
 
@@ -108,9 +106,7 @@ def _sort_rows(begin, end, values, offsets, bounds, out, sizes):
     """Write each row's distinct values, ascending, to where the row begins in `out`, and their number to `sizes`."""
     base = offsets[0]
     for p in range(begin, end):
-        longest = 0
-        for d in range(bounds[p], bounds[p + 1]):
-            longest = max(longest, offsets[d + 1] - offsets[d])
+        longest = longest_row(offsets, bounds[p], bounds[p + 1])
         ends = np.empty(2 * longest + 1, np.uint32)
         for d in range(bounds[p], bounds[p + 1]):
             row = out[offsets[d] - base : offsets[d + 1] - base]

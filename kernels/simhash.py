@@ -24,12 +24,10 @@ Cost: without weights, a mixing and about one vector instruction per feature: po
 adders (Klarqvist, Mula and Lemire 2021); with weights, 64 additions per feature. Where bits are tied, two mixings more.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import intrinsic, ir, jit, parallel, shares, types
-from ._gf2 import mix64
+from ._gf2 import mix64, mixed
 from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._vectors import Vectors
 
@@ -58,23 +56,15 @@ def reference(features, offsets, weights, bits):
         for word in range(bits // 64 if stop > start else 0):
             counters, least = [0] * 64, 2**64
             for at in range(start, stop):
-                h = _mixed(int(features[at]) + word * _STEP)
+                h = mixed(int(features[at]) + word * _STEP)
                 weight = 1 if weights is None else int(weights[at])
                 for i in range(64):
                     counters[i] += weight if h >> i & 1 else -weight
-                least = min(least, _mixed(h + _STEP))
-            tie = _mixed(least)
+                least = min(least, mixed(h + _STEP))
+            tie = mixed(least)
             ones = (tie >> i & 1 if counters[i] == 0 else counters[i] > 0 for i in range(64))
             simhash[d, word] = sum(bit << i for i, bit in enumerate(ones))
     return simhash[:, 0] if bits == 64 else simhash
-
-
-def _mixed(z):
-    """Mix a Python integer, modulo 2**64, by SplitMix64's finaliser."""
-    z %= 2**64
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
-    return z ^ (z >> 31)
 
 
 _LANES = 8  # words in a vector: one register of 512 bits, two of 256 or four of 128, as the processor has them

@@ -15,8 +15,6 @@ Manasse 2.1.
 Cost: a look-up a token, and c + 1 products a spot.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

@@ -15,7 +15,18 @@ import numpy as np
 
 from ._constants import constants
 from ._cpu import parallel, shares, types
-from ._gf2 import LANES, advance, advance_by_tables, byte_tables, columns, mix64, prepare, rabin_words, window_weights
+from ._gf2 import (
+    LANES,
+    advance,
+    advance_by_tables,
+    byte_tables,
+    columns,
+    mix64,
+    mixed,
+    prepare,
+    rabin_words,
+    window_weights,
+)
 from ._launch import TABLES, Kernel, cuda, kernel, load, namespace, on_device
 
 
@@ -39,9 +50,7 @@ def reference(signatures, k, s, bits, poly):
         for j in range(k):
             f = rabin_words([j, *signature[j * s : (j + 1) * s]], int(poly))
             if bits == 16:
-                for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-                    f = ((f ^ (f >> shift)) * factor) % 2**64
-                f = (f ^ (f >> 31)) >> 48
+                f = mixed(f) >> 48
             features[d, j] = f
     return features
 

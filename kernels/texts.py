@@ -9,8 +9,6 @@ Cost: linear. On the CPU, 128 bytes a reduction, at the end of a text 32 and 8. 
 one a thread.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from . import sequences

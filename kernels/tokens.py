@@ -39,8 +39,6 @@ ASCII, with eight look-ups for eight bytes, then the others. Places take one mor
 time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from . import _unicode_table as unicode_table
@@ -73,7 +71,7 @@ from ._token_beginnings import (
     word_bytes,
 )
 from ._unicode_table import DIVIDE, MARK, SINGLE, VANISH, WORD
-from ._utf8 import decode, is_word, load_word, word_bits
+from ._utf8 import decode, is_word, load_word, lower_eight, word_bits
 from ._vectors import population, trailing_zeros
 
 
@@ -146,14 +144,6 @@ def _spelled(character):
 
 
 @jit()
-def _lower_eight(word):
-    """ASCII capitals among eight bytes to lower case: the sums set a byte's high bit from 'A' on and from '[' on."""
-    low = word & np.uint64(0x7F7F7F7F7F7F7F7F)
-    capitals = (low + np.uint64(0x3F3F3F3F3F3F3F3F)) ^ (low + np.uint64(0x2525252525252525))
-    return word | ((capitals & ~word & np.uint64(0x8080808080808080)) >> np.uint64(2))
-
-
-@jit()
 def _load_eight(text, i):
     """Eight bytes from i on; beyond the array, zeros."""
     if i + 8 <= len(text):
@@ -170,7 +160,7 @@ def _moving_and_staying(f, word, length):
     advanced, plus the other."""
     bits = np.uint64(8 * length)
     rest = np.uint64(64) - bits
-    f ^= _lower_eight(word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> rest))
+    f ^= lower_eight(word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> rest))
     return f << rest, (f >> np.uint64(1)) >> (bits - np.uint64(1))
 
 
@@ -179,7 +169,7 @@ def _fingerprint(text, start, stop, q, modulus):
     """Rabin fingerprint of text[start:stop] in lower case, not empty; eight bytes a reduction."""
     f = q
     while stop - start > 8:
-        f = advance(f ^ _lower_eight(_load_eight(text, start)), modulus)
+        f = advance(f ^ lower_eight(_load_eight(text, start)), modulus)
         start += 8
     moving, staying = _moving_and_staying(f, _load_eight(text, start), stop - start)
     return advance(moving, modulus) ^ staying
@@ -246,7 +236,7 @@ def _split(text, start, stop, values, at, scratch, q, modulus):
         while num_later > 0:
             for k in range(num_later):
                 begin = turns[np.uintp(2 * later[np.uintp(k)])]
-                moving[np.uintp(k)] ^= _lower_eight(load_word(text, begin))
+                moving[np.uintp(k)] ^= lower_eight(load_word(text, begin))
             advance_block(moving, num_later, modulus)
             still, num_ended = 0, 0
             for k in range(num_later):

@@ -10,8 +10,6 @@ Source: Broder 1997, section 3, theorem 1.
 Cost: |A| + |B| steps a pair.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ._cpu import jit, parallel

@@ -36,63 +36,26 @@ manuals and of API documentation, none of which is doubtful. What remains are er
 - Bytes that are not UTF-8 stay, for `tokens` to count; they are replaced before in all that `documents` reads.
 
 Source: HTML Standard, 13.2.5 (tokenization) and 13.2.6.5 (foreign content). Cost: linear in the bytes, whatever they
-are: none is read more than a bounded number of times. On the CPU text and attributes are passed over 64 bytes at a
-time, documents are in parallel. On a GPU a thread reads a document, byte after byte, as what a byte means depends on
-all before it, first to count and then to write.
+are: none is read more than a bounded number of times. Text and attributes are passed over 64 bytes at a time, and
+documents are read in parallel.
 
-Jobs on a GPU read pages on the CPU. A load that hits the first-level cache takes 30 cycles or more, so at 2 GHz a
-thread reads 60 MB/s at most. A batch of 32 MiB of API documentation has 1,300 pages, where an H100 has room for 270,000
-threads, and the longest of them has 0.7 MB in most batches: that page alone would take 22 ms, before any divergence,
-while two cores at the measured 0.8 GB/s each read the whole batch. And pages would cross the bus with their markup.
+There is no version for a GPU, because the meaning of a byte depends on all bytes before it. A load that hits the
+first-level cache takes 30 cycles or more, so at 2 GHz a thread reads at most 60 MB/s. A batch of 32 MiB of API
+documentation has 1,300 pages, where an H100 has room for 270,000 threads. The longest page has 0.7 MB in most batches:
+this page alone would take 22 ms, and in this time two cores at the measured 0.8 GB/s each read the whole batch. Also,
+pages would cross the bus with their markup.
 """
-
-from __future__ import annotations
 
 import html.entities
 import re
-from types import FunctionType
 
 import numpy as np
 
+from . import _html_names as tags
 from ._cpu import jit, parallel, shares
-from ._html_names import (
-    BREAKS_OUT,
-    CLASS_OF,
-    DATALIST,
-    ENDS,
-    ENDS_FOREIGN,
-    FOREIGN,
-    FOREIGN_OBJECT,
-    HIDES,
-    IN_SVG,
-    IN_TABLE,
-    INTEGRATES,
-    LAST_FOREIGN,
-    LONGEST,
-    LONGEST_OPEN,
-    MATH,
-    NEEDS_TREE,
-    NUMBER,
-    OPTION,
-    OWN,
-    PLAINTEXT,
-    RAW,
-    RCDATA,
-    REFERENCE_SLOTS,
-    SCRIPT,
-    SLOTS,
-    STARTS,
-    SVG,
-    TABLE,
-    TEMPLATE,
-    UNCERTAIN,
-    element_slot,
-    hash_on,
-    tables,
-)
+from ._html_names import element_slot, hash_on, tables
 from ._html_vectors import attribute_mask, byte_mask, name_mask, text_mask, value_mask
-from ._launch import Device, cuda, kernel, namespace, on_device
-from ._utf8 import copy_block, load_word
+from ._utf8 import copy_block, load_word, lower_eight
 from ._vectors import trailing_zeros
 
 DEEPEST = 12
@@ -239,7 +202,7 @@ def _read_page(page):
     mode, name = "data", b""
     while going:
         going = False
-        foreign = bool(stack) and stack[-1] in (SVG, MATH)
+        foreign = bool(stack) and stack[-1] in (tags.SVG, tags.MATH)
         for (what, value, closes_itself), end in tokens(page, i, mode, name, foreign):
             if what == "text":
                 seen += value
@@ -255,34 +218,43 @@ def _read_page(page):
                 doubtful |= bool(stack) and value.startswith(b"<![CDATA[")
                 continue
             going, mode, name = True, "data", value
-            kind = CLASS_OF.get(value.decode("latin-1"), 0)
-            number, divides = kind >> NUMBER, bool(kind & (STARTS if what == "start" else ENDS))
+            kind = tags.CLASS_OF.get(value.decode("latin-1"), 0)
+            number, divides = kind >> tags.NUMBER, bool(kind & (tags.STARTS if what == "start" else tags.ENDS))
             ends_hidden = what == "end" and hidden and number == hidden[-1]
-            if hidden and hidden[-1] != TEMPLATE and not ends_hidden:
-                doubtful |= number != OPTION or (what == "end" and not in_option)
+            if hidden and hidden[-1] != tags.TEMPLATE and not ends_hidden:
+                doubtful |= number != tags.OPTION or (what == "end" and not in_option)
                 in_option = what == "start"
-            if what == "end" and stack and 0 < number <= LAST_FOREIGN and number != stack[-1]:
+            if what == "end" and stack and 0 < number <= tags.LAST_FOREIGN and number != stack[-1]:
                 doubtful = True
-            if stack and stack[-1] > FOREIGN_OBJECT and not (what == "end" and number == stack[-1]):
+            if stack and stack[-1] > tags.FOREIGN_OBJECT and not (what == "end" and number == stack[-1]):
                 doubtful = True
-            if foreign and what == "end" and (kind & (ENDS | BREAKS_OUT | IN_TABLE) or number == TEMPLATE):
+            if (
+                foreign
+                and what == "end"
+                and (kind & (tags.ENDS | tags.BREAKS_OUT | tags.IN_TABLE) or number == tags.TEMPLATE)
+            ):
                 doubtful = True
-            if foreign and what == "start" and (kind & UNCERTAIN or (kind & HIDES and closes_itself)):
+            if foreign and what == "start" and (kind & tags.UNCERTAIN or (kind & tags.HIDES and closes_itself)):
                 doubtful = True
-            doubtful |= bool(kind & NEEDS_TREE and what == "start")
+            doubtful |= bool(kind & tags.NEEDS_TREE and what == "start")
             leaves = what == "end" and foreign and number == stack[-1]
-            if foreign and kind & (BREAKS_OUT if what == "start" else ENDS_FOREIGN):
-                while stack and stack[-1] in (SVG, MATH):
+            if foreign and kind & (tags.BREAKS_OUT if what == "start" else tags.ENDS_FOREIGN):
+                while stack and stack[-1] in (tags.SVG, tags.MATH):
                     stack.pop()
                 foreign, leaves = False, True
-            if leaves and hidden and hidden[-1] < DATALIST:  # an element of foreign content
+            if leaves and hidden and hidden[-1] < tags.DATALIST:  # an element of foreign content
                 del seen[shown:]
                 hidden = []
-            if kind & (IN_TABLE | TABLE) and not num_tables and not foreign and (kind & IN_TABLE or what == "end"):
+            if (
+                kind & (tags.IN_TABLE | tags.TABLE)
+                and not num_tables
+                and not foreign
+                and (kind & tags.IN_TABLE or what == "end")
+            ):
                 divides = False
             if divides:
                 seen += b"\n"
-            if kind & TABLE:
+            if kind & tags.TABLE:
                 num_tables = max(0, num_tables + (1 if what == "start" else -1))
             if what == "end":
                 if stack and number == stack[-1]:
@@ -292,21 +264,25 @@ def _read_page(page):
                     if not hidden:
                         del seen[shown:]
                 break
-            holds_html = kind & INTEGRATES and foreign and (number <= IN_SVG) == (stack[-1] == SVG)
-            if (kind & FOREIGN or holds_html) and not closes_itself:
+            holds_html = kind & tags.INTEGRATES and foreign and (number <= tags.IN_SVG) == (stack[-1] == tags.SVG)
+            if (kind & tags.FOREIGN or holds_html) and not closes_itself:
                 if len(stack) < DEEPEST:
                     stack.append(number)
                 else:
                     doubtful = True
-            if kind & HIDES and not (foreign and closes_itself) and (foreign or not kind & (RAW | SCRIPT)):
+            if (
+                kind & tags.HIDES
+                and not (foreign and closes_itself)
+                and (foreign or not kind & (tags.RAW | tags.SCRIPT))
+            ):
                 if not hidden:
                     shown, in_option = len(seen), False
-                if not hidden or hidden[-1] == number != DATALIST:
+                if not hidden or hidden[-1] == number != tags.DATALIST:
                     hidden.append(number)
             elif not foreign:
-                modes = {RAW: "raw", RCDATA: "rcdata", SCRIPT: "script", PLAINTEXT: "plaintext"}
+                modes = {tags.RAW: "raw", tags.RCDATA: "rcdata", tags.SCRIPT: "script", tags.PLAINTEXT: "plaintext"}
                 mode = next((mode for flag, mode in modes.items() if kind & flag), "data")
-                if kind & HIDES:
+                if kind & tags.HIDES:
                     _, i = next(tokens(page, i, mode, name))
                     mode = "data"
             break
@@ -314,11 +290,6 @@ def _read_page(page):
 
 
 # ------------------------------------------------------------------------ what the CPU does 64 bytes at a time, or not
-
-
-@jit()
-def _put(out, at, byte):
-    out[at] = byte
 
 
 @jit()
@@ -392,14 +363,6 @@ def _value_end(text, i, stop):
 
 
 @jit()
-def _lower_eight(word):
-    """ASCII capitals among eight bytes to lower case, as in `tokens`."""
-    low = word & np.uint64(0x7F7F7F7F7F7F7F7F)
-    capitals = (low + np.uint64(0x3F3F3F3F3F3F3F3F)) ^ (low + np.uint64(0x2525252525252525))
-    return word | ((capitals & ~word & np.uint64(0x8080808080808080)) >> np.uint64(2))
-
-
-@jit()
 def _first_bytes(length):
     """The bits of the first bytes of a word, 1 to 8 of them."""
     return np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * length)
@@ -412,24 +375,17 @@ def _name(text, i, stop):
     if length < 1 or length > 16 or text[stop - 1] == 0:
         return np.uint64(0), np.uint64(0)
     if i + 16 <= len(text):
-        low = _lower_eight(load_word(text, i)) & _first_bytes(min(length, 8))
+        low = lower_eight(load_word(text, i)) & _first_bytes(min(length, 8))
         if length <= 8:
             return low, np.uint64(0)
-        return low, _lower_eight(load_word(text, i + 8)) & _first_bytes(length - 8)
-    return _name_by_bytes(text, i, stop)
-
-
-@jit()
-def _name_by_bytes(text, i, stop):
-    """As `_name`."""
+        return low, lower_eight(load_word(text, i + 8)) & _first_bytes(length - 8)
     low, high = np.uint64(0), np.uint64(0)
-    if i < stop <= i + 16 and text[stop - 1] != 0:
-        for j in range(stop - i):
-            byte = np.uint64(_lower(text[i + j]))
-            if j < 8:
-                low |= byte << np.uint64(8 * j)
-            else:
-                high |= byte << np.uint64(8 * j - 64)
+    for j in range(length):
+        byte = np.uint64(_lower(text[i + j]))
+        if j < 8:
+            low |= byte << np.uint64(8 * j)
+        else:
+            high |= byte << np.uint64(8 * j - 64)
     return low, high
 
 
@@ -482,21 +438,21 @@ def _after_spaces(text, i, stop):
 def _put_code(out, at, code):
     """Write a code point as UTF-8: where it ends."""
     if code < 0x80:
-        _put(out, at, code)
+        out[at] = code
         return at + 1
     if code < 0x800:
-        _put(out, at, 0xC0 | (code >> 6))
-        _put(out, at + 1, 0x80 | (code & 63))
+        out[at] = 0xC0 | (code >> 6)
+        out[at + 1] = 0x80 | (code & 63)
         return at + 2
     if code < 0x10000:
-        _put(out, at, 0xE0 | (code >> 12))
-        _put(out, at + 1, 0x80 | ((code >> 6) & 63))
-        _put(out, at + 2, 0x80 | (code & 63))
+        out[at] = 0xE0 | (code >> 12)
+        out[at + 1] = 0x80 | ((code >> 6) & 63)
+        out[at + 2] = 0x80 | (code & 63)
         return at + 3
-    _put(out, at, 0xF0 | (code >> 18))
-    _put(out, at + 1, 0x80 | ((code >> 12) & 63))
-    _put(out, at + 2, 0x80 | ((code >> 6) & 63))
-    _put(out, at + 3, 0x80 | (code & 63))
+    out[at] = 0xF0 | (code >> 18)
+    out[at + 1] = 0x80 | ((code >> 12) & 63)
+    out[at + 2] = 0x80 | ((code >> 6) & 63)
+    out[at + 3] = 0x80 | (code & 63)
     return at + 4
 
 
@@ -524,7 +480,7 @@ def _refer(text, i, stop, out, at, references, spelled, windows):
             return j, _put_code(out, at, code)
     else:
         value = 0
-        while j < stop and j <= i + LONGEST and (_is_letter(text[j]) or _is_digit(text[j])):
+        while j < stop and j <= i + tags.LONGEST and (_is_letter(text[j]) or _is_digit(text[j])):
             value = hash_on(value, text[j])
             j += 1
         found, length = 0, j - i - 1
@@ -532,7 +488,7 @@ def _refer(text, i, stop, out, at, references, spelled, windows):
             found = _look_up(text, i + 1, length + 1, hash_on(value, ord(";")), references, spelled)
             j += 1
         if found == 0:
-            length = min(length, LONGEST_OPEN)
+            length = min(length, tags.LONGEST_OPEN)
             while length > 1 and found == 0:
                 value = 0
                 for k in range(length):
@@ -543,16 +499,16 @@ def _refer(text, i, stop, out, at, references, spelled, windows):
         if found != 0:
             place = (found & 0xFFFFF) + ((found >> 20) & 0xFF)
             for k in range(found >> 28):
-                _put(out, at + k, spelled[place + k])
+                out[at + k] = spelled[place + k]
             return j, at + (found >> 28)
-    _put(out, at, ord("&"))
+    out[at] = ord("&")
     return i + 1, at + 1
 
 
 @jit()
 def _look_up(text, i, length, value, references, spelled):
     """The entry of a name of that hash; 0 if there is none."""
-    slot = value & (REFERENCE_SLOTS - 1)
+    slot = value & (tags.REFERENCE_SLOTS - 1)
     while references[slot] != 0:
         found = references[slot]
         if (found >> 20) & 0xFF == length:
@@ -561,7 +517,7 @@ def _look_up(text, i, length, value, references, spelled):
                 same += 1
             if same == length:
                 return found
-        slot = (slot + 1) & (REFERENCE_SLOTS - 1)
+        slot = (slot + 1) & (tags.REFERENCE_SLOTS - 1)
     return np.int64(0)
 
 
@@ -572,23 +528,27 @@ def _class_of(low, high, names, classes):
     while classes[slot] != 0:
         if names[2 * slot] == low and names[2 * slot + 1] == high:
             return classes[slot]
-        slot = (slot + 1) & (SLOTS - 1)
+        slot = (slot + 1) & (tags.SLOTS - 1)
     return np.int64(0)
 
 
 @jit()
 def _after_attributes(text, i, stop):
-    """Behind the tag whose name ends at i, and whether it closes itself; beyond `stop` if nothing ends it."""
-    closes_itself = False
+    """Return where the tag ends whose name ends at i, whether it closes itself, and the number of its attributes.
+
+    The end is after `stop` if nothing ends the tag.
+    """
+    closes_itself, attributes = False, 0
     while i < stop:
         byte = text[i]
         if byte == ord(">"):
-            return i + 1, closes_itself
+            return i + 1, closes_itself, attributes
         if byte == ord("/") or _is_space(byte):
             closes_itself = byte == ord("/")
             i += 1
             continue
         closes_itself = False
+        attributes += 1
         i = _attribute_end(text, i + 1, stop)  # an equals sign may begin a name
         value = _after_spaces(text, i, stop)
         if value >= stop or text[value] != ord("="):
@@ -599,7 +559,7 @@ def _after_attributes(text, i, stop):
             i = _find(text, i + 1, stop, np.int64(text[i])) + 1
         else:
             i = _value_end(text, i, stop)
-    return stop + 1, False
+    return stop + 1, closes_itself, attributes
 
 
 @jit()
@@ -659,7 +619,7 @@ def _copy_section(text, i, stop, out, at):
         if text[i] == 0:
             at = _put_code(out, at, 0xFFFD)
         else:
-            _put(out, at, text[i])
+            out[at] = text[i]
             at += 1
         i += 1
     return i, at, False
@@ -681,7 +641,7 @@ def _copy_held(text, i, stop, out, at, low, high, length, refers, references, sp
             closing = length > 0 and text[i] == ord("<") and i + 1 < stop and text[i + 1] == ord("/")
             if closing and _ends_with(text, i + 2, stop, low, high, length):
                 return i, at
-            _put(out, at, text[i])
+            out[at] = text[i]
             i += 1
             at += 1
 
@@ -727,14 +687,14 @@ def _after_script(text, i, stop, low, high):
 @jit()
 def _holds_html(kind, top):
     """Whether an element of this class holds HTML in an element with the number `top`."""
-    number = kind >> NUMBER
-    return kind & INTEGRATES != 0 and 0 < top <= MATH and (number <= IN_SVG) == (top == SVG)
+    number = kind >> tags.NUMBER
+    return kind & tags.INTEGRATES != 0 and 0 < top <= tags.MATH and (number <= tags.IN_SVG) == (top == tags.SVG)
 
 
 @jit()
 def _broken_out(stack):
     """The stack without the <svg> and <math> on top of it. A number takes five bits, the one on top the lowest."""
-    while stack & 31 == SVG or stack & 31 == MATH:
+    while stack & 31 == tags.SVG or stack & 31 == tags.MATH:
         stack >>= 5
     return stack
 
@@ -745,24 +705,24 @@ def _needs_tree(kind, closing, closes_itself, top, hidden):
 
     `top` is the number on top of the stack, and `hidden` is as in `_visible`.
     """
-    number, hider = kind >> NUMBER, hidden & 31
-    foreign = top in (SVG, MATH)
+    number, hider = kind >> tags.NUMBER, hidden & 31
+    foreign = top in (tags.SVG, tags.MATH)
     in_option = hidden != hider  # of a <datalist>
     if (
-        hider not in (0, TEMPLATE)
+        hider not in (0, tags.TEMPLATE)
         and not (closing and number == hider)
-        and (number != OPTION or (closing and not in_option))
+        and (number != tags.OPTION or (closing and not in_option))
     ):
         return True
-    if top > FOREIGN_OBJECT and not (closing and number == top):
+    if top > tags.FOREIGN_OBJECT and not (closing and number == top):
         return True
     if closing:
-        if 0 < number <= LAST_FOREIGN and top != 0 and number != top:
+        if 0 < number <= tags.LAST_FOREIGN and top != 0 and number != top:
             return True
-        return foreign and (kind & (ENDS | BREAKS_OUT | IN_TABLE) != 0 or number == TEMPLATE)
-    if foreign and (kind & UNCERTAIN != 0 or (kind & HIDES != 0 and closes_itself)):
+        return foreign and (kind & (tags.ENDS | tags.BREAKS_OUT | tags.IN_TABLE) != 0 or number == tags.TEMPLATE)
+    if foreign and (kind & tags.UNCERTAIN != 0 or (kind & tags.HIDES != 0 and closes_itself)):
         return True
-    return kind & NEEDS_TREE != 0
+    return kind & tags.NEEDS_TREE != 0
 
 
 @jit()
@@ -775,7 +735,7 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
         i, at = _copy_text(text, i, stop, out, at)
         if i >= stop:
             break
-        foreign = stack & 31 == SVG or stack & 31 == MATH
+        foreign = stack & 31 == tags.SVG or stack & 31 == tags.MATH
         if text[i] != ord("<"):
             if text[i] == ord("&"):
                 i, at = _refer(text, i, stop, out, at, references, spelled, windows)
@@ -800,63 +760,68 @@ def _visible(text, i, stop, out, at, names, classes, references, spelled, window
                 doubtful = doubtful or (stack != 0 and _begins_section(text, i, stop))
                 i = _after_declaration(text, i, stop)
             else:
-                _put(out, at, ord("<"))
+                out[at] = ord("<")
                 i += 1
                 at += 1
             continue
         end = _name_end(text, start, stop)
         low, high = _name(text, start, end)
         kind = _class_of(low, high, names, classes)
-        i, closes_itself = _after_attributes(text, end, stop)
+        i, closes_itself, _ = _after_attributes(text, end, stop)
         if i > stop:
             break
         if kind == 0 and hidden == 0 and stack == 0:
             continue
-        if hidden != 0 or stack != 0 or kind & NEEDS_TREE != 0:
+        if hidden != 0 or stack != 0 or kind & tags.NEEDS_TREE != 0:
             doubtful = doubtful or _needs_tree(kind, closing, closes_itself, stack & 31, hidden)
-            if kind >> NUMBER == OPTION and hidden & 31 == DATALIST:
-                hidden = DATALIST if closing else DATALIST | 32
-        number, divides = kind >> NUMBER, kind & (ENDS if closing else STARTS) != 0
+            if kind >> tags.NUMBER == tags.OPTION and hidden & 31 == tags.DATALIST:
+                hidden = tags.DATALIST if closing else tags.DATALIST | 32
+        number, divides = kind >> tags.NUMBER, kind & (tags.ENDS if closing else tags.STARTS) != 0
         leaves = closing and foreign and number == stack & 31
-        if foreign and kind & (ENDS_FOREIGN if closing else BREAKS_OUT) != 0:
+        if foreign and kind & (tags.ENDS_FOREIGN if closing else tags.BREAKS_OUT) != 0:
             stack, foreign, leaves = _broken_out(stack), False, True
-        if leaves and 0 < hidden & 31 < DATALIST:  # an element of foreign content
+        if leaves and 0 < hidden & 31 < tags.DATALIST:  # an element of foreign content
             hidden, at = 0, shown
-        if kind & (IN_TABLE | TABLE) != 0 and tables == 0 and not foreign and (kind & IN_TABLE != 0 or closing):
+        if (
+            kind & (tags.IN_TABLE | tags.TABLE) != 0
+            and tables == 0
+            and not foreign
+            and (kind & tags.IN_TABLE != 0 or closing)
+        ):
             divides = False
         if divides:
-            _put(out, at, ord("\n"))
+            out[at] = ord("\n")
             at += 1
-        if kind & OWN == 0:
+        if kind & tags.OWN == 0:
             continue
-        if kind & TABLE != 0:
+        if kind & tags.TABLE != 0:
             tables = max(0, tables - 1) if closing else tables + 1
         if closing:
             if number != 0 and stack & 31 == number:
                 stack >>= 5
             if hidden != 0 and number == hidden & 31:
-                hidden = 0 if number == DATALIST else max(0, hidden - 32)
+                hidden = 0 if number == tags.DATALIST else max(0, hidden - 32)
                 at = shown if hidden == 0 else at
             continue
-        if (kind & FOREIGN != 0 or _holds_html(kind, stack & 31)) and not closes_itself:
+        if (kind & tags.FOREIGN != 0 or _holds_html(kind, stack & 31)) and not closes_itself:
             if stack >> 5 * (DEEPEST - 1) == 0:
                 stack = stack << 5 | number
             else:
                 doubtful = True
-        if kind & HIDES != 0 and (foreign or kind & (RAW | SCRIPT) == 0):
+        if kind & tags.HIDES != 0 and (foreign or kind & (tags.RAW | tags.SCRIPT) == 0):
             if not (foreign and closes_itself):
                 if hidden == 0:
                     hidden, shown = number, at
-                elif hidden & 31 == number and number != DATALIST:
+                elif hidden & 31 == number and number != tags.DATALIST:
                     hidden += 32
-        elif not foreign and kind & HIDES != 0:
-            if kind & SCRIPT != 0:
+        elif not foreign and kind & tags.HIDES != 0:
+            if kind & tags.SCRIPT != 0:
                 i = _after_script(text, i, stop, low, high)
             else:
                 i = _after_held(text, i, stop, low, high, end - start)
-        elif not foreign and kind & (RAW | RCDATA | PLAINTEXT) != 0:
-            length = 0 if kind & PLAINTEXT != 0 else end - start
-            refers = kind & RCDATA != 0
+        elif not foreign and kind & (tags.RAW | tags.RCDATA | tags.PLAINTEXT) != 0:
+            length = 0 if kind & tags.PLAINTEXT != 0 else end - start
+            refers = kind & tags.RCDATA != 0
             i, at = _copy_held(text, i, stop, out, at, low, high, length, refers, references, spelled, windows)
     return (shown if hidden != 0 else at), doubtful or hidden != 0
 
@@ -901,100 +866,4 @@ def cpu(text, offsets):
     np.cumsum(lengths, out=new_offsets[1:])
     values = np.empty(new_offsets[-1], np.uint8)
     _gather(len(bounds) - 1, offsets, bounds, room, new_offsets, values)
-    return values, new_offsets, doubtful
-
-
-# ------------------------------------------------------------------------------------------------------------ on a GPU
-
-
-def _put_if_wanted(out, at, byte):
-    if at < len(out):
-        out[at] = byte
-
-
-def _copy_text_by_bytes(text, i, stop, out, at):
-    while i < stop and text[i] != ord("<") and text[i] != ord("&") and text[i] != 0:
-        _put(out, at, text[i])
-        i += 1
-        at += 1
-    return i, at
-
-
-def _find_by_bytes(text, i, stop, byte):
-    while i < stop and text[i] != byte:
-        i += 1
-    return min(i, stop)
-
-
-def _name_end_by_bytes(text, i, stop):
-    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">"):
-        i += 1
-    return min(i, stop)
-
-
-def _attribute_end_by_bytes(text, i, stop):
-    while i < stop and not _is_space(text[i]) and text[i] != ord("/") and text[i] != ord(">") and text[i] != ord("="):
-        i += 1
-    return min(i, stop)
-
-
-def _value_end_by_bytes(text, i, stop):
-    while i < stop and not _is_space(text[i]) and text[i] != ord(">"):
-        i += 1
-    return min(i, stop)
-
-
-def _for_device():
-    """The automaton as device code: the same functions, around others that read and write byte after byte."""
-    scope = dict(globals())
-    instead = {
-        "_put": _put_if_wanted,
-        "_copy_text": _copy_text_by_bytes,
-        "_find": _find_by_bytes,
-        "_name_end": _name_end_by_bytes,
-        "_attribute_end": _attribute_end_by_bytes,
-        "_value_end": _value_end_by_bytes,
-        "_name": _name_by_bytes.py_func,
-    }
-    same = (_after, _after_spaces, _put_code, _refer, _look_up, _class_of, _after_attributes, _ends_with)
-    same += (_begins_comment, _after_declaration, _begins_section, _copy_section, _copy_held, _after_held)
-    same += (_after_script, _visible)
-    for name, function in {**instead, **{each.py_func.__name__: each.py_func for each in same}}.items():
-        scope[name] = Device(FunctionType(function.__code__, scope, name))
-    return scope["_visible"]
-
-
-_visible_on_device = _for_device()
-
-
-@kernel(
-    "void(uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], boolean[::1], uint64[::1], int64[::1], "
-    "int64[::1], uint8[::1], int64[::1])",
-    block=64,
-)
-def _read_pages(text, offsets, begins, out, lengths, doubtful, names, classes, references, spelled, windows):
-    """One thread a page: write its text, as far as there is room for it, and note how long it is.
-
-    What is hidden is written before it is known to be, and may need more room than the page has in the end.
-    """
-    d = cuda.grid(1)
-    if d < len(lengths):
-        own = out[begins[d] : begins[d + 1]]
-        lengths[d], doubtful[d] = _visible_on_device(
-            text, offsets[d], offsets[d + 1], own, 0, names, classes, references, spelled, windows
-        )  # fmt: skip
-
-
-def gpu(text, offsets):
-    """As `reference`; documents in parallel, each read by one thread, once to count and once to write."""
-    xp = namespace()
-    text, offsets = on_device(text), on_device(offsets)
-    num_rows = len(offsets) - 1
-    look_ups = [on_device(table) for table in tables()]
-    new_offsets, lengths = xp.zeros(num_rows + 1, np.int64), xp.zeros(num_rows, np.int64)
-    doubtful = xp.zeros(num_rows, np.bool_)
-    _read_pages.threads(num_rows, text, offsets, new_offsets, xp.empty(0, np.uint8), lengths, doubtful, *look_ups)
-    new_offsets[1:] = xp.cumsum(lengths)
-    values = xp.empty(int(new_offsets[-1]), np.uint8)
-    _read_pages.threads(num_rows, text, offsets, new_offsets, values, lengths, doubtful, *look_ups)
     return values, new_offsets, doubtful

@@ -10,8 +10,6 @@ Source: Manasse 5 (p. 51), generalised Jaccard similarity.
 Cost: |A| + |B| steps a pair, or |A| log |B| side by side on a GPU, where A is the smaller.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -4,7 +4,8 @@
     >>> result = neardup_gpu.dedup("bills.parquet", id_column="id", threshold=0.8)
     >>> result.documents          # a pyarrow.Table: id, kept, duplicate_of, resemblance, group
 
-Each name below is loaded when it is first used, so importing the package is instant.
+The names of `__all__` are public, and so are those of the modules among them. Each is loaded when it is first used, so
+importing the package is instant.
 """
 
 from __future__ import annotations
@@ -34,179 +35,74 @@ except ImportError:
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import hamming, papers, plot, theory
-    from .comparison import Comparison, compare
-    from .data import Pairs, Ragged
-    from .documents import Documents, open_documents
+    from . import errors, hamming, papers, plot, sketches, stages, theory
+    from .comparison import compare
+    from .documents import open_documents
     from .documents.reading_options import Reading
     from .documents.writing_options import Writing
     from .engine.settings import Engine
-    from .errors import (
-        ArgumentTypeError,
-        BackendUnavailableError,
-        DamagedError,
-        InputError,
-        NeardupError,
-        OutputError,
-        ParameterError,
-        RecipeMismatchError,
-        ResourceError,
-    )
-    from .explanation import Explanation
-    from .greedy_clusters import Clusters, Joined, clusters
-    from .hamming import HammingIndex, Matches, NearPairs, TableDesign
-    from .index import Added, Index
+    from .errors import NeardupError
+    from .index import Index
     from .job import dedup
-    from .merging import merge
-    from .methods import METHODS
     from .methods.bottomk import BottomK
     from .methods.containment import Containment
-    from .methods.contract import Candidates, Estimate, Join, Sketch
     from .methods.exact import Exact
-    from .methods.frequencies import Frequencies
-    from .methods.minhash import Filter, MinHash
+    from .methods.minhash import MinHash
     from .methods.modm import ModM
     from .methods.simhash import SimHash
-    from .one_text import sketch_text
     from .recipe import Recipe, Shingles
     from .result import Result
-    from .sketch_jobs import pairs, sketch
-    from .stages import Verified, keep, shingle, tokenize, verify
     from .tasks.workers import Workers
 
 __all__ = [
-    "METHODS",
-    "Added",
-    "ArgumentTypeError",
-    "BackendUnavailableError",
     "BottomK",
-    "Candidates",
-    "Clusters",
-    "Comparison",
     "Containment",
-    "DamagedError",
-    "Documents",
     "Engine",
-    "Estimate",
     "Exact",
-    "Explanation",
-    "Filter",
-    "Frequencies",
-    "HammingIndex",
     "Index",
-    "InputError",
-    "Join",
-    "Joined",
-    "Matches",
     "MinHash",
     "ModM",
-    "NearPairs",
     "NeardupError",
-    "OutputError",
-    "Pairs",
-    "ParameterError",
-    "Ragged",
     "Reading",
     "Recipe",
-    "RecipeMismatchError",
-    "ResourceError",
     "Result",
     "Shingles",
     "SimHash",
-    "Sketch",
-    "TableDesign",
-    "Verified",
     "Workers",
     "Writing",
-    "clusters",
     "compare",
     "dedup",
+    "errors",
     "hamming",
-    "keep",
-    "merge",
     "open_documents",
-    "pairs",
     "papers",
     "plot",
-    "shingle",
-    "sketch",
-    "sketch_text",
+    "sketches",
+    "stages",
     "theory",
-    "tokenize",
-    "verify",
 ]
 
-_HOMES = {
-    "comparison": ("Comparison", "compare"),
-    "data": (
-        "Pairs",
-        "Ragged",
-    ),
-    "documents": (
-        "Documents",
-        "open_documents",
-    ),
-    "documents.reading_options": ("Reading",),
-    "documents.writing_options": ("Writing",),
-    "engine.settings": ("Engine",),
-    "errors": (
-        "ArgumentTypeError",
-        "BackendUnavailableError",
-        "DamagedError",
-        "InputError",
-        "NeardupError",
-        "OutputError",
-        "ParameterError",
-        "RecipeMismatchError",
-        "ResourceError",
-    ),
-    "explanation": ("Explanation",),
-    "greedy_clusters": ("Clusters", "Joined", "clusters"),
-    "hamming": (
-        "HammingIndex",
-        "Matches",
-        "NearPairs",
-        "TableDesign",
-    ),
-    "index": ("Added", "Index"),
-    "job": ("dedup",),
-    "merging": ("merge",),
-    "methods": ("METHODS",),
-    "methods.bottomk": ("BottomK",),
-    "methods.contract": (
-        "Candidates",
-        "Estimate",
-        "Join",
-        "Sketch",
-    ),
-    "methods.containment": ("Containment",),
-    "methods.exact": ("Exact",),
-    "methods.frequencies": ("Frequencies",),
-    "methods.minhash": (
-        "Filter",
-        "MinHash",
-    ),
-    "methods.modm": ("ModM",),
-    "methods.simhash": ("SimHash",),
-    "one_text": ("sketch_text",),
-    "recipe": (
-        "Recipe",
-        "Shingles",
-    ),
-    "result": ("Result",),
-    "sketch_jobs": (
-        "pairs",
-        "sketch",
-    ),
-    "stages": (
-        "Verified",
-        "keep",
-        "shingle",
-        "tokenize",
-        "verify",
-    ),
-    "tasks.workers": ("Workers",),
+_MODULES = {
+    "BottomK": "methods.bottomk",
+    "Containment": "methods.containment",
+    "Engine": "engine.settings",
+    "Exact": "methods.exact",
+    "Index": "index",
+    "MinHash": "methods.minhash",
+    "ModM": "methods.modm",
+    "NeardupError": "errors",
+    "Reading": "documents.reading_options",
+    "Recipe": "recipe",
+    "Result": "result",
+    "Shingles": "recipe",
+    "SimHash": "methods.simhash",
+    "Workers": "tasks.workers",
+    "Writing": "documents.writing_options",
+    "compare": "comparison",
+    "dedup": "job",
+    "open_documents": "documents",
 }
+"""The modules that define the functions and classes of `__all__`; its other names are modules."""
 
 
 if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of type checkers
@@ -214,17 +110,16 @@ if not TYPE_CHECKING:  # a module with __getattr__ has any name, in the eyes of 
     def __getattr__(name: str) -> Any:
         import importlib
 
-        if name in ("hamming", "papers", "plot", "theory"):
-            return importlib.import_module(f"neardup_gpu.{name}")
-        for home, names in _HOMES.items():
-            if name in names:
-                if home != "errors":
-                    importlib.import_module("neardup_gpu.engine.processors").check_environment()
-                value = getattr(importlib.import_module(f"neardup_gpu.{home}"), name)
-                globals()[name] = value
-                return value
-        raise AttributeError(f"module 'neardup_gpu' has no attribute {name!r}")
+        if name not in __all__:
+            raise AttributeError(f"module 'neardup_gpu' has no attribute {name!r}")
+        home = _MODULES.get(name, name)
+        if home != "errors":
+            importlib.import_module("neardup_gpu.engine.processors").check_environment()
+        module = importlib.import_module(f"neardup_gpu.{home}")
+        globals()[name] = value = getattr(module, name) if name in _MODULES else module
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Return what the completion of a shell offers."""
+    return [*__all__, "__version__"]

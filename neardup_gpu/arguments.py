@@ -6,8 +6,9 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .documents import Documents, open_documents
+from .documents import open_documents
 from .documents.reading_options import Reading
+from .documents.sources import Sources
 from .documents.writing_options import Writing
 from .engine.clock import Progress
 from .engine.settings import Engine
@@ -70,27 +71,28 @@ class Arguments:
         """Number of documents that are sampled to estimate the recall."""
         return choose_check(self.writing.check, self.recipe)
 
-    def opened(self) -> tuple[Documents, Documents | None]:
+    def opened(self) -> Sources:
         """Open the input and the reference set. The `keep` column is never treated as text."""
         column, _ = keep_column(self.recipe.keep)
         compared = [column] if column else []
         documents = open_documents(self.source, reading=self.reading, other_columns=compared)
-        return documents, None if self.against is None else self.opened_reference(self.reading, compared)
+        return self.opened_reference(Sources(documents), self.reading, compared)
 
-    def opened_reference(self, reading: Reading, compared: list[str]) -> Documents:
+    def opened_reference(self, sources: Sources, reading: Reading, compared: list[str]) -> Sources:
         """Open the reference set, read like the input; columns are not named if it consists of text files."""
+        if self.against is None:
+            return sources
         try:
-            return open_documents(self.against, reading=reading, other_columns=compared)
+            return replace(sources, reference=open_documents(self.against, reading=reading, other_columns=compared))
         except InputError:
             with contextlib.suppress(InputError):
                 unnamed = replace(reading, text_columns=None, id_column=None)
                 files = open_documents(self.against, reading=unnamed, other_columns=compared)
                 if files.format == "text":
-                    return files
+                    return replace(sources, reference=files)
             raise
 
-    def files_read(self, documents: Documents, reference: Documents | None) -> list[str]:
+    def files_read(self, sources: Sources) -> list[str]:
         """Return all files on this machine that the job reads."""
-        files = documents.local_files + ([] if reference is None else reference.local_files)
         frequencies = getattr(self.recipe.method, "frequencies", None)
-        return [*files, frequencies] if isinstance(frequencies, str) else files
+        return [*sources.local_files, *([frequencies] if isinstance(frequencies, str) else [])]

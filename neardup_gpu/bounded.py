@@ -17,6 +17,7 @@ from .tasks.workers import Workers
 if TYPE_CHECKING:
     from .arguments import Arguments
     from .documents import Documents
+    from .documents.sources import Sources
     from .planning.forecast import Division, Need
     from .recipe import Recipe
     from .result import Result
@@ -25,9 +26,7 @@ FORECAST_BYTES, FORECAST_DOCUMENTS = 1 << 28, 10**6
 """Text or documents of a job for which it is worth to say what it will need."""
 
 
-def division_of(
-    arguments: Arguments, documents: Documents, reference: Documents | None, recipe: Recipe
-) -> Division | None:
+def division_of(arguments: Arguments, sources: Sources, recipe: Recipe) -> Division | None:
     """Return how a job is cut into tasks that keep its bound of memory, or None if it keeps the bound in memory.
 
     A job runs in memory only if it keeps the bound however much is alike.
@@ -36,7 +35,7 @@ def division_of(
     ----------
     arguments : Arguments
         The job, with a bound of memory.
-    documents, reference : Documents
+    sources : Sources
     recipe : Recipe
 
     Raises
@@ -54,11 +53,11 @@ def division_of(
     backend = engine.resolve()
     if backend != "cpu":
         raise ParameterError(f"a bound of memory is kept by the backend cpu, not by {backend}; leave one of them out")
-    if not all(each.rewindable for each in (documents, reference) if each is not None):
+    if not sources.rewindable:
         raise InputError(
             "a stream gives its rows only once, so that no bound of memory can be kept; write it to files first"
         )
-    load = forecast.load_of(documents, reference, arguments.num_checked, ask=True)
+    load = forecast.load_of(sources, arguments.num_checked, ask=True)
     if load is None:
         raise InputError(
             "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
@@ -87,19 +86,17 @@ def _rounded(num_bytes: int) -> str:
     return f"{-(-num_bytes // 10**6):d}MB" if num_bytes < 10**10 else f"{-(-num_bytes // 10**9):d}GB"
 
 
-def foretold(documents: Documents, reference: Documents | None, recipe: Recipe, check: int) -> Need | None:
+def foretold(sources: Sources, recipe: Recipe, check: int) -> Need | None:
     """What a job in memory will need, where footers say how large it is; None for small ones, which have no time."""
-    both = [each for each in (documents, reference) if each is not None]
-    rows = [each.num_rows for each in both]
-    if None in rows or any(each.format not in ("parquet", "memory") for each in both):
+    rows, both = sources.num_rows, sources.in_order
+    if rows is None or any(each.format not in ("parquet", "memory") for each in both):
         return None
-    small = sum(each or 0 for each in rows) < FORECAST_DOCUMENTS
-    if small and sum(map(_file_bytes, both)) < FORECAST_BYTES:
+    if rows < FORECAST_DOCUMENTS and sum(map(_file_bytes, both)) < FORECAST_BYTES:
         return None
     from .engine.processors import own_threads
     from .planning import forecast
 
-    load = forecast.load_of(documents, reference, check, ask=False)
+    load = forecast.load_of(sources, check, ask=False)
     return None if load is None else forecast.in_memory(load, recipe, own_threads())
 
 
@@ -116,7 +113,7 @@ def tell(need: Need, division: Division | None = None) -> None:
     log.info("%s%s", need, how)
 
 
-def decided_in_tasks(division: Division, arguments: Arguments, sources: tuple[Documents, Documents | None]) -> Result:
+def decided_in_tasks(division: Division, arguments: Arguments, sources: Sources) -> Result:
     """Run a job as tasks in a temporary folder, which is next to the output if there is one."""
     from .tasks.job import run_in_tasks
 

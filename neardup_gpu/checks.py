@@ -398,7 +398,7 @@ def texts(name: str, value: Any) -> Any:
     return value.cast(pa.large_string()) if types.is_null(kind) else value
 
 
-def within(name: str, found: Any, low: float, high: float, what: str = "") -> Any:
+def numbers_between(name: str, found: Any, low: float, high: float, what: str = "") -> Any:
     """Return an array after checking that its numbers are from `low` to `high`, and not NaN."""
     if found.size:
         bad = ~((found >= low) & (found <= high))

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .alignment import tokens_of
-from .errors import InputError, ResourceError
-from .explanation import text_of
+from .documents.sources import Sources
+from .errors import ResourceError
 from .methods.contract import Sketch
+from .partners import TooManyComparisonsError
 from .raw_text import to_readable
+from .recipe import Recipe
 from .report import count, shorten
+from .sketching import Sketched
 from .stages import shingle
 from .stop_words import fingerprints
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from .documents import Documents
-    from .joining import Common
-    from .partners import TooManyComparisonsError
-    from .recipe import Recipe
-    from .sketching import Sketched
 
 WIDTH = 60
 """Characters of a shingle that are shown."""
@@ -32,8 +24,7 @@ def too_many_comparisons(
     error: TooManyComparisonsError,
     rows: np.ndarray,
     sketched: Sketched,
-    documents: Documents,
-    reference: Documents | None,
+    sources: Sources,
     recipe: Recipe,
 ) -> ResourceError:
     """The error with the commonest shingles, in the words of documents that are read again.
@@ -45,16 +36,15 @@ def too_many_comparisons(
         For each row that `error` names, the document's row: those of the reference set come before the input's.
     sketched : Sketched
         Of all these documents.
+    sources : Sources
+    recipe : Recipe
     """
     named, numbers, directed = [], [], recipe.method.measure.directed  # then an index has also documents that contain
     has = "in" if directed else "among the rarest of"
     for each in error.common:
         row = int(rows[each.row])
-        if reference is not None and row < sketched.num_known:
-            words = _words_of(each, reference, sketched.ids[row], row, recipe)
-        else:
-            words = _words_of(each, documents, sketched.ids[row], row - sketched.num_known, recipe)
-        if words:
+        text = sources.text_again(sketched.ids[row], row, sketched.num_known)
+        if text is not None and (words := words_of(each.shingle, text, recipe)):
             named.append(f'"{shorten(words, WIDTH)}" ({has} {count(each.num_documents, "document")})')
         numbers.append(f"{each.num_documents:,}")
     # Min-hash measures resemblance alone.
@@ -62,16 +52,6 @@ def too_many_comparisons(
     told = ", ".join(named) if named else f"{has} {', '.join(numbers)} documents"
     commonest = f"; most are for the shingles {told}" if numbers else ""
     return ResourceError(f"{error}{commonest}; allow more with max_comparisons=...{other}")
-
-
-def _words_of(common: Common, documents: Documents, id: pa.Scalar, row: int, recipe: Recipe) -> str | None:
-    """The words of a shingle in a document; None where it cannot be read again."""
-    if not documents.rewindable:
-        return None
-    try:
-        return words_of(common.shingle, text_of(documents, id, row), recipe)
-    except InputError:
-        return None
 
 
 def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:

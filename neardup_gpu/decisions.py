@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,18 +13,14 @@ from neardup_gpu.kernels._launch import array_module
 from .data import NO_PAIRS, Pairs
 from .engine.arrays import some_rows
 from .engine.choice import kernel
+from .engine.contract import Runtime
 from .engine.pieces import Numbers
 from .methods.contract import Candidates, Join, Sketch, merged
 from .priority import rows_by_priority
 from .recall import random_order
-from .sketching import BLANK
+from .recipe import Recipe
+from .sketching import BLANK, Sketched
 from .stages import Verified, choose_keepers
-
-if TYPE_CHECKING:
-    from .engine.contract import Runtime
-    from .recipe import Recipe
-    from .sketching import Sketched
-
 
 # ----------------------------------------------------------------------------------------------------------- priority
 

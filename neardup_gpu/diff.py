@@ -166,14 +166,14 @@ def legend(words: list[tuple[str, str]], kept: str, removed: str, colour: bool) 
         "moved_to": f"in {removed}, elsewhere in {kept}",
     }
     marks = [
-        _marked(op, meaning, True, True, colour)
+        _mark_word(op, meaning, True, True, colour)
         for op, meaning in meanings.items()
         if op in ("removed", "added") or op in shown
     ]
     return Text(" ").join(Text(word, style) for word, style in marks)
 
 
-def _marked(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[str, str]:
+def _mark_word(op: str, word: str, first: bool, last: bool, colour: bool) -> tuple[str, str]:
     """Return a printable word and its style; without colour, runs of words are marked at their beginning and end."""
     style, left, right = MARKS.get(op, ("", "", ""))
     word = printable(word)
@@ -201,7 +201,7 @@ def wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[
     for op, text in words:
         pieces = _pieces(text)
         for i, piece in enumerate(pieces):
-            word, style = _marked(op, piece.strip(), i == 0, i == len(pieces) - 1, colour)
+            word, style = _mark_word(op, piece.strip(), i == 0, i == len(pieces) - 1, colour)
             gap = gap or (op == "cut" and i == 0)
             cells = cell_len(word)
             if used and used + gap + cells > width:

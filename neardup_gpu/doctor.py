@@ -160,9 +160,9 @@ def _model() -> str | None:
     if sys.platform == "darwin":
         import subprocess
 
-        asked = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            return subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+            return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
     return platform.processor() or None
 
 

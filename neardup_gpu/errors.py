@@ -20,6 +20,22 @@ from typing import ClassVar
 
 from .printable import printable
 
+__all__ = [
+    "ArgumentTypeError",
+    "BackendUnavailableError",
+    "DamagedError",
+    "InputError",
+    "NeardupError",
+    "OutputError",
+    "ParameterError",
+    "RecipeMismatchError",
+    "ResourceError",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 class NeardupError(Exception):
     """Root of every error that this package raises on purpose.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -17,10 +16,11 @@ import pyarrow.compute as pc
 from . import diff
 from .documents import Documents, open_described, open_documents
 from .documents.reading_options import reading_of
+from .documents.rereading import name_of, text_of
 from .errors import InputError
 from .methods.frequencies import Frequencies
 from .printable import printable, readable_id
-from .raw_text import to_bytes, to_string
+from .raw_text import to_bytes
 from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
 from .stages import shingle, tokenize, utf8
@@ -257,7 +257,7 @@ def explained(
     kind = found.get(KIND)
     alike = {"identical": kept_text == text, "same_words": np.array_equal(tokens[0], tokens[1])}.get(kind, True)
     if not alike or (told is not None and left and right and told != measure.of(shared, left, right)):
-        raise InputError(f"{_source(documents())}: has changed since {name} was made from it; run neardup dedup again")
+        raise InputError(f"{name_of(documents())}: has changed since {name} was made from it; run neardup dedup again")
     told_of: dict[str, Any] = {measure.name: told}
     whole = 0  # the text that contains the other one
     if measure.directed and measure.size_of_part(left, right) != right:
@@ -376,39 +376,6 @@ def _ids_there(tables: Tables, id: str) -> str:
     pool = dict.fromkeys([*similar, *first])
     close = difflib.get_close_matches(id, list(pool), 3, 0.5) or similar[:3] or first[:3]
     return f"it has {', '.join(shorten(c, 80) for c in close)}" if close else "it holds no documents"
-
-
-def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
-    """Return the text of the document in a row of the input, or of the document with the id if `row` is None.
-
-    It is a string of `raw_text`, which keeps invalid bytes and borders between columns.
-
-    Raises
-    ------
-    InputError
-        If there is no such document there any more.
-    """
-    if documents.describe()["on_error"] == "skip":  # a row may be skipped for a column that is not read here
-        row = None
-    for batch in documents.batches():
-        if row is None:
-            place = -1
-            with contextlib.suppress(pa.ArrowInvalid):  # not an integer that these ids could be
-                place = pc.index(batch.ids, id.cast(batch.ids.type)).as_py()
-        else:
-            place = row - batch.first_row if row < batch.first_row + batch.num_rows else -1
-        if place >= 0:
-            if batch.ids[place].as_py() != id.as_py():
-                break
-            return to_string(batch.text[place].tobytes())
-    raise InputError(
-        f"{_source(documents)}: no longer holds document {id.as_py()!r} where it was; run neardup dedup again"
-    )
-
-
-def _source(documents: Documents) -> str:
-    """The name of the documents in messages."""
-    return (documents.describe()["paths"] or ["the table"])[0]
 
 
 def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns:
+class FingerprintColumns:
     """How files of fingerprints are read."""
 
     column: str = setting("simhash", "Column of uint64, or of lists of two for 128 bits.", metavar="NAME")
@@ -94,7 +94,7 @@ class TableOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryColumns(Columns):
+class QueryColumns(FingerprintColumns):
     """The queries of an index."""
 
     values: tuple[str, ...] | None = setting(

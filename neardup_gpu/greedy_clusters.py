@@ -219,7 +219,7 @@ def clusters(
     Examples
     --------
     >>> import tempfile
-    >>> from neardup_gpu import sketch
+    >>> from neardup_gpu.sketches import sketch
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = f"{folder}/s.parquet"
     ...     report = sketch({"text": ["to be or not to be"] * 2 + [""]}, file, method="bottomk")

@@ -9,9 +9,10 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 
 from . import bounded, checks
 from .arguments import Arguments
@@ -27,19 +28,22 @@ from .decisions import (
 from .documents import Documents
 from .documents.reading_options import Reading, chosen_reading
 from .documents.rewritten import check_writing, infers_columns, schema_of
+from .documents.sources import Sources
 from .documents.units import check_divisible, check_whole
 from .documents.writing_options import Writing, described, rewriting
 from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
+from .engine.contract import Rows
 from .engine.memory import parse_size
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import InputError
 from .log import log
+from .methods.contract import Join, Sketch
 from .nearest_reference import nearest_pairs
 from .partners import TooManyComparisonsError, partners_of
 from .priority import keep_column
-from .recall import Run, check_recall
+from .recall import CheckedRun, check_recall
 from .recipe import Recipe, choose_recipe
 from .report_page import write_page
 from .result import Result
@@ -47,16 +51,10 @@ from .saving import write_result
 from .sketching import Sketcher
 from .store.artefacts import write_report
 from .store.outputs import new_folder
-from .tables import Facts, Job, all_skipped, report_of_job, tabulate
+from .tables import Facts, JobFacts, report_of_job, tables_of
 from .tasks.job import run_in_tasks
 from .tasks.workers import Workers
 from .verification import in_host_memory
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from .engine.contract import Rows
-    from .methods.contract import Join, Sketch
 
 
 @with_bars
@@ -193,18 +191,19 @@ def _run_here(arguments: Arguments) -> Result:
     num_checked, clock = arguments.num_checked, Clock(arguments.progress)
     recipe, statistics = arguments.recipe.with_statistics(None)
     backend = engine.resolve()  # before anything is opened
-    documents, reference = arguments.opened()
+    sources = arguments.opened()
+    documents = sources.documents
     if recipe.unit != "document":
         check_divisible(recipe.unit, documents, arguments.against)
         writing = rewriting(writing, documents)
-    if bound is not None and (division := bounded.division_of(arguments, documents, reference, recipe)) is not None:
+    if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)
-        return bounded.decided_in_tasks(division, arguments, (documents, reference))
-    if backend == "cpu" and (need := bounded.foretold(documents, reference, recipe, num_checked)) is not None:
+        return bounded.decided_in_tasks(division, arguments, sources)
+    if backend == "cpu" and (need := bounded.foretold(sources, recipe, num_checked)) is not None:
         bounded.tell(need)
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
-        folder, reads = None, arguments.files_read(documents, reference)
+        folder, reads = None, arguments.files_read(sources)
         if output is not None:
             folder = stack.enter_context(new_folder(output, writing.overwrite, reads))
         if folder is not None and not documents.rewindable and not writing.ids_only:
@@ -215,9 +214,7 @@ def _run_here(arguments: Arguments) -> Result:
             documents._check_kept()
         check_writing(documents, writing)
         schema = None if folder is None else _columns_to_write(documents, writing, clock)
-        documents.check_ids_early("input")
-        if reference is not None:
-            reference.check_ids_early("reference set")
+        sources.check_ids_early()
         runtime = stack.enter_context(engine.start())
         place = engine.temp_dir or folder
         first_pass = None
@@ -227,27 +224,25 @@ def _run_here(arguments: Arguments) -> Result:
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=engine.batch_bytes)
-        result = run(documents, reference, sketcher, num_checked, engine.max_comparisons)
+        result = run(sources, sketcher, num_checked, engine.max_comparisons)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
             if told := described(writing):
                 result.report["written"] = told
-            write_result(folder, result, documents, writing, clock, schema)
+            write_result(folder, result, writing, clock, schema)
             if writing.report:
                 write_page(folder, lambda: result._run(output))
             write_report(folder, result.report)
     return result
 
 
-def run(
-    documents: Documents, reference: Documents | None, sketcher: Sketcher, num_checked: int, max_comparisons: int | None
-) -> Result:
+def run(sources: Sources, sketcher: Sketcher, num_checked: int, max_comparisons: int | None) -> Result:
     """Do the whole job except writing."""
     runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
     column, _ = keep_column(sketcher.recipe.keep)
-    sketched = sketcher.sketch_all(documents, reference, column=column)
-    for remark in documents._remarks():
+    sketched = sketcher.sketch_all(sources, column=column)
+    for remark in sources.documents._remarks():
         log.warning(remark)
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)
@@ -271,7 +266,7 @@ def run(
                 groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, max_comparisons, clock, runtime
             )
         except TooManyComparisonsError as error:
-            raise too_many_comparisons(error, rows, sketched, documents, reference, recipe) from None
+            raise too_many_comparisons(error, rows, sketched, sources, recipe) from None
         listed, deciding, near = found.listed, found.deciding, found.near
     else:
         listed = deciding = unverified(groups, candidates.pairs, recipe, runtime)
@@ -286,25 +281,23 @@ def run(
     if num_checked:
         with clock.stage("check"):
             crowded = runtime.fetch(candidates.crowded) & measure.weighted  # others were joined
-            seen = Run(rows, groups, decisions, measure, crowded)
+            seen = CheckedRun(rows, groups, decisions, measure, crowded)
             sampled = runtime.run(check_recall, seen, spool, recipe, num_checked, clock, runtime)
             del seen
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
         facts = Facts.of(ranked, groups, decisions, sketched)
-        tables = tabulate(facts, recipe, documents, reference)
-        report = report_of_job(
-            facts, Job(sketched.counts, candidates, found, recipe, runtime, documents, reference), sampled
-        )
+        tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
+        report = report_of_job(facts, JobFacts(sketched.counts, candidates, found, recipe, runtime, sources), sampled)
     return Result(
         documents=tables.documents,
         pairs=tables.pairs,
         report={**report, "timings": clock.seconds},
         recipe=recipe,
         frequencies=sketcher.statistics,
-        skipped=all_skipped(documents, reference),
-        sources=(documents, reference),
+        skipped=sources.skipped,
+        sources=sources,
         facts=facts,
     )
 

@@ -82,34 +82,24 @@ ELEMENTS = (
 """Elements that a page may do something with, and some that it does not."""
 
 MARKUP = (
-    *(
-        "<!--",
-        "-->",
-        "--!>",
-        "--",
-        "<!-->",
-        "<!--->",
-        "<!doctype html>",
-        "<![CDATA[",
-        "]]>",
-        "<?x",
-        "</",
-        "<",
-        ">",
-        "/>",
-    ),
-    *(" a='>'", ' b="<p>"', " c=d/", " =", "=", " ", "\t", "\n", "\r", "\f", "'", '"', "/", "\0", "</ >", "</>", "<!>"),
-    *("&amp;", "&lt", "&notit;", "&notin;", "&nGt;", "&CounterClockwiseContourIntegral;", "&#65;", "&#x1F600", "&#0;"),
-    *("&#128;", "&#xD800;", "&#99999999999999999999;", "&", "&#", "&#x;", "&a", "&hellip;", "é", "漢字", "😀", "word "),
+    *("<!--", "-->", "--!>", "--", "<!-->", "<!--->", "<!doctype html>", "<![CDATA[", "]]>", "<?x", "</", "<", ">"),
+    *("/>", " a='>'", ' b="<p>"', " c=d/", " =", "=", " ", "\t", "\n", "\r", "\f", "'", '"', "/", "\0", "</ >", "</>"),
+    *("<!>", "&amp;", "&lt", "&notit;", "&notin;", "&nGt;", "&CounterClockwiseContourIntegral;", "&#65;", "&#x1F600"),
+    *("&#0;", "&#128;", "&#xD800;", "&#99999999999999999999;", "&", "&#", "&#x;", "&a", "&hellip;", "é", "漢字", "😀"),
+    "word ",
 )
 """Pieces of markup, whole and broken."""
+
+
+def _names() -> list[str]:
+    """Return the names of all kernels."""
+    return sorted(info.name for info in pkgutil.iter_modules(kernels.__path__) if not info.name.startswith("_"))
 
 
 @cache
 def kernel_modules(backend: str = "reference") -> dict[str, ModuleType]:
     """{kernel: its module}, of every kernel that has the backend; all have "reference" and "cpu"."""
-    names = sorted(info.name for info in pkgutil.iter_modules(kernels.__path__) if not info.name.startswith("_"))
-    modules = {name: importlib.import_module(f"neardup_gpu.kernels.{name}") for name in names}
+    modules = {name: importlib.import_module(f"neardup_gpu.kernels.{name}") for name in _names()}
     return {name: module for name, module in modules.items() if backend == "reference" or hasattr(module, backend)}
 
 
@@ -143,6 +133,10 @@ class Draw:
     def modulus(self) -> np.uint64:
         """A polynomial for Rabin fingerprints."""
         return self.random.integers(1 << 63, 2**64, dtype=np.uint64)
+
+    def salt(self) -> np.uint64:
+        """A word that changes what elements are mixed to."""
+        return self.random.integers(0, 2**64 - 1, dtype=np.uint64)
 
     def words(self, num_values: int) -> np.ndarray:
         """Fingerprints, a third of them more than once, some of them extreme. A few of them may be nearly alike."""
@@ -215,20 +209,8 @@ def tokens(draw: Draw, size: int) -> tuple:
     """
     places = size <= 4 * FEW and draw.option([False, True])
     if size <= FEW and draw.chance():
-        pieces = [
-            b"\xed\xb0\x80",
-            b"\xed\xb0\x80",
-            b"\xed\xb0\x80\n",
-            b"\xed",
-            b"\xb0\x80",
-            b"\xcc\x81",
-            b"\xc2\xad",
-            b"\xcd\x85",
-            b"\xe6\xbc\xa2",
-            b"\xc2\xbd",
-            b".",
-            b"a",
-        ]
+        border, rest = b"\xed\xb0\x80", (b"\xed", b"\xb0\x80", b"\xcc\x81", b"\xc2\xad", b"\xcd\x85", b"\xe6\xbc\xa2")
+        pieces = [border, border, border + b"\n", *rest, b"\xc2\xbd", b".", b"a"]
         mixed = b"".join(pieces[i] for i in draw.random.integers(0, len(pieces), size // 2))
         return np.frombuffer(mixed, np.uint8), draw.offsets(len(mixed), 6), draw.modulus(), places
     text = draw.text(size)
@@ -307,7 +289,7 @@ def minhash(draw: Draw, size: int) -> tuple:
 
 def bottomk(draw: Draw, size: int) -> tuple:
     """Shingles with repeats, a salt, and sketches of few elements or of more than most rows have."""
-    return *_ragged(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([1, 5, 200])
+    return *_ragged(draw, size), draw.salt(), draw.option([1, 5, 200])
 
 
 def cluster_stream(draw: Draw, size: int) -> tuple:
@@ -326,7 +308,7 @@ def cluster_stream(draw: Draw, size: int) -> tuple:
 
 def fast(draw: Draw, size: int) -> tuple:
     """Shingles with repeats, a salt, and slots of few rounds or many; on a GPU, also of two ranges."""
-    salt, t = draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([84, 1, 7, 140])
+    salt, t = draw.salt(), draw.option([84, 1, 7, 140])
     if size > FEW // 2 and draw.option([False, True, False, False]):
         t = 2100
     return *_ragged(draw, size), salt, t
@@ -367,7 +349,7 @@ def below(draw: Draw, size: int) -> tuple:
     most = np.uint64(2**64 - 1) // moduli
     if size <= FEW and draw.chance():
         most[draw.random.random(len(most)) < 0.3] = draw.option([np.uint64(0), np.uint64(1)])
-    return values, offsets, draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], most
+    return values, offsets, draw.salt(), most
 
 
 def distinct(draw: Draw, size: int) -> tuple:
@@ -380,7 +362,7 @@ def groups(draw: Draw, size: int) -> tuple:
     s = draw.option([100, 1, 7])
     sketches = np.sort(draw.random.integers(0, 2**64 - 1, (size // s, s), np.uint64), axis=1)
     sketches[np.arange(s) >= draw.random.integers(0, 2 * s + 1, (len(sketches), 1))] = 2**64 - 1
-    return sketches, draw.random.integers(0, 2**64 - 1, (), np.uint64)[()], draw.option([28, 1, 100])
+    return sketches, draw.salt(), draw.option([28, 1, 100])
 
 
 def unions(draw: Draw, size: int) -> tuple:
@@ -432,11 +414,16 @@ def probe(draw: Draw, size: int) -> tuple:
     if num_rows:
         alike = random.random(queries.shape) < draw.option([0.5, 0.9, 0.0])
         queries[alike] = keys[random.integers(0, num_rows, num_queries)][alike]
-    first = random.integers(0, num_rows + 1, num_queries) * draw.integer(0, 1)
-    stop = first + random.integers(0, num_rows + 2, num_queries)
-    most = random.integers(0, draw.option([64, 3]), num_queries)
-    allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
-    return sorted_keys, np.ascontiguousarray(orders.T.astype(np.uint32)), queries, r, first, stop, most, allowed
+    limits = _limits(draw, num_rows, num_queries)
+    return sorted_keys, np.ascontiguousarray(orders.T.astype(np.uint32)), queries, r, *limits
+
+
+def _limits(draw: Draw, num_rows: int, num_queries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """For each query, the first row it may find, the one it stops at and how many it may find; rows to be found."""
+    first = draw.random.integers(0, num_rows + 1, num_queries) * draw.integer(0, 1)
+    stop = first + draw.random.integers(0, num_rows + 2, num_queries)
+    most = draw.random.integers(0, draw.option([64, 3]), num_queries)
+    return first, stop, most, (draw.random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
 
 
 def bloom(draw: Draw, size: int) -> tuple:
@@ -459,9 +446,9 @@ def tally(draw: Draw, size: int) -> tuple:
     pairs = np.unique(random.zipf(1.5, size).astype(np.uint64) % 97 << np.uint64(32) | draw.words(size) % num_rows)
     keys, rows = pairs >> np.uint64(32), (pairs & np.uint64(2**32 - 1)).astype(np.uint32)
     offsets = draw.offsets(min(size, 400), 8)
-    asked = random.integers(0, 100, int(offsets[-1]), np.uint64)
-    starts, stops = np.searchsorted(keys, asked), np.searchsorted(keys, asked, side="right")
-    unasked = random.random(len(asked)) < draw.option([0.2, 0.0, 1.0])
+    chosen = random.integers(0, 100, int(offsets[-1]), np.uint64)
+    starts, stops = np.searchsorted(keys, chosen), np.searchsorted(keys, chosen, side="right")
+    unasked = random.random(len(chosen)) < draw.option([0.2, 0.0, 1.0])
     stops[unasked] = starts[unasked]
     least = random.integers(1, draw.option([4, 2]), max(0, len(offsets) - 1))
     allowed = (random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
@@ -502,13 +489,18 @@ def resemblance(draw: Draw, size: int) -> tuple:
     halves = len(values) + np.append(np.zeros(1, np.int64), np.cumsum(kept))[offsets]
     num_rows = len(offsets) - 1
     values, offsets = np.append(values, values[kept]), np.append(offsets, halves[1:])
-    left = random.integers(0, max(1, num_rows), size // 50 + 3 if num_rows else 0)
-    right = random.integers(0, max(1, 2 * num_rows), len(left))
-    right[::3], right[1::3] = left[::3], left[1::3] + num_rows
-    swapped = random.random(len(left)) < 0.5
-    left, right = np.where(swapped, right, left), np.where(swapped, left, right)
+    left, right = _pairs_with_halves(draw, num_rows, size)
     smaller = np.minimum(np.diff(offsets)[left], np.diff(offsets)[right])
     return *_within_more(draw, values, offsets), left, right, random.integers(0, smaller + 2)
+
+
+def _pairs_with_halves(draw: Draw, num_rows: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of rows, whose halves follow them: of a row with itself, with its half and with any, in either order."""
+    left = draw.random.integers(0, max(1, num_rows), size // 50 + 3 if num_rows else 0)
+    right = draw.random.integers(0, max(1, 2 * num_rows), len(left))
+    right[::3], right[1::3] = left[::3], left[1::3] + num_rows
+    swapped = draw.random.random(len(left)) < 0.5
+    return np.where(swapped, right, left), np.where(swapped, left, right)
 
 
 def overlap(draw: Draw, size: int) -> tuple:
@@ -593,12 +585,8 @@ def prefix_probe(draw: Draw, size: int) -> tuple:
     order = np.argsort(keys, kind="stable")
     ends = np.append(0, np.cumsum(sizes, dtype=np.int64))
     begins = np.searchsorted(row, np.arange(num_rows + 1))
-    first = draw.random.integers(0, num_rows + 1, num_rows) * draw.integer(0, 1)
-    stop = first + draw.random.integers(0, num_rows + 2, num_rows)
-    most = draw.random.integers(0, draw.option([64, 3]), num_rows)
-    allowed = (draw.random.random(num_rows) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
-    prefix = keys, places, begins, sizes
-    return keys[order], row[order].astype(np.uint32), ends, *prefix, threshold, first, stop, most, allowed
+    prefix, limits = (keys, places, begins, sizes), _limits(draw, num_rows, num_rows)
+    return keys[order], row[order].astype(np.uint32), ends, *prefix, threshold, *limits
 
 
 def containers(draw: Draw, size: int) -> tuple:
@@ -725,15 +713,10 @@ def _weighted(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return values, offsets, weights
 
 
-def weighted(draw: Draw, size: int) -> tuple:
-    """Weighted sets, a salt, and a number of samples."""
-    sets, salt = _weighted(draw, size), draw.random.integers(0, 2**64 - 1, (), np.uint64)[()]
-    return *sets, salt, draw.option([3, 1, 20] if size <= FEW else [3])
-
-
 def dart(draw: Draw, size: int) -> tuple:
     """Weighted sets, a salt, and a number of samples."""
-    return *weighted(draw, size)[:-1], draw.option([3, 1, 20] if size <= FEW else [20])
+    sets, salt = _weighted(draw, size), draw.salt()
+    return *sets, salt, draw.option([3, 1, 20] if size <= FEW else [20])
 
 
 def weighted_resemblance(draw: Draw, size: int) -> tuple:
@@ -745,11 +728,7 @@ def weighted_resemblance(draw: Draw, size: int) -> tuple:
     words, ends = _features_and_weights(values, offsets, weights)
     more, more_ends = _features_and_weights(values[kept], halves, random.permutation(weights)[kept])
     num_rows = len(offsets) - 1
-    left = random.integers(0, max(1, num_rows), size // 50 + 3 if num_rows else 0)
-    right = random.integers(0, max(1, 2 * num_rows), len(left))
-    right[::3], right[1::3] = left[::3], left[1::3] + num_rows
-    swapped = random.random(len(left)) < 0.5
-    left, right = np.where(swapped, right, left), np.where(swapped, left, right)
+    left, right = _pairs_with_halves(draw, num_rows, size)
     joined = np.append(words, more), np.append(ends, len(words) + more_ends[1:])
     return *_within_more(draw, *joined), left, right
 
@@ -911,13 +890,10 @@ def bucket_probe(draw: Draw, size: int) -> tuple:
     order = np.argsort(keys, axis=1, kind="stable")
     num_queries = draw.integer(0, size // 8) if few else size // 8
     queries = np.concatenate([values[:num_queries], near_fingerprints(draw, num_queries, num_words)])
-    first = draw.random.integers(0, len(values) + 1, len(queries)) * draw.integer(0, 1)
-    stop = first + draw.random.integers(0, len(values) + 2, len(queries))
-    most = draw.random.integers(0, draw.option([64, 3]), len(queries))
-    allowed = (draw.random.random(len(values)) < draw.option([0.9, 1.0, 0.0])).astype(np.uint8)
+    limits = _limits(draw, len(values), len(queries))
     tables = np.take_along_axis(keys, order, 1), present[order].reshape(keys.shape)
     radius = draw.option([3, draw.integer(0, 8)]) if few else 3
-    return *tables, masks, values, queries, radius, first, stop, most, allowed
+    return *tables, masks, values, queries, radius, *limits
 
 
 def huffman_encode(draw: Draw, size: int) -> tuple:
@@ -948,61 +924,5 @@ def huffman_probe(draw: Draw, size: int) -> tuple:
     return *encode_kernel.cpu(words), *rest
 
 
-INPUTS: dict[str, Callable[[Any, int], tuple]] = {
-    "bbit": bbit,
-    "bbit_equal": bbit_equal,
-    "below": below,
-    "bitmaps": bitmaps,
-    "bloom": bloom,
-    "bottomk": bottomk,
-    "bucket_probe": bucket_probe,
-    "cluster_stream": cluster_stream,
-    "components": components,
-    "containers": containers,
-    "counts": counts,
-    "dart": dart,
-    "distinct": distinct,
-    "fast": fast,
-    "gather": gather,
-    "greedy": greedy,
-    "greedy_stream": greedy_stream,
-    "groups": groups,
-    "hamming": hamming,
-    "hamming_probe": hamming_probe,
-    "hamming_table": hamming_table,
-    "huffman_decode": huffman_decode,
-    "huffman_encode": huffman_encode,
-    "huffman_probe": huffman_probe,
-    "identical": identical,
-    "log_weights": log_weights,
-    "lookup": lookup,
-    "merge": merge,
-    "minhash": minhash,
-    "occurrences": occurrences,
-    "one_text": one_text,
-    "overlap": overlap,
-    "pairtables": pairtables,
-    "prefix_probe": prefix_probe,
-    "prefixes": prefixes,
-    "probe": probe,
-    "rarity": rarity,
-    "resemblance": resemblance,
-    "runs": runs,
-    "sequences": sequences,
-    "setjoin": setjoin,
-    "sets": sets,
-    "shared": shared,
-    "shingles": shingles,
-    "simhash": simhash,
-    "spots": spots,
-    "standing": standing,
-    "supershingles": supershingles,
-    "tally": tally,
-    "texts": texts,
-    "tokens": tokens,
-    "unions": unions,
-    "visible_text": visible_text,
-    "weighted": weighted,
-    "weighted_resemblance": weighted_resemblance,
-}
-"""The inputs of each kernel."""
+INPUTS: dict[str, Callable[[Any, int], tuple]] = {name: globals()[name] for name in _names() if name in globals()}
+"""The generator of the inputs of each kernel: the function of its name."""

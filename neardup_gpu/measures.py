@@ -33,31 +33,24 @@ class Measure(Protocol):
     @property
     def with_reference(self) -> Measure:
         """The measure of pairs whose left document is in a reference set."""
-        ...
 
     def knowing(self, statistics: Any) -> Measure:
         """The measure that weighs by these statistics, where it needs any."""
-        ...
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         """What waits of documents in the spool, from their shingles with repeats in the order of the text."""
-        ...
 
     def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
         """What is compared of documents, from what waits of them."""
-        ...
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         """Numbers of the pairs that may reach the threshold, by the sizes of what is prepared; none is left out."""
-        ...
 
     def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
         """What pairs are worth: float64, shape (pairs,); any value below the threshold where it is not reached."""
-        ...
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         """What pairs of sets are worth, from the numbers of common elements and of those of either: float64."""
-        ...
 
 
 class SetMeasure(Measure, Protocol):
@@ -65,7 +58,6 @@ class SetMeasure(Measure, Protocol):
 
     def least(self, left: Any, right: Any, threshold: float) -> Any:
         """The least number of common elements of pairs at the threshold, by the sizes of either: int64."""
-        ...
 
 
 class JoinMeasure(SetMeasure, Protocol):
@@ -76,7 +68,6 @@ class JoinMeasure(SetMeasure, Protocol):
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
         """The least overlaps of pairs of sets at the threshold, where no set has more than `most`: int32."""
-        ...
 
 
 class Resemblance:
@@ -270,8 +261,6 @@ class Weighted:
 
 
 RESEMBLANCE, CONTAINMENT = Resemblance(), ContainmentMeasure()
-
-MEASURES: tuple[Measure, ...] = (RESEMBLANCE, CONTAINMENT)
 
 
 def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:

@@ -39,7 +39,7 @@ def merge(sketches: Sequence[Any], recipe: Recipe) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from neardup_gpu import Ragged
+    >>> from neardup_gpu.stages import Ragged
     >>> recipe = Recipe(method="modm")
     >>> parts = [Ragged.from_rows([row], np.uint64) for row in (range(1000), range(500, 1500), range(1500))]
     >>> one, other, both = (recipe.method.sketch(part, seed=recipe.seed) for part in parts)

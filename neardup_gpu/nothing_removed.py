@@ -6,19 +6,16 @@ A job in memory and a job as tasks count words in the same way, so that they nam
 
 from __future__ import annotations
 
-import copy
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import closing
-from itertools import islice
 
 import numpy as np
 
-from .documents import Documents
+from .documents.rereading import first_texts
+from .documents.sources import Sources
 from .log import log
-from .raw_text import to_readable, to_string
 from .recipe import Recipe
 from .report import count
 
@@ -70,9 +67,7 @@ def merged(parts: Iterable[Sizes]) -> list[list[int]]:
     return [[size, total[size]] for size in sorted(total)]
 
 
-def reasons(
-    removed: int, recipe: Recipe, documents: Documents, of_input: Sizes, of_reference: Sizes | None
-) -> list[str]:
+def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_reference: Sizes | None) -> list[str]:
     """Name the reasons for which a job removed nothing, and log each of them.
 
     Parameters
@@ -80,8 +75,8 @@ def reasons(
     removed : int
         How many documents were removed; there are no reasons unless it is 0.
     recipe : Recipe
-    documents : Documents
-        The input, of which the first texts are read again if it can be read again.
+    sources : Sources
+        The first texts of the input are read again if it can be read again.
     of_input, of_reference : sequence of (int, int)
         The counts of `sizes_of`; None without a reference set.
 
@@ -94,7 +89,7 @@ def reasons(
         return []
     found = [NO_DOCUMENTS]
     if of_input:
-        found = [*_of_sizes(recipe, of_input, of_reference), *_of_texts(documents)]
+        found = [*_of_sizes(recipe, of_input, of_reference), *_of_texts(sources)]
     for line in found:
         log.warning("nothing was removed: %s", line)
     return found
@@ -186,9 +181,10 @@ def _median(sizes: Sizes) -> int:
     return 0
 
 
-def _of_texts(documents: Documents) -> list[str]:
+def _of_texts(sources: Sources) -> list[str]:
     """Name the reasons that the first texts of the input give."""
-    texts = _first_texts(documents)
+    documents = sources.documents
+    texts = first_texts(documents, SAMPLED, SAMPLED_BYTES)
     if not texts:
         return []
     found = []
@@ -204,18 +200,3 @@ def _of_texts(documents: Documents) -> list[str]:
     if are_pages and not any(_TAG.search(text) for text in texts):
         found.append(f"--html (html) was given, but the first {count(len(texts), 'text')} have no tags: leave it out")
     return found
-
-
-def _first_texts(documents: Documents) -> list[str]:
-    """Return the first texts of the input that are not blank, with their tags; none of a stream."""
-    if not documents.rewindable:
-        return []
-    again = copy.copy(documents)  # whose notes of the last reading stay as they are
-    again.html = False
-    with closing(again.batches(max_bytes=SAMPLED_BYTES)) as batches:  # type: ignore[type-var]
-        texts = (
-            to_readable(to_string(batch.text[row].tobytes())).strip()
-            for batch in batches
-            for row in range(batch.num_rows)
-        )
-        return [text for text in islice(texts, SAMPLED) if text]

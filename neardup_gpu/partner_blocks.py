@@ -112,16 +112,16 @@ class BlockSearch:
 
     def _settle(self, state: np.ndarray, first: np.ndarray, is_open: np.ndarray, begin: int, stop: int) -> None:
         """Decide the rows of a block; see `partners._settle`."""
-        search, asked = self._search, partners.ASKED
+        search, at_a_time = self._search, partners.ASKED
         while True:
             state[begin:stop] = self._standing(state, is_open, begin, stop)
             rows = begin + np.flatnonzero((state[begin:stop] == UNDECIDED) & is_open[begin:stop])
             if len(rows) == 0:
                 return
             index = search.only((state != REMOVED) & (self._everyone < stop))
-            full, _ = search.ask(index, rows, first, search.last_better(), asked)
+            full, _ = search.ask(index, rows, first, search.last_better(), at_a_time)
             is_open[rows[~full]] = False
-            asked = min(2 * asked, partners.MOST_ASKED)
+            at_a_time = min(2 * at_a_time, partners.MOST_ASKED)
 
     def _standing(self, state: np.ndarray, is_open: np.ndarray, begin: int, stop: int) -> np.ndarray:
         """What is certain of the rows of a block: earlier rows are decided, and those that are kept are as one row."""

@@ -202,12 +202,12 @@ def _unpacked(packed: np.ndarray) -> Pairs:
     return Pairs((packed >> np.uint64(32)).astype(np.int64), (packed & np.uint64(2**32 - 1)).astype(np.int64))
 
 
-def contains(words: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Which of some words are among others, which are in order."""
+def contains(words: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return which of the wanted words are among `words`, which ascend."""
     if len(words) == 0:
-        return np.zeros(len(asked), bool)
-    place = np.minimum(np.searchsorted(words, asked), len(words) - 1)
-    return words[place] == asked
+        return np.zeros(len(wanted), bool)
+    place = np.minimum(np.searchsorted(words, wanted), len(words) - 1)
+    return words[place] == wanted
 
 
 def _among(words: np.ndarray, some: np.ndarray) -> np.ndarray:
@@ -239,7 +239,7 @@ class Search:
         Entries that may be looked at.
     folder : path
         Where temporary files go.
-    together : int, optional
+    verified_at_once : int, optional
         Candidates that are verified together, about; `TOGETHER` unless given.
     direction : "in", "of" or "either", default "in"
         Which rows look for pairs with the reference set: those of the input, those of the reference set, or both.
@@ -258,7 +258,7 @@ class Search:
     folder: Path
     clock: Clock
     runtime: Runtime
-    together: int | None = None
+    verified_at_once: int | None = None
     direction: str = "in"
     only_known: bool = False
     known: Known = field(default_factory=Known)
@@ -359,8 +359,8 @@ class Search:
         full, found = np.zeros(len(rows), bool), np.zeros(len(rows), np.int64)
         waiting: list[Waiting] = []
         done, held, before = 0, 0, self.known.packed()
-        together = self.together or TOGETHER
-        for met in self._met(index, rows, first[rows], stop[rows], most):
+        verified_at_once = self.verified_at_once or TOGETHER
+        for met in self._meet_rows(index, rows, first[rows], stop[rows], most):
             some = np.arange(done, done + len(met.rows))
             done += len(some)
             full[some] = met.counts == most
@@ -368,18 +368,22 @@ class Search:
             first[met.rows[full[some]]] = met.candidates[ends[full[some]] - 1] + 1
             waiting.append((np.repeat(some, met.counts), names[np.repeat(met.rows, met.counts)], names[met.candidates]))
             held += len(met.candidates)
-            if held >= together:
+            if held >= verified_at_once:
                 self._verify_all(waiting, before, accepts, found)
                 waiting, held = [], 0
         if waiting:
             self._verify_all(waiting, before, accepts, found)
         return full, found
 
-    def _met(self, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int) -> Any:
-        asked = meet(index, rows, first, stop, most, self.runtime, min(LISTED, max(most, self.together or LISTED)))
+    def _meet_rows(
+        self, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int
+    ) -> Any:
+        found_in_turn = meet(
+            index, rows, first, stop, most, self.runtime, min(LISTED, max(most, self.verified_at_once or LISTED))
+        )
         while True:
             with self.clock.stage("join"):
-                met = next(asked, None)
+                met = next(found_in_turn, None)
                 if met is not None:
                     looks = int(met.looks[0])
                     self.clock.report("join", looks, max(looks, self.expected - int(self.looks[0])))
@@ -495,7 +499,7 @@ def further_reference(search: Search, first: np.ndarray, is_open: np.ndarray) ->
     rows = np.flatnonzero(is_open & (first < end) & ~search.pinned & search.placed(search.index))
     if search.direction == "of" or len(rows) == 0:
         return held.held()
-    best, first, asked, rounds = NearestReference(search.num_known, 0, search.num_rows), first.copy(), ASKED, 1
+    best, first, at_a_time, rounds = NearestReference(search.num_known, 0, search.num_rows), first.copy(), ASKED, 1
     found, known, search.known = search.known.all(), search.known, held
     try:
         while True:
@@ -504,13 +508,13 @@ def further_reference(search: Search, first: np.ndarray, is_open: np.ndarray) ->
             for some, threshold in _above_their_best(rows, best.resemblance[rows]):
                 index = search.raised(some, threshold)
                 for _ in range(rounds):
-                    full, _ = search.ask(index, some, first, end, asked)
+                    full, _ = search.ask(index, some, first, end, at_a_time)
                     some = some[full]
                 going_on.append(some)
             found, rows = held.held(), np.sort(np.concatenate(going_on))
             if len(rows) == 0:
                 return found
-            asked, rounds = min(2 * asked, MOST_ASKED), 2 * rounds
+            at_a_time, rounds = min(2 * at_a_time, MOST_ASKED), 2 * rounds
     finally:
         search.known = known
 
@@ -530,13 +534,13 @@ def _ask_for_reference(
     search: Search, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, end: np.ndarray, held: FirstAndBest
 ) -> None:
     """Find all partners of some rows from `first` on and before `end`; `held` takes them, in place of `known`."""
-    rows, known, asked = rows[search.placed(index)[rows]], search.known, ASKED
+    rows, known, at_a_time = rows[search.placed(index)[rows]], search.known, ASKED
     search.known = held
     try:
         while len(rows):
-            full, _ = search.ask(index, rows, first, end, asked)
+            full, _ = search.ask(index, rows, first, end, at_a_time)
             rows = rows[full]
-            asked = min(2 * asked, MOST_ASKED)
+            at_a_time = min(2 * at_a_time, MOST_ASKED)
     finally:
         search.known = known
 
@@ -598,16 +602,16 @@ def first_partners(
     rows = rows[(search.placed(search.index) & ~search.pinned)[rows]]
     found = np.zeros(search.num_rows, np.int64)
     # One more than is listed: where it is a partner, it is known that one is not.
-    asked = ASKED if search.most is None else max(ASKED, min(search.most + 1, MOST_ASKED))
+    at_a_time = ASKED if search.most is None else max(ASKED, min(search.most + 1, MOST_ASKED))
     while len(rows):
-        full, true = search.ask(search.index, rows, first, stop, asked)
+        full, true = search.ask(search.index, rows, first, stop, at_a_time)
         if told is not None:
             told()
         found[rows] += true
         enough = np.zeros(len(rows), bool) if search.most is None else found[rows] >= search.most
         is_open[rows[full & enough]] = True
         rows = rows[full & ~enough]
-        asked = min(2 * asked, MOST_ASKED)
+        at_a_time = min(2 * at_a_time, MOST_ASKED)
 
 
 def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarray:
@@ -620,16 +624,16 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarra
     """
     stop = search.last_better()
     is_open = is_open.copy()
-    asked = ASKED
+    at_a_time = ASKED
     while True:
         pairs = search.known.all().pairs
         state = standing.cpu(search.num_rows, pairs.left, pairs.right, search.pinned, is_open)
         rows = np.flatnonzero((state == UNDECIDED) & is_open)
         if len(rows) == 0:
             return is_open
-        full, _ = search.ask(search.only(state != REMOVED), rows, first, stop, asked)
+        full, _ = search.ask(search.only(state != REMOVED), rows, first, stop, at_a_time)
         is_open[rows[~full]] = False
-        asked = min(2 * asked, MOST_ASKED)
+        at_a_time = min(2 * at_a_time, MOST_ASKED)
 
 
 def _kept_partners(
@@ -671,12 +675,12 @@ def ask_among(
     """Find the first `most` partners of some rows in an index, from rows `first` on and before `stop`."""
     assert search.most is not None
     found = np.zeros(search.num_rows, np.int64)
-    asked = max(ASKED, min(search.most, MOST_ASKED))
+    at_a_time = max(ASKED, min(search.most, MOST_ASKED))
     while len(asking):
-        full, true = search.ask(index, asking, first, stop, asked, accepts=accepts)
+        full, true = search.ask(index, asking, first, stop, at_a_time, accepts=accepts)
         found[asking] += true
         asking = asking[full & (found[asking] < search.most)]
-        asked = min(2 * asked, MOST_ASKED)
+        at_a_time = min(2 * at_a_time, MOST_ASKED)
 
 
 def connect(
@@ -706,7 +710,7 @@ def connect(
     pinned = search.pinned[order]
     others = search.only(~pinned, index)
 
-    def ask(some_rows: np.ndarray, asked: int) -> np.ndarray:
+    def ask(some_rows: np.ndarray, at_a_time: int) -> np.ndarray:
         now = labels()
         asking = _apart(now[order], some_rows, first, stop)
 
@@ -717,14 +721,14 @@ def connect(
 
         full = np.zeros(len(asking), bool)
         for some, among in ((pinned[asking], others), (~pinned[asking], index)):
-            full[some], _ = search.ask(among, asking[some], first, stop, asked, names=order, accepts=apart)
+            full[some], _ = search.ask(among, asking[some], first, stop, at_a_time, names=order, accepts=apart)
         return asking[full]
 
-    asked = ASKED
+    at_a_time = ASKED
     while len(rows):
-        step = len(rows) if at_once is None else max(1, at_once // asked)
-        rows = np.concatenate([ask(rows[begin : begin + step], asked) for begin in range(0, len(rows), step)])
-        asked = min(2 * asked, MOST_ASKED)
+        step = len(rows) if at_once is None else max(1, at_once // at_a_time)
+        rows = np.concatenate([ask(rows[begin : begin + step], at_a_time) for begin in range(0, len(rows), step)])
+        at_a_time = min(2 * at_a_time, MOST_ASKED)
 
 
 def _apart(label: np.ndarray, rows: np.ndarray, first: np.ndarray, stop: np.ndarray) -> np.ndarray:
@@ -781,13 +785,13 @@ def partners_of(
     clock: Clock,
     runtime: Runtime,
     known: Verified | None = None,
-    together: int | None = None,
+    verified_at_once: int | None = None,
     find: Callable[[Search, Verified, str], Partners] = find_partners,
 ) -> Partners:
     """Find the pairs of representatives at the threshold, for a method that verifies its candidates.
 
     `keys`, of a method that sketches, and `pinned` have a row for each; `known` are pairs that are verified already,
-    `together` is that of `Search`, and `find` may take the place of `find_partners`.
+    `verified_at_once` is that of `Search`, and `find` may take the place of `find_partners`.
 
     A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
     pairs count that it would have proposed if no bucket had been too large. By a measure that weighs shingles they are
@@ -837,7 +841,7 @@ def partners_of(
             spool.folder,
             clock,
             runtime,
-            together,
+            verified_at_once,
             method.direction,
             recipe.only_against,
         )

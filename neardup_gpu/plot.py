@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["filter_curve", "groups", "recall", "resemblances"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 2)))
 GREY = "#666666"
@@ -82,18 +87,20 @@ def filter_curve(*filters: Any, threshold: float | None = None, log: bool = Fals
     log = checks.flag("log", log)
     if threshold is not None:
         threshold = checks.fraction("threshold", threshold, zero=False)
-    marked = threshold
+    shown_threshold = threshold
     for given in filters:
-        if marked is None and isinstance(given, Recipe):
-            marked = given.threshold
-    wanted = 0.8 if marked is None else marked
+        if shown_threshold is None and isinstance(given, Recipe):
+            shown_threshold = given.threshold
+    wanted = 0.8 if shown_threshold is None else shown_threshold
     curves = [_curve(given, wanted) for given in filters or (MinHash(),)]
     ax = _axes(ax)
     for number, curve in enumerate(curves):
         style = {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
         ax.plot(curve.resemblance, curve.probability, label=curve.label, linewidth=2, **style)
-    if marked is not None and all(len(curve.resemblance) == len(LEVELS) for curve in curves):  # a step is a mark, too
-        _mark(ax, marked)
+    if shown_threshold is not None and all(
+        len(curve.resemblance) == len(LEVELS) for curve in curves
+    ):  # a step is a mark, too
+        _mark(ax, shown_threshold)
     _words(ax, "resemblance (share of shingles in common)", "probability of becoming a candidate")
     ax.set(xlim=(0, 1), ylim=(0, 1.02), xticks=np.linspace(0, 1, 11))
     if log:

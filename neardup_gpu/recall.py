@@ -16,7 +16,7 @@ from .data import Pairs, Ragged
 from .engine.arrays import same_device
 from .engine.choice import kernel
 from .engine.pieces import Span, spans
-from .measures import shingle_sets
+from .measures import Measure, shingle_sets
 from .methods.contract import Join, Sketch
 from .verification import in_host_memory, verify_apart, verify_spooled
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .decisions import Decisions, Groups
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
-    from .measures import Measure
     from .recipe import Recipe
     from .stages import Verified
 
@@ -58,7 +57,7 @@ def random_order(document_hashes: np.ndarray) -> np.ndarray:
     return mix64_all(document_hashes[:, 0])
 
 
-class Run(NamedTuple):
+class CheckedRun(NamedTuple):
     """The parts of a run that the check needs; rows are representatives, in priority order.
 
     spool_rows : array of int64, shape (rows,)
@@ -94,7 +93,7 @@ class Sample(NamedTuple):
 
 
 def check_recall(
-    run: Run, spool: Rows, recipe: Recipe, num_sampled: int, clock: Clock, runtime: Runtime
+    run: CheckedRun, spool: Rows, recipe: Recipe, num_sampled: int, clock: Clock, runtime: Runtime
 ) -> dict[str, Any]:
     """Compare some documents with all others, and see which of their pairs the method finds.
 
@@ -261,7 +260,7 @@ class SampledSearch(NamedTuple):
 
 
 def _partners(
-    run: Run,
+    run: CheckedRun,
     spool: Rows,
     sample: Sample,
     order: np.ndarray,

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from . import checks, stop_words as lists
-from .definitions import checked_settings, material, settings_of, unreadable, versions
+from .definitions import Material, checked_settings, material, settings_of, unreadable, versions
 from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from .methods import METHODS, as_method, check_sketches
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .definitions import Material
 
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")

@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from . import checks, plot
 from .data import arrow, bools
-from .documents import Documents
 from .documents.edits import Edits
 from .documents.kept_dataset import kept_dataset
+from .documents.sources import Sources
 from .engine.settings import Engine
 from .errors import InputError, ParameterError
 from .recipe import Recipe
 from .report import count
-from .report_page.run import run_of_tables
+from .report_page.run import Run, run_of_tables
 from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
 from .store.parquet import read_table
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .explanation import Explanation
     from .methods.contract import Statistics
     from .report_page.page import Page
-    from .report_page.run import Run
     from .tables import Facts
 
 
@@ -70,7 +69,7 @@ class Result:
     skipped : pyarrow.Table, default None
         With `on_error="skip"`, the rows that could not be read, with the columns file, row, rows, bytes and reason; see
         `Documents.skipped`.
-    sources : tuple of (Documents, Documents or None), default None
+    sources : Sources, default None
         The documents and the reference set, which `explain` reads again.
     facts : Facts, default None
         The intermediate results of the decisions, which `at` uses.
@@ -98,7 +97,7 @@ class Result:
     recipe: Recipe
     frequencies: Statistics | None = None
     skipped: pa.Table | None = None
-    sources: tuple[Documents, Documents | None] | None = None
+    sources: Sources | None = None
     facts: Facts | None = None
 
     @property
@@ -147,18 +146,18 @@ class Result:
         id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
         from .explanation import explained
 
-        if self.sources is None or not all(source.rewindable for source in self.sources if source is not None):
+        if self.sources is None or not self.sources.rewindable:
             raise InputError(
                 "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
             )
-        documents, reference = self.sources
+        sources = self.sources
         return explained(
             lambda: [self.documents],
             self.recipe,
             self.recipe.method.measure.knowing(self.frequencies),
             id,
-            lambda: documents,
-            lambda: reference or documents,
+            lambda: sources.documents,
+            lambda: sources.reference or sources.documents,
             name="this result",
             full=full,
         )
@@ -196,7 +195,7 @@ class Result:
         """
         if self.sources is None:
             raise InputError("this result has no documents to return; run dedup again")
-        return kept_dataset(self.sources[0], self._edits())
+        return kept_dataset(self.sources.documents, self._edits())
 
     def _edits(self) -> Edits:
         """Return what becomes of each document."""
@@ -276,7 +275,7 @@ class Result:
         from .decisions import decide
         from .partners import selected
         from .stages import at_least
-        from .tables import decided_counts, tabulate, warnings_of
+        from .tables import decided_counts, tables_of, warnings_of
 
         if threshold == self.recipe.threshold:
             return self
@@ -297,14 +296,14 @@ class Result:
             nearest = None if before.nearest is None else before.nearest.at_least(threshold)
             facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, nearest, recipe, runtime))
         assert self.sources is not None
-        tables = tabulate(facts, recipe, *self.sources)
+        sources = self.sources
+        tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
         counts, sizes = decided_counts(facts, recipe)
         report = dict(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
         report["limits"] = limits | {"unlisted_pairs": len(verified.pairs) - len(listed.pairs)}
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
-        documents, reference = self.sources
-        report["warnings"] = warnings_of(facts, recipe, documents, reference is not None)
+        report["warnings"] = warnings_of(facts, recipe, sources)
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
         return replace(self, **found, facts=facts)
 
@@ -407,7 +406,7 @@ class StoredResult(Result):
     report : dict
         As `read_report` returned it.
     recipe : Recipe
-    sources : tuple of (Documents, Documents or None)
+    sources : Sources
     kept_in : object, default None
         What keeps the folder until the result is gone, if it is a temporary one.
     """
@@ -420,7 +419,7 @@ class StoredResult(Result):
         folder: Path,
         report: dict[str, Any],
         recipe: Recipe,
-        sources: tuple[Documents, Documents | None],
+        sources: Sources,
         kept_in: Any = None,
     ) -> None:
         told = {name: value for name, value in report.items() if name not in ("files", "checksums", "checksum")}

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from .documents.rewritten import write_rewritten
+from .documents.rewritten import write_kept
+from .documents.writing_options import Writing
 from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS
 from .store.parquet import write_table
-
-if TYPE_CHECKING:
-    from .documents import Documents
-    from .documents.edits import Edits
-    from .documents.writing_options import Writing
 
 
 def write_result(
     folder: Path,
     result: Any,
-    documents: Documents,
     writing: Writing,
     clock: Any,
     schema: pa.Schema | None = None,
@@ -37,7 +31,12 @@ def write_result(
         tables = beside.submit(_write_tables, folder, result, writing.ids_only)
         if not writing.ids_only:
             write_kept(
-                documents, folder / KEPT, result._edits(), writing, partial(clock.report, "write"), schema=schema
+                result.sources.documents,
+                folder / KEPT,
+                result._edits(),
+                writing,
+                partial(clock.report, "write"),
+                schema=schema,
             )
         tables.result()
     result.report["seconds"] = clock.elapsed
@@ -58,18 +57,3 @@ def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
 def ids_of_kept(documents: pa.Table) -> pa.Table:
     """Return the ids of the kept documents."""
     return documents.filter(documents["kept"]).select(["id"])
-
-
-def write_kept(
-    documents: Documents,
-    folder: Path,
-    edits: Edits,
-    writing: Writing,
-    progress: Callable[[int, int], None] | None = None,
-    **options: Any,
-) -> None:
-    """Write the kept rows; `options` are those of `rewritten.write_rewritten`, which cuts."""
-    if not writing.rewrites:
-        documents.write_kept(folder, edits.keep, progress)
-        return
-    write_rewritten(documents, folder, edits, writing, progress=progress, **options)

@@ -301,11 +301,3 @@ def conclusion(found: dict[str, Any]) -> str:
         f"All {len(kernels_only)} kernels {of_backend} and a whole run gave the reference's bits "
         f"on {count(checked, 'random input')} {seed} on {where}."
     )
-
-
-def render(found: dict[str, Any]) -> Text:
-    """The result of `run` as a table and in words, as rich draws it on a terminal."""
-    from rich.text import Text
-
-    rows = [render_row(row) for row in found["kernels"]]
-    return Text("\n").join([header(), *rows, Text(), beside(conclusion(found))])

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +21,18 @@ from .definitions import METADATA_KEY
 from .documents import open_documents
 from .documents.reading_options import Reading, chosen_reading
 from .documents.skipped import summary_of
+from .documents.sources import Sources
 from .engine.arrays import take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
+from .engine.contract import Runtime
 from .engine.pieces import Numbers
 from .engine.settings import Engine, as_engine
 from .engine.threads import on_threads
 from .errors import ParameterError
 from .log import log
 from .methods import check_able, check_sketches
+from .methods.contract import Sketch
 from .methods.elements import may_reach, shares
 from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
@@ -39,10 +42,6 @@ from .sketch_writing import SketchWriter
 from .sketching import Sketched, Sketcher
 from .store.outputs import new_file, new_files
 from .store.parquet import write_table
-
-if TYPE_CHECKING:
-    from .engine.contract import Runtime
-    from .methods.contract import Sketch
 
 N = TypeVar("N", bound=tuple)
 
@@ -148,7 +147,7 @@ def sketch(
             sketcher = Sketcher(
                 recipe, runtime, clock, statistics, first_pass, store=store, hashed=hashed, max_bytes=engine.batch_bytes
             )
-            sketched = sketcher.sketch_all(documents)
+            sketched = sketcher.sketch_all(Sources(documents))
             with clock.stage("write"):
                 store.write(sketcher.recipe)
         counts = _counts(sketched, recipe)
@@ -197,7 +196,7 @@ def _path_beside(output: str | Path, what: str) -> Path:
 # -------------------------------------------------------------------------------------------------------------- pairs
 
 
-class _Stored(NamedTuple):
+class _StoredSketches(NamedTuple):
     """Sketches of all documents with tokens, of all files; `rows` are their rows in the files.
 
     Documents that agree in `identity` count as one: it is the hash of all words, or the simhash if files have no hash.
@@ -316,7 +315,7 @@ def pairs(
 
 
 def _like(
-    stored: _Stored, recipe: Recipe, threshold: float | None, clock: Clock, runtime: Runtime
+    stored: _StoredSketches, recipe: Recipe, threshold: float | None, clock: Clock, runtime: Runtime
 ) -> dict[str, np.ndarray]:
     """The columns of pairs that may resemble each other; of ids, the rows among those stored."""
     with clock.stage("collide"):
@@ -349,7 +348,9 @@ def _like(
         return {"id_a": a, "id_b": b, **columns, **recipe.method.pair_columns(stored.keys, a, b)}
 
 
-def _containing(stored: _Stored, recipe: Recipe, least: float, clock: Clock, runtime: Runtime) -> dict[str, np.ndarray]:
+def _containing(
+    stored: _StoredSketches, recipe: Recipe, least: float, clock: Clock, runtime: Runtime
+) -> dict[str, np.ndarray]:
     """The columns of pairs of which the right one may contain that share of the left one; rows as in `_like`."""
     method = recipe.method
     with clock.stage("collide"):
@@ -395,20 +396,20 @@ def _warn_of_limits(number: int, what: str, uncompared: int, recipe: Recipe) -> 
         )
 
 
-def _copies(stored: _Stored, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _copies(stored: _StoredSketches, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the rows that no earlier row is identical to, the others, and the first identical row of each row."""
     everyone = np.arange(len(stored.rows))
     stands_for = identical(stored.identity, everyone, runtime)
     return np.flatnonzero(stands_for == everyone), np.flatnonzero(stands_for != everyone), stands_for
 
 
-def _stored(table: pa.Table, recipe: Recipe, paths: list[str]) -> _Stored:
+def _stored(table: pa.Table, recipe: Recipe, paths: list[str]) -> _StoredSketches:
     """Take the arrays out of a table of sketches."""
     rows, sketches, keys, columns = arrays_of(table, recipe, paths)
     sizes = np.zeros(len(table), np.int64)
     if NUM_SHINGLES in table.column_names:
         sizes = array_of(table[NUM_SHINGLES])
-    return _Stored(rows, sketches, keys, columns.get("document_hash", keys), sizes[rows])
+    return _StoredSketches(rows, sketches, keys, columns.get("document_hash", keys), sizes[rows])
 
 
 def _resident(array: Any, runtime: Runtime) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,29 +13,23 @@ import pyarrow as pa
 from neardup_gpu.kernels import distinct, sequences, texts
 from neardup_gpu.kernels._launch import check_rows, know, known
 
-from .data import Ragged, one_array
-from .documents import Documents
-from .documents.batches import one_integer_type
-from .documents.skipped import summary_of
+from .data import Ragged
+from .documents.skipped import check_skipped
+from .documents.sources import Sources, ids_of
 from .documents.units import Places, Units, joined_places, units_in
 from .engine.arrays import Stack, same_device
 from .engine.choice import kernel
+from .engine.clock import Clock
+from .engine.contract import Runtime
 from .engine.pieces import OfBatch, Span
-from .errors import InputError
 from .log import log
-from .methods.contract import Sketch
+from .methods.contract import FirstPass, Sketch, Statistics
 from .raw_text import to_readable, to_string
 from .recipe import Recipe
-from .report import size, skipped_in_words
+from .report import size
 from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, another_disk, disk_full
-
-if TYPE_CHECKING:
-    from .engine.clock import Clock
-    from .engine.contract import Runtime
-    from .methods.contract import FirstPass, Statistics
-
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
@@ -80,7 +73,6 @@ class Waiting(Protocol):
 
     def append(self, rows: Ragged) -> None:
         """Add rows after those already there."""
-        ...
 
 
 class SketchStore(Protocol):
@@ -133,13 +125,13 @@ class Sketched(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece(OfBatch):
+class _UnitPiece(OfBatch):
     """Some units of a batch, whose text lies where the backend wants it."""
 
     text: Ragged
 
 
-class _Summary(NamedTuple):
+class _UnitSummary(NamedTuple):
     """Results of the first stages for some units; None for results that are not needed yet or at all.
 
     `ended` has the units of the batch if these are its last ones.
@@ -194,9 +186,7 @@ class Sketcher:
     max_bytes: int | None = None
     told: bool = field(default=False, init=False)
 
-    def sketch_all(
-        self, documents: Documents, reference: Documents | None = None, *, column: str | None = None
-    ) -> Sketched:
+    def sketch_all(self, sources: Sources, *, column: str | None = None) -> Sketched:
         """Sketch all documents, the reference set before the input.
 
         A method that needs statistics of all has its recipe changed here: it names them from then on.
@@ -206,30 +196,39 @@ class Sketcher:
         InputError
             If no document can be read, or their ids are not right.
         """
-        sources, known = ([documents] if reference is None else [reference, documents]), Sketches()
-        total = partial(_num_rows, sources)
         with self.clock.stage("sketch"):
-            if reference is not None:
-                known = self._sketch(reference, None, known, total)
-            sketches = self._sketch(documents, column, known, total)
+            known, sketches = self._sketch_each(sources, column)
             if sketches.documents == 0:
-                check_skipped(documents.skipped)
-            ids = _joined_ids(known, sketches, documents, reference)
+                check_skipped(sources.documents.skipped)
+            ids = sources.joined_ids(known.ids, sketches.ids)
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
-        categories = None if column is None else documents._categories(column)
-        return _joined(known, sketches, ids, self.recipe, categories)
+        return self._joined(known, sketches, ids, sources, column)
 
-    def sketch_part(self, documents: Documents, *, column: str | None = None) -> Sketched:
+    def sketch_part(self, part: Sources, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
-        sketches = self._sketch(documents, column, Sketches(), partial(_num_rows, [documents]))
-        ids = _ids_of(sketches, documents)
-        categories = None if column is None else documents._categories(column)
-        return _joined(Sketches(), sketches, ids, self.recipe, categories)
+        known, sketches = self._sketch_each(part, column)
+        return self._joined(known, sketches, ids_of(part.documents, sketches.ids), part, column)
 
-    def _sketch(self, documents: Documents, column: str | None, known: Sketches, total: Any) -> Sketches:
-        """Sketch the documents of a source, after those of another one; `total()` is the expected number of all."""
+    def _sketch_each(self, sources: Sources, column: str | None) -> tuple[Sketches, Sketches]:
+        """Sketch the reference set, if there is one, and the input, whose column is kept."""
+        method, most = self.recipe.method, self.max_bytes
+        if most is None:
+            kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
+            most = self.runtime.batch_bytes(kind, method.device_bytes)
+        known = sketches = Sketches()
+        for documents in sources.in_order:
+            check_rows(sketches.documents + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
+            columns = [column] if column is not None and documents is sources.documents else []
+            units = units_in(documents, self.recipe.unit, columns, most, at_least_one=self.store is not None)
+            known, sketches = sketches, self._sketch(units, sketches, lambda: sources.num_rows)
+            for name in ("stripped_pages", "replaced_text", "garbled_text", "left_out_records"):
+                setattr(sketches, name, getattr(documents, name))
+        return known, sketches
+
+    def _sketch(self, units: Iterator[Units], known: Sketches, total: Callable[[], int | None]) -> Sketches:
+        """Sketch units, after those of another source; `total` returns the expected number of all documents."""
         before = known.documents
         kept = Sketches(
             keys=known.keys,
@@ -237,9 +236,8 @@ class Sketcher:
             text_hashes=known.text_hashes,
             num_tokens=known.num_tokens,
         )
-        check_rows(before + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
-        staged = self.runtime.staged(self._units(documents, column))
-        pieces = (_Piece(units, Span.of_documents(units.text.offsets, units.ids), text) for units, text in staged)
+        staged = self.runtime.staged(units)
+        pieces = (_UnitPiece(some, Span.of_documents(some.text.offsets, some.ids), text) for some, text in staged)
         for part in self.runtime.map(self._summarise, pieces):
             try:
                 self._add(kept, part, total())
@@ -251,16 +249,15 @@ class Sketcher:
                     raise
                 folder, needed, why = error.told
                 raise disk_full(folder, needed + 8 * more, why, about=True) from None
-            units = part.ended
+            ended = part.ended
             del part  # the next one needs the room
-            if units is None:
+            if ended is None:
                 continue
-            batch = units.batch
-            if units.places is not None:
-                kept.places.append(units.places._replace(owner=units.places.owner + kept.documents))
+            if ended.places is not None:
+                kept.places.append(ended.places._replace(owner=ended.places.owner + kept.documents))
                 check_rows(len(kept.num_tokens), "units")
-            if column is not None:
-                kept.column.append(batch.columns[column])
+            batch = ended.batch
+            kept.column += batch.columns.values()
             kept.ids.append(batch.ids)
             kept.documents += batch.num_rows
             if self.store is not None:
@@ -272,9 +269,6 @@ class Sketcher:
             kept.null_text += batch.num_null
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
-        kept.stripped_pages = documents.stripped_pages
-        kept.replaced_text, kept.garbled_text = documents.replaced_text, documents.garbled_text
-        kept.left_out_records = documents.left_out_records
         return kept
 
     def _look_ahead(self, kept: Sketches, before: int, total: int | None) -> None:
@@ -312,16 +306,7 @@ class Sketcher:
                 self.store.write(self.recipe)
         self.first_pass.close()
 
-    def _units(self, documents: Documents, column: str | None) -> Iterator[Units]:
-        """Yield the units of batches of a size that the runtime can hold."""
-        method, most = self.recipe.method, self.max_bytes
-        if most is None:
-            kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
-            most = self.runtime.batch_bytes(kind, method.device_bytes)
-        columns = () if column is None else (column,)
-        return units_in(documents, self.recipe.unit, columns, most, at_least_one=self.store is not None)
-
-    def _summarise(self, piece: _Piece) -> _Summary:
+    def _summarise(self, piece: _UnitPiece) -> _UnitSummary:
         """Run the first stages for some documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         text = text_of(piece.text, piece.span.first, piece.span.last)
@@ -353,9 +338,9 @@ class Sketcher:
             set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
-        return _Summary(ended, *found, invalid, without_spots)
+        return _UnitSummary(ended, *found, invalid, without_spots)
 
-    def _add(self, kept: Sketches, part: _Summary, total: int | None) -> None:
+    def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
         if self.store is None:
             made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
@@ -377,6 +362,23 @@ class Sketcher:
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.invalid
         kept.without_spots += part.without_spots
+
+    def _joined(
+        self, known: Sketches, sketches: Sketches, ids: pa.Array, sources: Sources, column: str | None
+    ) -> Sketched:
+        """Join the data of all documents, the reference set before the input."""
+        return Sketched(
+            num_known=known.documents,
+            ids=ids,
+            places=joined_places(sketches.places, self.recipe.unit),
+            num_tokens=sketches.num_tokens.take(np.int64),
+            column=pa.chunked_array(sketches.column) if sketches.column else None,
+            categories=None if column is None else sources.documents._categories(column),
+            keys=sketches.keys.take(np.uint64, self.recipe.method.key_columns),
+            document_hashes=sketches.document_hashes.take(np.uint64, 2),
+            text_hashes=sketches.text_hashes.take(np.uint64),
+            counts=sketches,
+        )
 
 
 def text_hashes_of(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
@@ -429,94 +431,3 @@ def _more_shingles(shingles: int, documents: int, before: int, total: int | None
     if total is None or documents == 0:
         return None
     return round(shingles / documents * max(0, total - before - documents))
-
-
-def _num_rows(sources: list[Documents]) -> int | None:
-    """Number of documents of all sources, or None if it is not known."""
-    numbers = [source.num_rows for source in sources]
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
-
-
-def _joined(
-    known: Sketches, sketches: Sketches, ids: pa.Array, recipe: Recipe, categories: list[str] | None
-) -> Sketched:
-    """Join the data of all documents, the reference set before the input."""
-    return Sketched(
-        num_known=known.documents,
-        ids=ids,
-        places=joined_places(sketches.places, recipe.unit),
-        num_tokens=sketches.num_tokens.take(np.int64),
-        column=pa.chunked_array(sketches.column) if sketches.column else None,
-        categories=categories,
-        keys=sketches.keys.take(np.uint64, recipe.method.key_columns),
-        document_hashes=sketches.document_hashes.take(np.uint64, 2),
-        text_hashes=sketches.text_hashes.take(np.uint64),
-        counts=sketches,
-    )
-
-
-def _joined_ids(known: Sketches, sketches: Sketches, documents: Documents, reference: Documents | None) -> pa.Array:
-    """Ids of all documents, the reference set before the input.
-
-    Raises
-    ------
-    InputError
-        If two documents of either have one id, or the ids are of different types.
-    """
-    ids = _ids_of(sketches, documents)
-    if documents.id_column is not None:  # row numbers and paths are unique
-        documents.check_unique(ids, "input")
-    if reference is None:
-        return ids
-    known_ids = _ids_of(known, reference)
-    reference.check_unique(known_ids, "reference set")
-    ids, known_ids = _one_type(ids, known_ids)
-    return pa.concat_arrays([known_ids, ids]) if known.documents else ids
-
-
-def _ids_of(sketches: Sketches, documents: Documents) -> pa.Array:
-    """Join the ids of all batches into one array."""
-    if not sketches.documents:
-        return pa.nulls(0, documents._id_type)
-    chunks = pa.chunked_array(one_integer_type(sketches.ids))
-    sketches.ids.clear()
-    return one_array(chunks)
-
-
-def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Give the ids of the input and of the reference set one type; integers become strings if others are strings.
-
-    Raises
-    ------
-    InputError
-        If one has bytes, and the other does not.
-    """
-    families = (
-        (pa.int64(), pa.types.is_integer),
-        (pa.large_string(), lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind)),
-        (pa.large_binary(), lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind)),
-    )
-    if len(known) == 0 or ids.type == known.type:
-        return ids, known if len(known) else pa.nulls(0, ids.type)
-    for common, belongs in families:
-        if belongs(ids.type) and belongs(known.type):
-            for kind in (common, pa.uint64()):
-                with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
-                    return ids.cast(kind), known.cast(kind)
-    for kind, other in ((ids.type, known.type), (known.type, ids.type)):
-        if families[1][1](kind) and pa.types.is_integer(other):
-            return ids.cast(kind), known.cast(kind)
-    raise InputError(f"ids of the input are {ids.type}, ids of the reference set {known.type}; make them one type")
-
-
-def check_skipped(skipped: pa.Table | None) -> None:
-    """Raise InputError if no row of an input could be read; `skipped` lists the rows that could not."""
-    if skipped is None or len(skipped) == 0:
-        return
-    first = skipped.slice(0, 1).to_pylist()[0]
-    number = skipped_in_words(summary_of(skipped))
-    raise InputError(
-        f"the input holds no documents that can be read: {number} left out, the first in "
-        f"{first['file']} ({first['reason']})"
-    )

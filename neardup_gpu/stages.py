@@ -1,17 +1,18 @@
-"""The stages that are alike for all methods, each a function that can be called alone.
+"""Call each stage of a job alone, or write a method of your own under the contracts `Join` and `Sketch`.
 
 Arrays may be NumPy's or CuPy's whatever the backend; results are on the backend's device: CuPy's for "gpu", else
 NumPy's. Between `shingle` and `verify` stand the stages of a method that sketches: `sketch`, `keys` and `collide`. The
 method `exact` has none; its pairs come from `dedup`.
 
     >>> import neardup_gpu as nd
+    >>> from neardup_gpu import stages
     >>> texts = ["to be or not to be that is the question", "to be or not to be that is a question", "something else"]
     >>> recipe = nd.Recipe(shingles=nd.Shingles(2), method="minhash", threshold=0.5)
-    >>> shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
+    >>> shingles = stages.shingle(stages.tokenize(texts, recipe), recipe)
     >>> keys = recipe.method.keys(recipe.method.sketch(shingles, seed=recipe.seed), seed=recipe.seed)
     >>> candidates = recipe.method.collide(keys, seed=recipe.seed)
-    >>> verified = nd.verify(shingles, candidates.pairs, recipe.threshold)
-    >>> nd.keep(len(texts), verified, recipe)
+    >>> verified = stages.verify(shingles, candidates.pairs, recipe.threshold)
+    >>> stages.keep(len(texts), verified, recipe)
     array([0, 0, 2])
 """
 
@@ -39,7 +40,28 @@ from .engine.arrays import same_device
 from .engine.choice import kernel
 from .errors import ArgumentTypeError
 from .measures import RESEMBLANCE, Measure, shingle_sets, worth
+from .methods import METHODS
+from .methods.contract import Candidates, Estimate, Join, Sketch
 from .recipe import Recipe
+
+__all__ = [
+    "METHODS",
+    "Candidates",
+    "Estimate",
+    "Join",
+    "Pairs",
+    "Ragged",
+    "Sketch",
+    "Verified",
+    "keep",
+    "shingle",
+    "tokenize",
+    "verify",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> Ragged:
@@ -272,7 +294,7 @@ def keep(
     resemblance = checks.array(
         "verified.resemblance", verified.resemblance, np.float64, (len(pairs),), convert=True, hint="one for each pair"
     )
-    checks.within("verified.resemblance", resemblance, 0, 1)
+    checks.numbers_between("verified.resemblance", resemblance, 0, 1)
     checks.instance("recipe", recipe, Recipe)
     if pinned is None:
         pinned = np.zeros(num_documents, bool)

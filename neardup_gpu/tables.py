@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +14,17 @@ from . import __version__
 from .data import arrow, strings, taken
 from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
-from .documents import Documents
 from .documents.skipped import summary_of
+from .documents.sources import Sources
 from .documents.units import Fates, Places, fates_of
+from .engine.contract import Runtime
 from .joining import FILTERS
-from .methods.contract import Join, Sketch
+from .methods.contract import Candidates, Join, Sketch
 from .nothing_removed import reasons, sizes_of
+from .partners import Partners
 from .printable import readable_id
+from .recipe import Recipe
 from .sketching import Sketched, Sketches
-
-if TYPE_CHECKING:
-    from .engine.contract import Runtime
-    from .methods.contract import Candidates
-    from .partners import Partners
-    from .recipe import Recipe
 
 
 class Facts(NamedTuple):
@@ -63,13 +60,8 @@ class Tables(NamedTuple):
     pairs: pa.Table
 
 
-def tabulate(facts: Facts, recipe: Recipe, documents: Documents, reference: Documents | None) -> Tables:
-    """Make the tables of a result, with the users' ids."""
-    return tables_of(facts, recipe, documents.places(), against=reference is not None)
-
-
 def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
-    """Like `tabulate`, where it is given which columns say where documents lie."""
+    """Make the tables of a result, with the users' ids; `places` has the columns that say where documents are."""
     if facts.fates is None:
         documents = _documents_of(facts, recipe, places, against)
     else:
@@ -264,7 +256,7 @@ def with_recipe(columns: dict[str, Any], recipe: Recipe) -> pa.Table:
 # ------------------------------------------------------------------------------------------------------------- report
 
 
-class Job(NamedTuple):
+class JobFacts(NamedTuple):
     """The facts of a job that a report adds to its decisions."""
 
     sketches: Sketches
@@ -272,8 +264,7 @@ class Job(NamedTuple):
     found: Partners | None
     recipe: Recipe
     runtime: Runtime
-    documents: Documents
-    reference: Documents | None
+    sources: Sources
 
 
 class Counted(NamedTuple):
@@ -313,7 +304,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     ----------
     recipe : Recipe
     source : dict
-        `input` and `against`, as `Documents.describe` returns them.
+        `input` and `against`, as `Sources.describe` returns them.
     engine : dict
         `backend`, `device` and `threads`.
     counted : Counted
@@ -339,9 +330,9 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     }
 
 
-def report_of_job(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dict[str, Any]:
+def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -> dict[str, Any]:
     """Return the report of a job in memory, with its warnings."""
-    candidates, found, reference = job.candidates, job.found, job.reference
+    candidates, found = job.candidates, job.found
     ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
     counts = {
         **decided,
@@ -355,12 +346,12 @@ def report_of_job(facts: Facts, job: Job, sampled: dict[str, Any] | None) -> dic
     }
     unlisted = None if found is None else (found.num_unlisted, found.counted)
     limits = limits_of(job.recipe, unlisted, candidates.large_buckets, candidates.uncompared_pairs)
-    skipped = all_skipped(job.documents, reference)
     filtered = filtered_of(np.zeros(4, np.int64) if found is None else found.looks)
-    counted = Counted(counts, sizes, limits, job.sketches.left_out_records, skipped, sampled, filtered)
+    records = job.sketches.left_out_records
+    counted = Counted(counts, sizes, limits, records, job.sources.skipped, sampled, filtered)
     engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
-    warnings = warnings_of(facts, job.recipe, job.documents, reference is not None)
-    return {**report_of(job.recipe, described(job.documents, reference), engine, counted), "warnings": warnings}
+    warnings = warnings_of(facts, job.recipe, job.sources)
+    return {**report_of(job.recipe, job.sources.describe(), engine, counted), "warnings": warnings}
 
 
 def filtered_of(looks: Any) -> dict[str, int]:
@@ -368,20 +359,17 @@ def filtered_of(looks: Any) -> dict[str, int]:
     return dict(zip(FILTERS, (int(number) for number in looks[1:]), strict=True))
 
 
-def described(documents: Documents, reference: Documents | None) -> dict[str, Any]:
-    """Return the input and the reference set as a report describes them."""
-    return {"input": documents.describe(), "against": None if reference is None else reference.describe()}
-
-
-def warnings_of(facts: Facts, recipe: Recipe, documents: Documents, against: bool) -> list[str]:
+def warnings_of(facts: Facts, recipe: Recipe, sources: Sources) -> list[str]:
     """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
+    remarks = sources.documents._remarks()
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
     if removed or facts.places is not None:
-        return documents._remarks()
+        return remarks
+    against = sources.reference is not None
     of_reference = sizes_of(ranked.num_tokens[: ranked.num_known]) if against else None
     of_input = sizes_of(ranked.num_tokens[ranked.of_input])
-    return [*documents._remarks(), *reasons(removed, recipe, documents, of_input, of_reference)]
+    return [*remarks, *reasons(removed, recipe, sources, of_input, of_reference)]
 
 
 def limits_of(
@@ -462,13 +450,6 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
         "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
         "largest_groups": [{"id": as_json(ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
     }
-
-
-def all_skipped(documents: Documents, reference: Documents | None) -> pa.Table | None:
-    """Rows of the input and of the reference set that were skipped; None if rows were not to be skipped."""
-    if documents.skipped is None or reference is None:
-        return documents.skipped
-    return pa.concat_tables([documents.skipped, reference.skipped])
 
 
 def as_json(id: pa.Scalar) -> int | str:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 
 from . import checks
-from .error_bounds import (  # noqa: F401 (part of this module's face)
+from .error_bounds import (
     MAX_BITS,
     accidental_pairs,
     bbit_resemblance,
@@ -25,7 +25,33 @@ from .error_bounds import (  # noqa: F401 (part of this module's face)
     mean_interval,
 )
 from .errors import ParameterError
-from .prefix_filter import PrefixLengths, least_overlap, prefix_lengths  # noqa: F401 (part of this module's face)
+from .prefix_filter import PrefixLengths, least_overlap, prefix_lengths
+
+__all__ = [
+    "PRESETS",
+    "PrefixLengths",
+    "accidental_pairs",
+    "bbit_resemblance",
+    "bbit_share",
+    "check_filter",
+    "choose_filter",
+    "choose_segments",
+    "false_candidates",
+    "filter_cost",
+    "half_point",
+    "inverse",
+    "least_overlap",
+    "mean_interval",
+    "miss_probability",
+    "parse_filter",
+    "pass_probability",
+    "prefix_lengths",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 PRESETS: dict[str, tuple[int, int, int]] = {
     "altavista": (6, 14, 2),  # Broder 2000, section 1; Manasse 2.5: "clearly the same", half at 0.909

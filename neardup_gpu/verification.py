@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from neardup_gpu.kernels._sort import in_order
 
 from .data import Pairs, Ragged
 from .engine.choice import kernel
+from .engine.clock import Clock
+from .engine.contract import Rows, Runtime
 from .engine.pieces import Numbers, Span, spans
 from .measures import Measure, worth
 from .stages import Verified, at_least
-
-if TYPE_CHECKING:
-    from .engine.clock import Clock
-    from .engine.contract import Rows, Runtime
 
 
 def verify_spooled(

@@ -12,25 +12,12 @@ from in_parts import both, in_tasks, rows
 from page_of import page_of
 from test_partner_blocks import in_blocks
 
-from neardup_gpu import (
-    BottomK,
-    Containment,
-    Exact,
-    MinHash,
-    ModM,
-    Recipe,
-    Shingles,
-    SimHash,
-    dedup,
-    job,
-    partners,
-    shingle,
-    tokenize,
-)
+from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Recipe, Shingles, SimHash, dedup, job, partners
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.explanation import render
 from neardup_gpu.partners import partners_of
 from neardup_gpu.report import facts
+from neardup_gpu.stages import shingle, tokenize
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS
 
 SETTINGS = {
@@ -170,7 +157,7 @@ class TestBruteForce:
             patch.setattr(partners, "ASKED", 1)
             patch.setattr(partners, "MOST_ASKED", 2)
             before = run(*texts, recipe)
-            patch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), together=50))
+            patch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), verified_at_once=50))
             result = run(*texts, recipe)
             check(result, *texts, recipe)
             assert result.documents.equals(before.documents) and result.pairs.equals(before.pairs)

@@ -20,8 +20,10 @@ import neardup_gpu as nd
 from neardup_gpu import bounded, data
 from neardup_gpu.arguments import Arguments
 from neardup_gpu.cli import main
+from neardup_gpu.documents.sources import Sources
 from neardup_gpu.engine.settings import Engine
-from neardup_gpu.planning import Workload, forecast
+from neardup_gpu.planning import forecast
+from neardup_gpu.planning.counts import Workload
 from neardup_gpu.recipe import Recipe
 from neardup_gpu.store.artefacts import read_report
 
@@ -117,7 +119,7 @@ def test_a_job_that_only_its_pairs_could_make_too_large_is_cut_for_all_of_them(f
     documents, work = nd.open_documents(few, id_column="id"), load(10**6)
     monkeypatch.setattr(forecast, "load_of", lambda *_, **__: work)
     memory = 2 * forecast.in_memory(work, Recipe(), 1).memory
-    found = bounded.division_of(bounded_by(memory), documents, None, Recipe())
+    found = bounded.division_of(bounded_by(memory), Sources(documents), Recipe())
     assert found == forecast.divided(memory, work, Recipe(), 1, alike=True)
     assert found.partitions > forecast.divided(memory, work, Recipe(), 1).partitions
 
@@ -129,7 +131,7 @@ def test_a_page_is_made_beside_the_documents_of_a_job_in_memory(few, monkeypatch
     least, with_page = forecast.at_most(work, recipe, 1), forecast.page_bytes(work, recipe)
     assert least < with_page
     for memory, page, divided in ((least, False, False), (least, True, True), (with_page, True, False)):
-        found = bounded.division_of(bounded_by(memory, report=page), documents, None, recipe)
+        found = bounded.division_of(bounded_by(memory, report=page), Sources(documents), recipe)
         assert (found is not None) == divided
 
 
@@ -224,10 +226,10 @@ def test_what_cannot_be_divided_needs_more():
 
 def test_a_job_runs_in_memory_only_if_all_pairs_that_may_be_listed_fit(few):
     documents = nd.open_documents(few, id_column="id")
-    most = forecast.at_most(forecast.load_of(documents, None, 0, ask=True), Recipe(), 1)
-    assert bounded.division_of(bounded_by(most), documents, None, Recipe()) is None
-    assert bounded.division_of(bounded_by(most - 1), documents, None, Recipe()) is not None
-    assert forecast.in_memory(forecast.load_of(documents, None, 0, ask=True), Recipe(), 1).memory < most - 1
+    most = forecast.at_most(forecast.load_of(Sources(documents), 0, ask=True), Recipe(), 1)
+    assert bounded.division_of(bounded_by(most), Sources(documents), Recipe()) is None
+    assert bounded.division_of(bounded_by(most - 1), Sources(documents), Recipe()) is not None
+    assert forecast.in_memory(forecast.load_of(Sources(documents), 0, ask=True), Recipe(), 1).memory < most - 1
     fewer, all_pairs = Recipe(max_partners=1), Recipe(max_partners=None)
     needs = [forecast.at_most(load(10**6), recipe, 1) for recipe in (fewer, Recipe(), all_pairs)]
     assert needs == sorted(needs) and needs[0] < needs[1] < needs[2]
@@ -283,9 +285,9 @@ def test_large_jobs_are_foretold_and_small_ones_are_not(few, monkeypatch, caplog
     documents = nd.open_documents(few, id_column="id")
     with monkeypatch.context() as patch:
         patch.setattr(forecast, "load_of", lambda *_, **__: pytest.fail("a small job is planned"))
-        assert bounded.foretold(documents, None, Recipe(), 0) is None
+        assert bounded.foretold(Sources(documents), Recipe(), 0) is None
     monkeypatch.setattr(bounded, "FORECAST_BYTES", 1)
-    need = bounded.foretold(documents, None, Recipe(), 0)
+    need = bounded.foretold(Sources(documents), Recipe(), 0)
     assert need.documents == 3000 and 200 * 3000 < need.text_bytes < 400 * 3000
     assert 3 * need.text_bytes // 4 < need.disk < 3 * need.text_bytes and 1 < need.seconds < 5
     with caplog.at_level("INFO", "neardup_gpu"):

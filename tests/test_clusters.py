@@ -27,7 +27,7 @@ def rows(sets, s):
 
 
 def clusters_of(s, **settings):
-    return nd.Clusters(nd.Recipe(method=nd.BottomK(s=s, leading=1)), **settings)
+    return nd.sketches.Clusters(nd.Recipe(method=nd.BottomK(s=s, leading=1)), **settings)
 
 
 def jaccard(a, b):
@@ -89,8 +89,8 @@ class TestFirstMembers:
         base = draw.integers(0, 2**63, 900, np.uint64)
         recipe = nd.Recipe(method=nd.BottomK(s=64), threshold=0.3)
         shingles = [np.append(base[k:], draw.integers(0, 2**63, k, np.uint64)) for k in (0, 50, 100, 300)]
-        sketches = recipe.method.sketch(nd.Ragged.from_rows(shingles, np.uint64))
-        found = nd.Clusters(recipe).add(sketches)
+        sketches = recipe.method.sketch(nd.stages.Ragged.from_rows(shingles, np.uint64))
+        found = nd.sketches.Clusters(recipe).add(sketches)
         assert found.cluster.tolist() == [0, 0, 0, 0]
         zeros, others = np.zeros(3, np.int64), np.arange(1, 4)
         np.testing.assert_array_equal(recipe.method.estimate(sketches, zeros, others).estimate, found.estimate[1:])
@@ -156,8 +156,11 @@ def test_documents_without_shingles_are_in_no_cluster():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: nd.Clusters(nd.Recipe(method="minhash")), "recipe: method minhash makes no clusters; choose bottomk"),
-        (lambda: nd.Clusters(nd.Recipe(method="exact")), "recipe: method exact makes no clusters"),
+        (
+            lambda: nd.sketches.Clusters(nd.Recipe(method="minhash")),
+            "recipe: method minhash makes no clusters; choose bottomk",
+        ),
+        (lambda: nd.sketches.Clusters(nd.Recipe(method="exact")), "recipe: method exact makes no clusters"),
         (lambda: clusters_of(3, threshold=0), "threshold must be > 0 and <= 1"),
         (lambda: clusters_of(3, representative="last"), "representative 'last' is not one of first, commonest"),
         (lambda: clusters_of(3).add(np.zeros((1, 4), np.uint64)), "sketches: uint64 of shape"),
@@ -167,7 +170,7 @@ def test_documents_without_shingles_are_in_no_cluster():
     ],
 )
 def test_bad_input(make, says):
-    with pytest.raises(nd.ParameterError, match=says):
+    with pytest.raises(nd.errors.ParameterError, match=says):
         make()
 
 
@@ -177,10 +180,10 @@ def test_more_than_the_index_can_number(monkeypatch):
     found.add(rows([{1, 2, 3}], 3))
 
     def refuse(count, what):
-        raise nd.ResourceError(f"{what}: {count:,}")
+        raise nd.errors.ResourceError(f"{what}: {count:,}")
 
     monkeypatch.setattr(cluster_stream, "check_rows", refuse)
-    with pytest.raises(nd.ResourceError, match="elements of clusters: 7"):
+    with pytest.raises(nd.errors.ResourceError, match="elements of clusters: 7"):
         found.add(rows([{4, 5, 6}], 3))
     assert len(found) == 1 and found.sizes.tolist() == [1]
 
@@ -194,7 +197,7 @@ TEXTS += ["", "quite another text that nobody has seen before today", TEXTS[0]]
 def test_files(tmp_path):
     """Two files are one stream, by their paths; ids of founders; null for what has no shingles."""
     for name, some in (("b", slice(3, 6)), ("a", slice(0, 3))):
-        nd.sketch(
+        nd.sketches.sketch(
             {"text": TEXTS[some]},
             output=tmp_path / f"{name}.parquet",
             recipe=nd.Recipe(method="bottomk", threshold=0.5),
@@ -203,7 +206,7 @@ def test_files(tmp_path):
         ids = [f"{name}{i}" for i in range(3)]
         pq.write_table(table.set_column(0, "id", [ids]), tmp_path / f"{name}.parquet")
     files = [tmp_path / "b.parquet", tmp_path / "a.parquet"]
-    found = nd.clusters(files, tmp_path / "c.parquet", threshold=0.8)
+    found = nd.sketches.clusters(files, tmp_path / "c.parquet", threshold=0.8)
     assert found.to_pylist() == [
         {"id": "a0", "cluster": 0, "estimate": 1.0, "founder": "a0"},
         {"id": "a1", "cluster": 0, "estimate": 7 / 8, "founder": "a0"},
@@ -216,10 +219,10 @@ def test_files(tmp_path):
     assert written.equals(found)
     about = json.loads(written.schema.metadata[b"neardup_gpu"])
     assert (about["method"], about["threshold"], about["representative"]) == ("bottomk", 0.8, "first")
-    with pytest.raises(nd.OutputError, match="exists already"):
-        nd.clusters(files, tmp_path / "c.parquet")
-    assert nd.clusters(files, tmp_path / "c.parquet", overwrite=True).num_rows == 6
-    with pytest.raises(nd.InputError, match="holds clusters, not text"):
+    with pytest.raises(nd.errors.OutputError, match="exists already"):
+        nd.sketches.clusters(files, tmp_path / "c.parquet")
+    assert nd.sketches.clusters(files, tmp_path / "c.parquet", overwrite=True).num_rows == 6
+    with pytest.raises(nd.errors.InputError, match="holds clusters, not text"):
         nd.dedup(tmp_path / "c.parquet")
 
 
@@ -228,40 +231,42 @@ def test_files_may_differ_in_what_clusters_do_not_use(tmp_path):
     files = [tmp_path / f"{i}.parquet" for i in range(3)]
     for i, (file, method) in enumerate(zip(files, methods, strict=True)):
         table = pa.table({"id": [3 * i, 3 * i + 1], "text": TEXTS[2 * i : 2 * i + 2]})
-        nd.sketch(table, file, id_column="id", method=method)
-    nd.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "all.parquet")
-    whole = nd.clusters(tmp_path / "all.parquet").select(["cluster", "estimate"])
-    assert nd.clusters(files).select(["cluster", "estimate"]).equals(whole)
+        nd.sketches.sketch(table, file, id_column="id", method=method)
+    nd.sketches.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "all.parquet")
+    whole = nd.sketches.clusters(tmp_path / "all.parquet").select(["cluster", "estimate"])
+    assert nd.sketches.clusters(files).select(["cluster", "estimate"]).equals(whole)
 
 
 def test_files_of_two_thresholds_need_one(tmp_path):
     files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     for first, file, threshold in ((0, files[0], 0.8), (9, files[1], 0.5)):
         table = pa.table({"id": range(first, first + 2), "text": TEXTS[:2]})
-        nd.sketch(table, file, id_column="id", recipe=nd.Recipe(method=nd.BottomK(leading=3), threshold=threshold))
-    with pytest.raises(nd.RecipeMismatchError) as error:
-        nd.clusters(files)
+        nd.sketches.sketch(
+            table, file, id_column="id", recipe=nd.Recipe(method=nd.BottomK(leading=3), threshold=threshold)
+        )
+    with pytest.raises(nd.errors.RecipeMismatchError) as error:
+        nd.sketches.clusters(files)
     assert str(error.value) == f"{files[1]}: made with threshold = 0.5, {files[0]} with 0.8; give a threshold"
-    assert nd.clusters(files, threshold=0.5).num_rows == 4
+    assert nd.sketches.clusters(files, threshold=0.5).num_rows == 4
 
 
 def test_sketches_that_are_not_bottom_k(tmp_path):
-    nd.sketch({"text": TEXTS}, method="modm", output=tmp_path / "m.parquet")
-    with pytest.raises(nd.ParameterError) as error:
-        nd.clusters(tmp_path / "m.parquet")
+    nd.sketches.sketch({"text": TEXTS}, method="modm", output=tmp_path / "m.parquet")
+    with pytest.raises(nd.errors.ParameterError) as error:
+        nd.sketches.clusters(tmp_path / "m.parquet")
     assert str(error.value) == f"{tmp_path}/m.parquet: method modm makes no clusters; choose bottomk"
 
 
 def test_no_documents(tmp_path):
-    nd.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "s.parquet")
+    nd.sketches.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "s.parquet")
     pq.write_table(pq.read_table(tmp_path / "s.parquet").slice(0, 0), tmp_path / "s.parquet")
-    found = nd.clusters(tmp_path / "s.parquet")
+    found = nd.sketches.clusters(tmp_path / "s.parquet")
     assert found.num_rows == 0 and found.column_names == ["id", "cluster", "estimate", "founder"]
 
 
 def test_command(tmp_path):
-    nd.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "s.parquet")
-    nd.sketch({"text": TEXTS}, output=tmp_path / "m.parquet")
+    nd.sketches.sketch({"text": TEXTS}, method="bottomk", output=tmp_path / "s.parquet")
+    nd.sketches.sketch({"text": TEXTS}, output=tmp_path / "m.parquet")
     run = [sys.executable, "-m", "neardup_gpu", "clusters"]
     done = subprocess.run([*run, "s.parquet", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
     counts = {"documents": 6, "empty": 1, "clusters": 2, "of_one": 1, "largest": 4}
@@ -282,7 +287,7 @@ def test_bills(corpora, popular):
     """Real sketches, also full ones, whose clusters share much: the index finds what comparing all finds."""
     recipe = nd.Recipe(method=nd.BottomK(s=40))
     table = pq.read_table(corpora / "bills_116_small.parquet", columns=["text"])["text"].slice(0, 700)
-    shingles = nd.shingle(nd.tokenize(table, recipe), recipe)
+    shingles = nd.stages.shingle(nd.stages.tokenize(table, recipe), recipe)
     sketches = bottomk.cpu(shingles.values, shingles.offsets, np.uint64(5), 40)
     expected, found = (run(sketches, 0.5, popular) for run in (cluster_stream.reference, cluster_stream.cpu))
     for one, other in zip(expected, found, strict=True):

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from flat import flat
 
-from neardup_gpu import Engine, NeardupError, Recipe, Shingles, commonest, dedup, shingle, tokenize
+from neardup_gpu import Engine, NeardupError, Recipe, Shingles, commonest, dedup
+from neardup_gpu.stages import shingle, tokenize
 
 TEXTS = [
     "To be, or NOT to be: that is the question",

@@ -11,7 +11,8 @@ import pytest
 from gold import DIFFERING, differing
 from witnesses import greedy
 
-from neardup_gpu import Recipe, Writing, dedup, tokenize
+from neardup_gpu import Recipe, Writing, dedup
+from neardup_gpu.stages import tokenize
 
 pytestmark = pytest.mark.corpus
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from neardup_gpu import Pairs, Ragged
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
+from neardup_gpu.stages import Pairs, Ragged
 
 
 def int64(*values):

@@ -12,21 +12,25 @@ from typing import Any
 import pytest
 
 import neardup_gpu
+from neardup_gpu.comparison import Comparison
+from neardup_gpu.documents import Documents
+from neardup_gpu.explanation import Explanation
+from neardup_gpu.index import Added
+from neardup_gpu.methods.minhash import Filter
 
 MODULES = [
-    *neardup_gpu._HOMES,
-    "plot",
-    "theory",
+    *neardup_gpu._MODULES.values(),
+    *("data", "errors", "explanation", "greedy_clusters", "merging", "one_text", "plot", "sketch_jobs", "stages"),
+    *("theory", "error_bounds", "prefix_filter", "documents.source", "documents.stream"),
+    *(f"methods.{name}" for name in ("contract", "elements", "frequencies")),
     *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs")),
+    *("papers.estimates", "papers.filter_curves", "papers.lazy_sampling", "papers.prefix_costs"),
+    *("papers.set_sizes", "papers.suppression"),
 ]
-MATHEMATICS = ["theory", "error_bounds", "prefix_filter"]
-PAPERS = [
-    f"papers.{name}"
-    for name in ("estimates", "filter_curves", "lazy_sampling", "prefix_costs", "set_sizes", "suppression")
-]
-MODULES += [*MATHEMATICS[1:], *PAPERS, "documents.source", "documents.stream", "methods.elements"]
 
-METHOD_CLASSES = set(neardup_gpu.METHODS.values())
+METHOD_CLASSES = set(neardup_gpu.stages.METHODS.values())
+RETURNED = [Comparison, Documents, Explanation, Added, Filter]
+"""Public classes that users get from functions and do not make."""
 
 
 def modules() -> Iterator[types.ModuleType]:
@@ -45,21 +49,15 @@ def examples() -> list[doctest.DocTest]:
 
 def public() -> Iterator[tuple[str, Any]]:
     """Every public function and class, and the methods of these classes, by name."""
-    places = {"neardup_gpu": neardup_gpu}
-    places |= {name: getattr(neardup_gpu, name) for name in ("hamming", "papers", "plot", "theory")}
-    for place, module in places.items():
-        for name in getattr(module, "__all__", vars(module)):
-            value = getattr(module, name)
-            home = getattr(value, "__module__", "")
-            if name.startswith("_") or not callable(value) or not home.startswith("neardup_gpu"):
-                continue
-            if place == "theory" and home.removeprefix("neardup_gpu.") not in MATHEMATICS:
-                continue
-            if inspect.isclass(value) and (issubclass(value, Exception) or getattr(value, "_is_protocol", False)):
-                continue
-            yield f"{place}.{name}", value
-            if inspect.isclass(value):
-                yield from methods(f"{place}.{name}", value)
+    places = [neardup_gpu, *filter(inspect.ismodule, (getattr(neardup_gpu, name) for name in neardup_gpu.__all__))]
+    found = {f"{place.__name__}.{name}": getattr(place, name) for place in places for name in place.__all__}
+    found |= {f"{each.__module__}.{each.__name__}": each for each in RETURNED}
+    for name, value in found.items():
+        if not callable(value) or (inspect.isclass(value) and issubclass(value, Exception)):
+            continue
+        yield name, value
+        if inspect.isclass(value):
+            yield from methods(name, value)
 
 
 def methods(name: str, owner: type) -> Iterator[tuple[str, Any]]:
@@ -76,8 +74,8 @@ PROPERTIES = {
     for attribute, value in vars(owner).items()
     if isinstance(value, (property, functools.cached_property)) and not attribute.startswith("_")
 }
-CONTRACTS = {neardup_gpu.Join, neardup_gpu.Sketch}
-OF_THE_CONTRACT = {name for name in dir(neardup_gpu.Sketch) if not name.startswith("_")}
+CONTRACTS = {neardup_gpu.stages.Join, neardup_gpu.stages.Sketch}
+OF_THE_CONTRACT = {name for name in dir(neardup_gpu.stages.Sketch) if not name.startswith("_")}
 """What is said once, in the contract."""
 
 
@@ -143,7 +141,7 @@ def test_sections(name: str) -> None:
     if section(doc, "Examples") is None:
         problems.append("no section Examples")
     listed = bullets(doc)
-    for each in [] if value is neardup_gpu.Documents else parameters(value):  # `open_documents` makes them
+    for each in [] if value is Documents else parameters(value):  # `open_documents` makes them
         if each.name not in listed:
             problems.append(f"{each.name} is not listed")
         elif listed[each.name] == AS_FOR_DEDUP:

@@ -114,22 +114,22 @@ class World:
         pq.write_table(pa.table({"id": ["a", "b", "c"], "text": TEXTS, "date": [3, 1, 2]}), self.table)
         self.recipe, self.simhashes = nd.Recipe(method="minhash"), nd.SimHash()
         self.result, self.documents = nd.dedup(self.table, id_column="id"), nd.open_documents(self.table)
-        self.tokens = nd.tokenize(TEXTS, self.recipe)
-        self.shingles = nd.shingle(self.tokens, self.recipe)
+        self.tokens = nd.stages.tokenize(TEXTS, self.recipe)
+        self.shingles = nd.stages.shingle(self.tokens, self.recipe)
         self.minhash = self.recipe.method
         self.signatures = self.minhash.sketch(self.shingles)
         self.bottomk, self.modm = nd.BottomK(leading=3), nd.ModM(leading=3)
         self.smallest, self.small = self.bottomk.sketch(self.shingles), self.modm.sketch(self.shingles)
         self.features = self.minhash.keys(self.signatures)
         self.pairs = self.minhash.collide(self.features).pairs
-        self.verified = nd.verify(self.shingles, self.pairs, 0.8)
-        self.frequencies = nd.Frequencies.of(self.tokens)
+        self.verified = nd.stages.verify(self.shingles, self.pairs, 0.8)
+        self.frequencies = nd.sketches.Frequencies.of(self.tokens)
         self.frequencies.save(folder / "f.parquet")
         self.words = np.array([1, 3, 2**63], np.uint64)
         self.index = HammingIndex(self.words, 1)
         self.index.save(folder / "i.index")
-        nd.sketch(self.table, folder / "s.parquet", id_column="id")
-        nd.sketch(self.table, folder / "b.parquet", id_column="id", method="bottomk")
+        nd.sketches.sketch(self.table, folder / "s.parquet", id_column="id")
+        nd.sketches.sketch(self.table, folder / "b.parquet", id_column="id", method="bottomk")
         np.save(folder / "w.npy", self.words)
         self.folder, self.stored = folder, self.recipe.to_json()
 
@@ -167,28 +167,33 @@ class World:
         )
         yield (
             "sketch",
-            nd.sketch,
+            nd.sketches.sketch,
             {"source": self.table, "output": "out.parquet", "id_column": "id", "overwrite": True},
             f"source:source output:path {COLUMNS} method:choice overwrite:flag {RUN} reading:own? recipe:own?",
         )
         one = {"text": "To be, or not to be", "recipe": self.recipe}
-        yield "sketch_text", nd.sketch_text, one, "text:utf8 recipe:own html:flag frequencies:own?"
+        yield "sketch_text", nd.sketches.sketch_text, one, "text:utf8 recipe:own html:flag frequencies:own?"
         yield (
             "pairs",
-            nd.pairs,
+            nd.sketches.pairs,
             {"sketches": self.folder / "s.parquet"},
             f"sketches:paths output:path? threshold:fraction? containment:fraction? r:count? overwrite:flag {RUN}",
         )
         yield (
             "clusters",
-            nd.clusters,
+            nd.sketches.clusters,
             {"sketches": self.folder / "b.parquet"},
             "sketches:paths output:path? threshold:fraction? representative:choice overwrite:flag progress:progress?",
         )
         bottomk = nd.Recipe(method="bottomk")
         settings = "recipe:own threshold:fraction? representative:choice"
-        yield "Clusters", nd.Clusters, {"recipe": bottomk}, settings
-        yield "Clusters.add", nd.Clusters(bottomk).add, {"sketches": np.zeros((0, 200), np.uint64)}, "sketches:array"
+        yield "Clusters", nd.sketches.Clusters, {"recipe": bottomk}, settings
+        yield (
+            "Clusters.add",
+            nd.sketches.Clusters(bottomk).add,
+            {"sketches": np.zeros((0, 200), np.uint64)},
+            "sketches:array",
+        )
         yield (
             "open_documents",
             nd.open_documents,
@@ -208,8 +213,13 @@ class World:
         yield "Recipe.from_json", nd.Recipe.from_json, stored, "text:stored name:any"
         meets = {"other": self.recipe, "name": "a file"}
         yield "Recipe.check_sketches", self.recipe.check_sketches, meets, "other:own name:any"
-        yield "tokenize", nd.tokenize, {"documents": TEXTS, **recipe}, "documents:texts recipe:own backend:choice?"
-        yield "shingle", nd.shingle, {"tokens": self.tokens, **recipe}, "tokens:own recipe:own backend:choice?"
+        yield (
+            "tokenize",
+            nd.stages.tokenize,
+            {"documents": TEXTS, **recipe},
+            "documents:texts recipe:own backend:choice?",
+        )
+        yield "shingle", nd.stages.shingle, {"tokens": self.tokens, **recipe}, "tokens:own recipe:own backend:choice?"
         yield (
             "MinHash.sketch",
             self.minhash.sketch,
@@ -248,7 +258,7 @@ class World:
         yield "ModM.keys", self.modm.keys, {"sketches": self.small}, f"sketches:own {leading}"
         yield "ModM.collide", self.modm.collide, {"keys": self.smallest[:, :3]}, f"keys:array {ANY_TASKS}"
         merged = {"sketches": [self.signatures, self.signatures], **recipe}
-        yield "merge", nd.merge, merged, "sketches:own recipe:own"
+        yield "merge", nd.sketches.merge, merged, "sketches:own recipe:own"
         yield (
             "SimHash.sketch",
             self.simhashes.sketch,
@@ -263,13 +273,13 @@ class World:
         )
         yield (
             "verify",
-            nd.verify,
+            nd.stages.verify,
             {"shingles": self.shingles, "candidates": self.pairs, "threshold": 0.8},
             "shingles:own candidates:own threshold:fraction backend:choice?",
         )
         yield (
             "keep",
-            nd.keep,
+            nd.stages.keep,
             {"num_documents": 3, "verified": self.verified, **recipe},
             "num_documents:count verified:own recipe:own pinned:array? backend:choice?",
         )
@@ -322,19 +332,19 @@ class World:
         )
         yield (
             "Frequencies",
-            nd.Frequencies,
+            nd.sketches.Frequencies,
             {"tokens": [1, 7], "counts": [1, 2], "num_documents": 5, "seed": 1},
             "tokens:words counts:rows num_documents:count seed:count elements:name",
         )
         yield (
             "Frequencies.of",
-            nd.Frequencies.of,
+            nd.sketches.Frequencies.of,
             {"tokens": self.tokens},
             "tokens:own seed:count elements:name backend:choice?",
         )
         yield "Frequencies.weigh", self.frequencies.weigh, {"tokens": [1]}, "tokens:words backend:choice?"
         yield "Frequencies.save", self.frequencies.save, {"path": "f", "overwrite": True}, "path:path overwrite:flag"
-        yield "Frequencies.load", nd.Frequencies.load, {"path": self.folder / "f.parquet"}, "path:path"
+        yield "Frequencies.load", nd.sketches.Frequencies.load, {"path": self.folder / "f.parquet"}, "path:path"
         yield from self.of_hamming(index, near)
         yield from self.of_theory(ksr)
 
@@ -525,11 +535,6 @@ def test_every_public_function_and_parameter_is_tried(world):
     tried = {name: (function, set(kinds(words))) for name, function, _, words in world.entrances()}
     for name, (function, parameters) in tried.items():
         assert parameters == set(inspect.signature(function).parameters), name
-    functions = {name for name in nd.__all__ if inspect.isfunction(getattr(nd, name))}
-    for module in (theory, hamming):
-        functions |= {
-            name
-            for name, value in vars(module).items()
-            if inspect.isfunction(value) and value.__module__.startswith(module.__name__) and not name.startswith("_")
-        }
-    assert functions - set(tried) <= {"choose_filter"}
+    modules = (nd, nd.sketches, nd.stages, theory, hamming, papers)
+    public = {name for module in modules for name in module.__all__ if inspect.isfunction(getattr(module, name))}
+    assert public - set(tried) <= {"choose_filter"}

@@ -123,7 +123,7 @@ def test_a_wrong_variable_of_numba_is_one_line(monkeypatch, name, value):
 
 
 def test_too_many_threads_of_numba_that_is_imported_are_one_line():
-    code = "import numba, neardup_gpu as nd\ntry:\n    nd.dedup\nexcept nd.ParameterError as error:\n    print(error)"
+    code = "import numba, neardup_gpu as nd\ntry:\n    nd.dedup\nexcept nd.NeardupError as error:\n    print(error)"
     command, environment = [sys.executable, "-c", code], {**os.environ, "NUMBA_NUM_THREADS": "100000"}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert "NUMBA_NUM_THREADS must be a whole number between 1 and " in ended.stdout
@@ -146,9 +146,7 @@ def test_a_wrong_variable_of_numba_is_one_line_of_the_command(tmp_path):
     ended = subprocess.run(command, cwd=tmp_path, env={**os.environ, name: "0"}, capture_output=True, text=True)
     assert ended.returncode == 2 and ended.stdout == ""
     assert ended.stderr.count("\n") == 1 and f"{name} must be" in ended.stderr
-    code = (
-        "import neardup_gpu as nd\ntry:\n    nd.dedup\nexcept nd.ParameterError as error:\n    print(error.parameter)"
-    )
+    code = "import neardup_gpu as nd\ntry:\n    nd.dedup\nexcept nd.NeardupError as error:\n    print(error.parameter)"
     ended = subprocess.run([sys.executable, "-c", code], env={**os.environ, name: "0"}, capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == (f"{name}\n", "")
 
@@ -156,7 +154,7 @@ def test_a_wrong_variable_of_numba_is_one_line_of_the_command(tmp_path):
 def test_a_file_that_is_no_longer_parquet_gets_no_checksums(tmp_path):
     path = tmp_path / "documents.parquet"
     path.write_bytes(b"written by another program")
-    with pytest.raises(nd.OutputError, match="does not end as the Parquet file that was written"):
+    with pytest.raises(nd.errors.OutputError, match="does not end as the Parquet file that was written"):
         seal(path)
     assert path.read_bytes() == b"written by another program"
 

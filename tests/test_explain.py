@@ -6,7 +6,8 @@ import pytest
 from flat import flat
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import InputError, Recipe, Shingles, Writing, dedup
+from neardup_gpu import Recipe, Shingles, Writing, dedup
+from neardup_gpu.errors import InputError
 from neardup_gpu.explanation import _place, explain, render
 
 TEXT = " ".join(f"word{i}" for i in range(40))

@@ -167,3 +167,21 @@ def test_the_ground_floor_does_not_call_the_roof() -> None:
             if room in allowed and each.module in modules() and other and other not in allowed[room]:
                 wrong.append(f"{modules()[module].relative_to(HOUSE)}:{each.line}: {each.module}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.quick
+def test_few_files_know_documents() -> None:
+    """The stages from sketching to deciding know units and numbers; other files read, write or look at documents."""
+    jobs = {"job", "sketch_jobs", "explanation", "index.adding", "index.queries"}  # a verb each
+    drivers = {"bounded", "tasks.job", "tasks.running"}
+    found = set()
+    for module, path in modules().items():
+        room = module.removeprefix("neardup_gpu.")
+        if room.split(".")[0] == "documents" or room in jobs | drivers:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            names += [node.id] if isinstance(node, ast.Name) else []
+            if {"Documents", "Batch"} & set(names):
+                found.add(room)
+    assert found <= {"index.columns", "index.inputs", "planning.forecast", "report_page.run"}

@@ -13,7 +13,7 @@ from flat import flat
 from versions import WORDS, corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
-from neardup_gpu import Engine, MinHash, Recipe, Result, Writing, dedup, pairs, sketch, theory
+from neardup_gpu import Engine, MinHash, Recipe, Result, Writing, dedup, theory
 from neardup_gpu.decisions import KINDS
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.engine.processors import most_threads
@@ -25,6 +25,7 @@ from neardup_gpu.errors import (
     ParameterError,
 )
 from neardup_gpu.kernels._cpu import num_threads
+from neardup_gpu.sketches import pairs, sketch
 
 
 def by_id(result):

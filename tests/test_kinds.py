@@ -11,20 +11,10 @@ import pytest
 from flat import flat
 from page_of import page_of
 
-from neardup_gpu import (
-    Index,
-    InputError,
-    Recipe,
-    Shingles,
-    SimHash,
-    Workers,
-    Writing,
-    cli,
-    compare,
-    dedup,
-)
+from neardup_gpu import Index, Recipe, Shingles, SimHash, Workers, Writing, cli, compare, dedup
 from neardup_gpu.comparison import render as render_comparison
 from neardup_gpu.decisions import KINDS
+from neardup_gpu.errors import InputError
 from neardup_gpu.explanation import render
 from neardup_gpu.report import facts
 

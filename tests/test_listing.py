@@ -17,16 +17,16 @@ def test_a_recipe_keeps_it(most):
 
 @pytest.mark.parametrize("most", [0, 2**31, "all", 1.5, True])
 def test_what_is_no_number_is_refused(most):
-    with pytest.raises((nd.ParameterError, nd.ArgumentTypeError), match=r"^max_partners must be "):
+    with pytest.raises((nd.errors.ParameterError, nd.errors.ArgumentTypeError), match=r"^max_partners must be "):
         nd.dedup({"text": ["to be"]}, recipe=nd.Recipe(max_partners=most))
 
 
 def test_a_recipe_from_before_is_refused():
     stored = json.loads(nd.Recipe(method="minhash").to_json())
     del stored["max_partners"]
-    with pytest.raises(nd.RecipeMismatchError, match="its recipe cannot be read; make it again"):
+    with pytest.raises(nd.errors.RecipeMismatchError, match="its recipe cannot be read; make it again"):
         nd.Recipe.from_json(json.dumps(stored))
-    with pytest.raises(nd.RecipeMismatchError, match="made under definitions 2"):
+    with pytest.raises(nd.errors.RecipeMismatchError, match="made under definitions 2"):
         nd.Recipe.from_json(json.dumps({**stored, "definitions": 2}))
 
 
@@ -51,15 +51,15 @@ def test_who_is_kept_does_not_depend_on_it(most):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda out: nd.sketch({"text": ["to be"]}, method="exact", output=out),
-        lambda out: nd.sketch({"text": ["to be"]}, method=nd.Exact(), output=out),
-        lambda out: nd.sketch({"text": ["to be"]}, output=out, recipe=nd.Recipe()),
+        lambda out: nd.sketches.sketch({"text": ["to be"]}, method="exact", output=out),
+        lambda out: nd.sketches.sketch({"text": ["to be"]}, method=nd.Exact(), output=out),
+        lambda out: nd.sketches.sketch({"text": ["to be"]}, output=out, recipe=nd.Recipe()),
         lambda out: nd.Recipe().sketching(),
         lambda out: nd.Recipe(method="minhash").check_sketches(nd.Recipe(), "s.parquet"),
     ],
 )
 def test_exact_keeps_no_sketches(ask, tmp_path):
     says = "method exact keeps no sketches; choose minhash, bottomk, modm or simhash"
-    with pytest.raises(nd.ParameterError, match=f"^{re.escape(says)}$"):
+    with pytest.raises(nd.errors.ParameterError, match=f"^{re.escape(says)}$"):
         ask(tmp_path / "s.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -7,24 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 from flat import flat
 
-from neardup_gpu import (
-    BottomK,
-    Exact,
-    Frequencies,
-    MinHash,
-    ModM,
-    Ragged,
-    Recipe,
-    Shingles,
-    SimHash,
-    shingle,
-    sketch,
-    sketch_text,
-    tokenize,
-)
+from neardup_gpu import BottomK, Exact, MinHash, ModM, Recipe, Shingles, SimHash
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
 from neardup_gpu.kernels import _cpu, tokens
 from neardup_gpu.one_text import TextSketcher
+from neardup_gpu.sketches import Frequencies, sketch, sketch_text
+from neardup_gpu.stages import Ragged, shingle, tokenize
 
 TEXTS = [
     "To be, or not to be: that is the question. " * 30,

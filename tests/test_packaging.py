@@ -22,7 +22,8 @@ HEAVY = ("numpy", "numba", "pyarrow")
 USE = """
 import numpy as np
 import neardup_gpu
-from neardup_gpu import Recipe, tokenize
+from neardup_gpu import Recipe
+from neardup_gpu.stages import tokenize
 from neardup_gpu.kernels import _gf2, tokens
 words = tokenize(["Straße 1", "STRASSE １"], Recipe(), backend="reference")
 assert (words[0] == words[1]).all() and len(words[0]) == 2, words
@@ -202,15 +203,15 @@ import sys
 import neardup_gpu as nd
 from neardup_gpu.comparison import compare
 texts = ["to be or not to be that is the question", "to be or not to be that is the question whether", "a rose"]
-for method in nd.METHODS:
+for method in nd.stages.METHODS:
     assert nd.dedup({"text": texts}, method=method, engine="cpu", output=f"out-{method}").documents.num_rows == 3
 for method in ("minhash", "exact", "simhash"):
     with nd.Index.create(f"index-{method}", method=method, engine="cpu") as index:
         index.add({"text": texts})
         index.query({"text": texts[:1]})
 assert compare(*texts[:2]).resemblance > 0.5
-nd.sketch_text(texts[0], nd.Recipe(method="minhash"))
-nd.sketch({"text": texts}, "sketches.parquet", engine="cpu")
+nd.sketches.sketch_text(texts[0], nd.Recipe(method="minhash"))
+nd.sketches.sketch({"text": texts}, "sketches.parquet", engine="cpu")
 print([name for name in ("numba", "llvmlite") if name in sys.modules])
 """
 

@@ -40,7 +40,7 @@ def by_blocks(monkeypatch):
     """Jobs in memory find partners in blocks of which so many pairs are held."""
 
     def patch(most_pairs):
-        monkeypatch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), together=50))
+        monkeypatch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), verified_at_once=50))
 
     return patch
 

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from neardup_gpu import METHODS, BottomK, MinHash, Recipe, SimHash, planning
+from neardup_gpu import BottomK, MinHash, Recipe, SimHash
 from neardup_gpu.errors import ParameterError
-from neardup_gpu.planning import Exchange, Machines, Workload, plan
+from neardup_gpu.planning.choices import COMPARED, SMALL_BLOCK, plan, small_blocks
+from neardup_gpu.planning.costs import Machines, stage_names, tasks_of
+from neardup_gpu.planning.counts import Workload
+from neardup_gpu.planning.files import Exchange, exchanges
+from neardup_gpu.stages import METHODS
 from neardup_gpu.store.exchange import read_partition
 from neardup_gpu.store.places import Place
 
@@ -41,7 +45,7 @@ def values_of(place: Place, file: Exchange) -> tuple[int, int, int, int]:
 
 @pytest.mark.parametrize("spool", [False, True])
 @pytest.mark.parametrize("partitions", [1, 3])
-@pytest.mark.parametrize("method", planning.COMPARED)
+@pytest.mark.parametrize("method", COMPARED)
 def test_the_bytes_of_every_file_are_those_of_a_job(
     documents: Path, tmp_path: Path, method: str, partitions: int, spool: bool
 ) -> None:
@@ -75,7 +79,7 @@ def test_the_bytes_of_other_methods_and_of_a_check(documents: Path, tmp_path: Pa
     check_bytes(documents, tmp_path / "work", slots, slices=4, partitions=3, **settings)
 
 
-@pytest.mark.parametrize("method", planning.COMPARED)
+@pytest.mark.parametrize("method", COMPARED)
 def test_the_bytes_of_a_job_with_a_reference_set(
     documents: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, method: str
 ) -> None:
@@ -97,7 +101,7 @@ def check_bytes(documents: Path, work: Path, counting: set[str], **settings: Any
     shape = rates.run_tasks(documents, work, workers=1, **settings)
     counts = rates.counted(work, shape)
     assert counts.copies > 10 and counts.verified > 0 and counts.pairs >= counts.verified
-    planned, place = planning.exchanges(counts, shape), Place.of(str(work))
+    planned, place = exchanges(counts, shape), Place.of(str(work))
     for file in planned:
         rows, values, sizes, files = values_of(place, file)
         if file.tables:
@@ -110,9 +114,9 @@ def check_bytes(documents: Path, work: Path, counting: set[str], **settings: Any
     assert written == {f"{file.stage} {file.what}" for file in planned}
     assert counting == written & {"sketch slots", "sketch counters", "sketch beyond"}
     stages = {path.name for path in work.iterdir() if path.is_dir() and any(path.glob("*.json"))}
-    assert stages == set(planning.stage_names(shape))
+    assert stages == set(stage_names(shape))
     for stage in stages:
-        assert planning.tasks_of(stage, counts, shape) == len(rates.records(work, stage))
+        assert tasks_of(stage, counts, shape) == len(rates.records(work, stage))
 
 
 def test_keys_and_hashes_of_a_document() -> None:
@@ -149,11 +153,11 @@ def test_what_is_assumed_of_a_reference_set_and_a_check_costs() -> None:
 def test_blocks_of_a_large_job_are_not_small() -> None:
     work, machines = Workload(documents=1e9, text_bytes=5 * 10**12), Machines(nodes=10, cores=32)
     usual = plan(work, Recipe(method="minhash"), machines=machines, slice_bytes=10**9, partitions=5000)
-    small = planning.small_blocks(usual.counts, usual.shape, 320)
-    assert small is not None and small.block_bytes < planning.SMALL_BLOCK
+    small = small_blocks(usual.counts, usual.shape, 320)
+    assert small is not None and small.block_bytes < SMALL_BLOCK
     assert any(note.startswith("small blocks: ") for note in usual.notes)
     chosen = plan(work, Recipe(method="minhash"), machines=machines, task_memory=4 * 10**9)
-    assert planning.small_blocks(chosen.counts, chosen.shape, 320) is None
+    assert small_blocks(chosen.counts, chosen.shape, 320) is None
     [note] = [note for note in chosen.notes if note.startswith("chosen for larger blocks: ")]
     assert f"{chosen.shape.slices:,} in place of 5,000" in note
     assert not any(note.startswith("small blocks: ") for note in chosen.notes)
@@ -196,7 +200,7 @@ def test_what_bounds_a_stage() -> None:
 
 
 def test_rates_are_those_given() -> None:
-    stages = [*planning.stage_names(plan(Workload(documents=10, text_bytes=1000)).shape)]
+    stages = [*stage_names(plan(Workload(documents=10, text_bytes=1000)).shape)]
     known = {"methods": {"exact": dict.fromkeys(stages, STAGE_RATES)}}
     made = plan(Workload(documents=1e6, text_bytes=10**8), machines=Machines(open_seconds=0), rates=known)
     [sketch] = [stage for stage in made.stages if stage.name == "sketch"]

@@ -273,9 +273,9 @@ class TestResults:
         assert plot.groups(by_minhash).figure is not plot.groups(by_minhash).figure
 
     def test_axes_that_are_none(self, by_minhash):
-        with pytest.raises(nd.ArgumentTypeError, match=r"^ax"):
+        with pytest.raises(nd.errors.ArgumentTypeError, match=r"^ax"):
             plot.groups(by_minhash, ax="left")
-        with pytest.raises(nd.ArgumentTypeError, match=r"^ax"):
+        with pytest.raises(nd.errors.ArgumentTypeError, match=r"^ax"):
             plot.filter_curve("bing", ax=Figure())
 
     def test_what_is_refused(self, texts):

@@ -8,7 +8,8 @@ import pytest
 from versions import corpus, decisions
 from witnesses import jaccard, shingle_set, token_strings
 
-from neardup_gpu import MinHash, Pairs, Recipe, Writing, dedup, recall, report
+from neardup_gpu import MinHash, Recipe, Writing, dedup, recall, report
+from neardup_gpu.stages import Pairs
 
 
 @pytest.fixture(scope="module")

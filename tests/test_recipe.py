@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import Filter, Join, MinHash, Recipe, Shingles, SimHash, definitions, shingle, tokenize
+from neardup_gpu import MinHash, Recipe, Shingles, SimHash, definitions
 from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError, RecipeMismatchError
-from neardup_gpu.methods.minhash import permutations
+from neardup_gpu.methods.minhash import Filter, permutations
+from neardup_gpu.stages import Join, shingle, tokenize
 
 MINHASH, SIMHASH = Recipe(method=MinHash(filter=(6, 14, 2))), Recipe(method=SimHash())
 

@@ -7,7 +7,8 @@ import pytest
 from flat import flat
 from rule import check, expected, told
 
-from neardup_gpu import ParameterError, Recipe, Shingles, SimHash, dedup
+from neardup_gpu import Recipe, Shingles, SimHash, dedup
+from neardup_gpu.errors import ParameterError
 from neardup_gpu.report import facts
 from neardup_gpu.tables import REMOVED_COUNTS
 

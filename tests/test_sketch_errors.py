@@ -75,7 +75,7 @@ class TestVariances:
         trials, common, union = 20_000, 80, 120
         elements = np.random.default_rng(7).integers(0, 2**64, (trials, union), np.uint64)
         values = np.stack([elements[:, :100], elements[:, 20:]], axis=1).reshape(-1)
-        rows, method = nd.Ragged(values, np.arange(0, len(values) + 1, 100)), nd.BottomK(s=s, leading=1)
+        rows, method = nd.stages.Ragged(values, np.arange(0, len(values) + 1, 100)), nd.BottomK(s=s, leading=1)
         left = np.arange(0, 2 * trials, 2)
         estimates = method.estimate(method.sketch(rows, seed=3, backend="cpu"), left, left + 1).estimate
         truth, squares = common / union, (estimates - common / union) ** 2
@@ -195,10 +195,10 @@ class TestAccidents:
         texts = [f"{i} a{i} b{i} c{i} d{i} e{i}" for i in range(300)]
         for bits, said in ((16, True), (64, False)):
             method = nd.MinHash(filter=(6, 5, 1), supershingle_bits=bits)
-            nd.sketch({"text": texts}, method=method, output=tmp_path / f"{bits}.parquet")
-            nd.pairs(tmp_path / f"{bits}.parquet", threshold=0.5)
+            nd.sketches.sketch({"text": texts}, method=method, output=tmp_path / f"{bits}.parquet")
+            nd.sketches.pairs(tmp_path / f"{bits}.parquet", threshold=0.5)
             assert not caplog.records
-            found = nd.pairs(tmp_path / f"{bits}.parquet")
+            found = nd.sketches.pairs(tmp_path / f"{bits}.parquet")
             assert [record.getMessage() for record in caplog.records] == [
                 "about 4 of the pairs are expected to agree by accident of fingerprints alone; give a threshold"
             ] * said

@@ -6,7 +6,7 @@ import pytest
 from flat import flat
 from versions import corpus
 
-from neardup_gpu import MinHash, Recipe, SimHash, arrow_versions, dedup, pairs, papers, sketch
+from neardup_gpu import MinHash, Recipe, SimHash, arrow_versions, dedup, papers
 from neardup_gpu.errors import (
     DamagedError,
     InputError,
@@ -15,6 +15,7 @@ from neardup_gpu.errors import (
 )
 from neardup_gpu.hamming.files import open_fingerprints
 from neardup_gpu.sketch_files import arrays_of, read_sketches
+from neardup_gpu.sketches import pairs, sketch
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Engine, MinHash, SimHash, sketch, sketch_writing
+from neardup_gpu import Engine, MinHash, SimHash, sketch_writing
 from neardup_gpu.engine import memory
 from neardup_gpu.errors import InputError, OutputError
+from neardup_gpu.sketches import sketch
 from neardup_gpu.store.checksums import verify_pages
 
 TEXTS = [f"the {i % 7} words of number {i} are {'very ' * (i % 5)}short" if i % 11 else "" for i in range(300)]

@@ -28,7 +28,7 @@ def documents(first, number):
 @pytest.fixture
 def sketched(tmp_path):
     path = tmp_path / "s.parquet"
-    nd.sketch(documents(0, 9), path, id_column="id", recipe=RECIPE)
+    nd.sketches.sketch(documents(0, 9), path, id_column="id", recipe=RECIPE)
     return path
 
 
@@ -77,7 +77,7 @@ def test_columns_that_do_not_fit_the_recipe(sketched, wrong):
     column, array = WRONG[wrong]
     rewritten(sketched, column, array)
     with pytest.raises(DamagedError, match=r"s\.parquet: .*; sketch it again") as error:
-        nd.pairs(sketched)
+        nd.sketches.pairs(sketched)
     assert "\n" not in str(error.value)
 
 
@@ -87,32 +87,32 @@ def test_columns_that_do_not_fit_the_recipe(sketched, wrong):
 def test_an_edited_recipe_that_the_columns_do_not_fit(sketched, edit):
     rewritten(sketched, edit=edit)
     with pytest.raises((DamagedError, RecipeMismatchError), match=r"s\.parquet: "):
-        nd.pairs(sketched)
+        nd.sketches.pairs(sketched)
 
 
 def test_supershingles_of_another_type_than_the_recipe_s(sketched):
     rewritten(sketched, edit=('"supershingle_bits": 64', '"supershingle_bits": 16'))
     with pytest.raises(DamagedError, match=r"is .*uint64.*, its recipe makes .*uint16"):
-        nd.pairs(sketched)
+        nd.sketches.pairs(sketched)
 
 
 def test_a_file_that_another_program_rewrote_is_read(sketched):
     """Whatever it called the values of lists, and with columns of its own."""
-    expected = nd.pairs(sketched)
+    expected = nd.sketches.pairs(sketched)
     table = pq.read_table(sketched)
     kind = pa.list_(pa.field("of_its_own", pa.uint32()), 6)
     again = table.set_column(table.column_names.index("signature"), "signature", table["signature"].cast(kind))
     again = again.append_column("note", pa.array(["x"] * 9)).select(again.column_names[::-1])
     pq.write_table(again.replace_schema_metadata(table.schema.metadata), sketched, use_compliant_nested_type=False)
-    assert nd.pairs(sketched).equals(expected)
-    nd.sketch(documents(100, 3), sketched.with_name("t.parquet"), id_column="id", recipe=RECIPE)
-    assert len(nd.pairs([sketched, sketched.with_name("t.parquet")])) == len(expected) + 1
+    assert nd.sketches.pairs(sketched).equals(expected)
+    nd.sketches.sketch(documents(100, 3), sketched.with_name("t.parquet"), id_column="id", recipe=RECIPE)
+    assert len(nd.sketches.pairs([sketched, sketched.with_name("t.parquet")])) == len(expected) + 1
 
 
 @pytest.mark.parametrize("bits", [64, 128])
 def test_simhashes_of_other_bits_than_their_recipe_s(tmp_path, bits):
     path = tmp_path / "h.parquet"
-    nd.sketch(documents(0, 9), path, id_column="id", recipe=Recipe(method=SimHash(bits=bits)))
+    nd.sketches.sketch(documents(0, 9), path, id_column="id", recipe=Recipe(method=SimHash(bits=bits)))
     rewritten(path, edit=(f'"bits": {bits}', f'"bits": {192 - bits}'))
     with pytest.raises(DamagedError, match=r"column 'simhash' is .*, its recipe makes .*; sketch it again"):
         hamming_files.pairs(path, tmp_path / "p.parquet")
@@ -122,14 +122,14 @@ def test_the_order_of_files_and_repeats_of_them_change_no_byte(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     for name, first in (("a", 0), ("b", 5), ("c", 9)):
         table = documents(first, 5).slice(0, 4 if name == "b" else 5)
-        nd.sketch(table, f"{name}.parquet", id_column="id", recipe=RECIPE)
-        nd.sketch(table, f"{name}.h.parquet", id_column="id", recipe=Recipe(method=SimHash()))
+        nd.sketches.sketch(table, f"{name}.parquet", id_column="id", recipe=RECIPE)
+        nd.sketches.sketch(table, f"{name}.h.parquet", id_column="id", recipe=Recipe(method=SimHash()))
     os.link("a.parquet", "z.parquet")
     (tmp_path / "link.parquet").symlink_to("b.parquet")
-    for suffix, run in (("parquet", nd.pairs), ("h.parquet", hamming_files.pairs)):
+    for suffix, run in (("parquet", nd.sketches.pairs), ("h.parquet", hamming_files.pairs)):
         a, b, c = (f"{name}.{suffix}" for name in "abc")
         orders = [[a, b, c], [c, b, a], [b, str(tmp_path / c), f"./{a}", a], [a, b, c, c, str(tmp_path / b)]]
-        if run is nd.pairs:
+        if run is nd.sketches.pairs:
             orders.append([c, "z.parquet", "link.parquet", b, a])
         found = []
         for number, order in enumerate(orders):
@@ -141,7 +141,9 @@ def test_the_order_of_files_and_repeats_of_them_change_no_byte(tmp_path, monkeyp
 
 def test_an_index_does_not_depend_on_the_order_of_its_files(tmp_path):
     for name, first in (("a", 0), ("b", 5)):
-        nd.sketch(documents(first, 5), tmp_path / f"{name}.parquet", id_column="id", recipe=Recipe(method=SimHash()))
+        nd.sketches.sketch(
+            documents(first, 5), tmp_path / f"{name}.parquet", id_column="id", recipe=Recipe(method=SimHash())
+        )
     for number, order in enumerate(["ab", "ba", "bab"]):
         hamming_files.build([tmp_path / f"{name}.parquet" for name in order], tmp_path / f"{number}.index")
     assert len({(tmp_path / f"{number}.index").read_bytes() for number in range(3)}) == 1
@@ -149,9 +151,9 @@ def test_an_index_does_not_depend_on_the_order_of_its_files(tmp_path):
 
 def test_repeated_ids_name_the_files(sketched):
     other = sketched.with_name("t.parquet")
-    nd.sketch(documents(4, 5), other, id_column="id", recipe=RECIPE)
+    nd.sketches.sketch(documents(4, 5), other, id_column="id", recipe=RECIPE)
     with pytest.raises(InputError, match=r"s\.parquet and .*t\.parquet: id 'd4' is there more than once"):
-        nd.pairs([other, sketched])
+        nd.sketches.pairs([other, sketched])
 
 
 @pytest.mark.parametrize("kind", ["sketches", "simhashes"])
@@ -159,11 +161,11 @@ def test_a_flipped_bit_anywhere_in_parquet_is_damage(tmp_path, kind):
     """But in the marker, whose loss says that there are no checksums: then the answer is the right one."""
     path = tmp_path / "s.parquet"
     recipe = RECIPE if kind == "sketches" else Recipe(method=SimHash())
-    nd.sketch(documents(0, 9), path, id_column="id", recipe=recipe)
+    nd.sketches.sketch(documents(0, 9), path, id_column="id", recipe=recipe)
 
     def answer():
         if kind == "sketches":
-            return nd.pairs(path).to_pylist()
+            return nd.sketches.pairs(path).to_pylist()
         (tmp_path / "p.parquet").unlink(missing_ok=True)
         hamming_files.pairs(path, tmp_path / "p.parquet")
         return pq.read_table(tmp_path / "p.parquet").to_pylist()
@@ -220,9 +222,9 @@ class TestRows:
             lambda: hamming.pairs(self.MANY, 3),
             lambda: hamming.join(self.MANY, [1], 3),
             lambda: hamming.join([1], self.MANY, 3),
-            lambda: nd.HammingIndex(self.MANY, 3),
-            lambda: nd.HammingIndex([1], 3).query(self.MANY),
-            lambda: nd.HammingIndex(np.broadcast_to(np.uint64(0), (MOST_ROWS + 1, 2)), 3, compress=True),
+            lambda: nd.hamming.HammingIndex(self.MANY, 3),
+            lambda: nd.hamming.HammingIndex([1], 3).query(self.MANY),
+            lambda: nd.hamming.HammingIndex(np.broadcast_to(np.uint64(0), (MOST_ROWS + 1, 2)), 3, compress=True),
             lambda: hamming_table.cpu(self.MANY, np.uint64(7), True),
         ):
             with pytest.raises(ResourceError, match="4,294,967,295 rows") as error:
@@ -233,10 +235,10 @@ class TestRows:
         monkeypatch.setattr(launch, "MOST_ROWS", 8)
         monkeypatch.setattr(sketch_files, "read_table", lambda path: pytest.fail("it was read"))
         with pytest.raises(ResourceError, match="sketches: 9 rows, and there may be 8"):
-            nd.pairs(sketched)
+            nd.sketches.pairs(sketched)
         path = sketched.with_name("h.parquet")
         monkeypatch.undo()
-        nd.sketch(documents(0, 9), path, id_column="id", recipe=Recipe(method=SimHash()))
+        nd.sketches.sketch(documents(0, 9), path, id_column="id", recipe=Recipe(method=SimHash()))
         monkeypatch.setattr(launch, "MOST_ROWS", 8)
         with pytest.raises(ResourceError, match="fingerprints: 9 rows"):
             hamming_files.pairs(path, sketched.with_name("p.parquet"))

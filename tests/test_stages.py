@@ -7,10 +7,11 @@ from versions import families
 from witnesses import token_strings
 
 import neardup_gpu
-from neardup_gpu import MinHash, Pairs, Recipe, dedup
+from neardup_gpu import MinHash, Recipe, dedup
 from neardup_gpu.errors import (
     NeardupError,
 )
+from neardup_gpu.stages import Pairs
 
 pytestmark = pytest.mark.quick
 
@@ -23,13 +24,13 @@ def test_the_stages_alone_give_the_pairs_of_the_whole(backend):
     whole = dedup(table, threshold=0.6, method=MinHash(filter="4,3,1"), engine=backend)
     recipe = whole.recipe
     options = {"backend": backend}
-    shingles = neardup_gpu.shingle(neardup_gpu.tokenize(texts, recipe, **options), recipe, **options)
+    shingles = neardup_gpu.stages.shingle(neardup_gpu.stages.tokenize(texts, recipe, **options), recipe, **options)
     signatures = recipe.method.sketch(shingles, seed=recipe.seed, **options)
     features = recipe.method.keys(signatures, seed=recipe.seed, **options)
     present = shingles.sizes > 0
     candidates = recipe.method.collide(features, seed=recipe.seed, present=present, **options)
-    verified = neardup_gpu.verify(shingles, candidates.pairs, recipe.threshold, **options)
-    keeper = neardup_gpu.keep(len(texts), verified, recipe, **options)
+    verified = neardup_gpu.stages.verify(shingles, candidates.pairs, recipe.threshold, **options)
+    keeper = neardup_gpu.stages.keep(len(texts), verified, recipe, **options)
     assert isinstance(verified.pairs, Pairs) and len(verified.pairs)
     rows = zip(verified.pairs.left.tolist(), verified.pairs.right.tolist(), verified.resemblance.tolist(), strict=True)
     listed = whole.pairs.drop("kind").to_pylist()
@@ -40,9 +41,9 @@ def test_the_stages_alone_give_the_pairs_of_the_whole(backend):
 @pytest.mark.parametrize("cluster", ["greedy", "components"])
 def test_pinned_documents_stay_though_others_join_them(cluster):
     pairs = Pairs(np.array([0, 1]), np.array([2, 2]))
-    verified = neardup_gpu.Verified(pairs, np.array([0.9, 0.9]))
+    verified = neardup_gpu.stages.Verified(pairs, np.array([0.9, 0.9]))
     recipe = Recipe(cluster=cluster)
-    assert neardup_gpu.keep(3, verified, recipe, pinned=np.array([True, True, False])).tolist() == [0, 1, 0]
+    assert neardup_gpu.stages.keep(3, verified, recipe, pinned=np.array([True, True, False])).tolist() == [0, 1, 0]
 
 
 def test_tokenize_takes_lists_arrays_and_chunks():
@@ -50,14 +51,14 @@ def test_tokenize_takes_lists_arrays_and_chunks():
     texts = ["one two", None, "three"]
     chunked = pa.chunked_array([pa.array(texts[:1]), pa.array(texts[1:])])
     for documents in (texts, pa.array(texts), chunked, pa.array(texts).dictionary_encode()):
-        assert neardup_gpu.tokenize(documents, recipe).sizes.tolist() == [2, 0, 1]
-    assert len(neardup_gpu.tokenize([], recipe)) == 0
+        assert neardup_gpu.stages.tokenize(documents, recipe).sizes.tolist() == [2, 0, 1]
+    assert len(neardup_gpu.stages.tokenize([], recipe)) == 0
     with pytest.raises(NeardupError, match="one string given; put it into a list"):
-        neardup_gpu.tokenize("one two", recipe)
+        neardup_gpu.stages.tokenize("one two", recipe)
 
 
 def test_keepers_by_containment_are_better_rows():
     """1 goes for 0, which contains less of it than it does of 2: but 2 is a part of it, and stands for nobody."""
-    verified = neardup_gpu.Verified(Pairs([0, 1], [1, 2]), np.array([0.9, 1.0]))
-    assert neardup_gpu.keep(3, verified, Recipe()).tolist() == [0, 2, 2]
-    assert neardup_gpu.keep(3, verified, Recipe(method="containment")).tolist() == [0, 0, 2]
+    verified = neardup_gpu.stages.Verified(Pairs([0, 1], [1, 2]), np.array([0.9, 1.0]))
+    assert neardup_gpu.stages.keep(3, verified, Recipe()).tolist() == [0, 2, 2]
+    assert neardup_gpu.stages.keep(3, verified, Recipe(method="containment")).tolist() == [0, 0, 2]

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from witnesses import greedy
 
-from neardup_gpu import BottomK, MinHash, NeardupError, Recipe, papers, sketch, theory
+from neardup_gpu import BottomK, MinHash, NeardupError, Recipe, papers, theory
 from neardup_gpu.papers import suppress
+from neardup_gpu.sketches import sketch
 
 BING = Recipe(method=MinHash(filter="bing"), threshold=0.9)
 ROWS = st.integers(0, 25).flatmap(lambda n: st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), max_size=n))

@@ -22,6 +22,10 @@ def run(*words):
     return done.stdout
 
 
+def run_code(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
 def test_mypy():
     found = [json.loads(line) for line in run("mypy", "--output", "json", str(CALLS)).splitlines() if line[:1] == "{"]
     refused = {each["line"]: each["message"] for each in found if each["severity"] == "error"}
@@ -54,7 +58,19 @@ def test_what_checkers_see_is_what_there_is():
 
 
 def test_every_error_is_public():
-    from neardup_gpu import errors
+    classes = {name for name, value in vars(neardup_gpu.errors).items() if isinstance(value, type)}
+    assert classes == set(neardup_gpu.errors.__all__)
 
-    classes = {name for name, value in vars(errors).items() if isinstance(value, type)}
-    assert classes <= set(neardup_gpu.__all__)
+
+def test_the_package_has_25_public_names_and_completion_shows_no_others():
+    methods = "Exact Containment MinHash BottomK ModM SimHash"
+    options = "Recipe Shingles Engine Workers Reading Writing"
+    modules = ["sketches", "stages", "errors", "hamming", "papers", "theory", "plot"]
+    names = f"dedup compare open_documents Index Result NeardupError {methods} {options}".split() + modules
+    assert len(names) == 25
+    code = "import json, neardup_gpu as nd; print(json.dumps([dir(nd), nd.__all__]))"
+    shown, public = json.loads(run_code(code))
+    assert sorted(names) == sorted(public) == sorted(set(shown) - {"__version__"})
+    for name in modules:
+        module = getattr(neardup_gpu, name)
+        assert dir(module) == sorted(module.__all__) and all(hasattr(module, each) for each in module.__all__)

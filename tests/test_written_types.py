@@ -81,5 +81,5 @@ def test_decisions_of_yesterday_are_replaced_and_those_of_a_result_are_not(tmp_p
         index.add({"text": TEXTS[2:]}, output=tmp_path / "today.parquet", overwrite=True)
         assert read_table(tmp_path / "today.parquet")["id"].to_pylist() == [2, 3]
         index.decide(output=tmp_path / "decided")
-        with pytest.raises(nd.OutputError):
+        with pytest.raises(nd.errors.OutputError):
             index.add({"text": ["more"]}, output=tmp_path / "decided" / "documents.parquet", overwrite=True)

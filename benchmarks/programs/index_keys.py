@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup_gpu import Ragged
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.index.opened import Opened
 from neardup_gpu.index.sketches import SketchedEntries
 from neardup_gpu.index.snapshot import WITHOUT_END
+from neardup_gpu.stages import Ragged
 
 
 def documents(keys: np.ndarray) -> tuple[SketchedEntries, np.ndarray, np.ndarray, int]:

@@ -73,15 +73,17 @@ def passed():
     """Pairs of known resemblance under 25 seeds: the share that become candidates, on the curve of theory."""
     texts = documents(200)
     recipe = nd.Recipe(threshold=0.8, method=nd.MinHash(recall=0.99))
-    shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
+    shingles = nd.stages.shingle(nd.stages.tokenize(texts, recipe), recipe)
     rows = np.arange(len(texts) - 1)
-    pairs = nd.verify(shingles, nd.Pairs(rows, rows + 1), 0.05)
+    pairs = nd.stages.verify(shingles, nd.stages.Pairs(rows, rows + 1), 0.05)
     left, right, resemblance = pairs.pairs.left, pairs.pairs.right, pairs.resemblance
     found = []
     for seed in range(1, 26):
         drawn = recipe.with_(seed=seed)
         method = drawn.method
-        keys = method.keys(method.sketch(nd.shingle(nd.tokenize(texts, drawn), drawn), seed=seed), seed=seed)
+        keys = method.keys(
+            method.sketch(nd.stages.shingle(nd.stages.tokenize(texts, drawn), drawn), seed=seed), seed=seed
+        )
         found.append(method.are_candidates(keys, left, right))
     share = np.array(found)
     figure, (ax,) = panels(1, 4.0)

@@ -27,14 +27,14 @@ class Joining:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clusters(Output):
+class ClustersFile(Output):
     """The file of clusters to write."""
 
     output: str = setting("clusters.parquet", "File to write the clusters to.", metavar="FILE", flag="--output -o")
 
 
 JoiningFlags: Any = flags(MATCHING, Joining)
-ClustersFlags: Any = flags(OUTPUT, Clusters)
+ClustersFlags: Any = flags(OUTPUT, ClustersFile)
 
 
 def clusters(
@@ -47,7 +47,7 @@ def clusters(
 
     from .. import greedy_clusters
 
-    shown = Clusters(**given(written))
+    shown = ClustersFile(**given(written))
     with shown_progress(shown) as progress:
         found = greedy_clusters.clusters(
             list(sketches), shown.output, **given(joining), overwrite=shown.overwrite, progress=progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,12 +11,12 @@ from ..errors import InputError
 from ..settings import setting
 from .console import notes, say, say_json, stdout
 from .errors import in_flags, names_of
-from .methods import Shingles, chosen_shingles
+from .methods import ShingleSettings, chosen_shingles
 from .options import DOCUMENTS, MATCHING, OUTPUT, Json, argument, flags, given
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class TextReading:
     """How texts are read."""
 
     html: bool | str = setting(
@@ -33,8 +34,8 @@ class Told(Json):
     full: bool = setting(False, "Show all words, including words that agree.")
 
 
-ComparedFlags: Any = flags(DOCUMENTS, Compared)
-CutFlags: Any = flags(MATCHING, Shingles, without=("seed",))
+ComparedFlags: Any = flags(DOCUMENTS, TextReading)
+CutFlags: Any = flags(MATCHING, ShingleSettings, without=("seed",))
 ToldFlags: Any = flags(OUTPUT, Told)
 
 
@@ -55,12 +56,17 @@ def compare(
     with notes():
         texts = [_text_of(path, reading) for path in (a, b)]
         found = comparison.compare(*texts, shingles=shingles, full=shown.full)
-    found.notes[:] = [in_flags(line, names_of(compare)) for line in found.notes]
+    say_found(found, comparison.render, compare, shown)
+
+
+def say_found(found: Any, render: Callable[..., Any], command: Callable[..., Any], shown: Told) -> None:
+    """Print what a command found about two texts, as JSON or as they are rendered; notes name its flags."""
+    found.notes[:] = [in_flags(line, names_of(command)) for line in found.notes]
     if shown.json:
         say_json(found.to_dict())
     else:
         place = stdout()
-        say(comparison.render(found, width=place.width, colour=place.colour))
+        say(render(found, width=place.width, colour=place.colour))
 
 
 def _text_of(path: str, reading: Reading) -> bytes:

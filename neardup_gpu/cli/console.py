@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .options import Output
 
 
-class Place(NamedTuple):
+class Terminal(NamedTuple):
     """The abilities of stdout.
 
     Parameters
@@ -52,11 +52,11 @@ def _is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def stdout() -> Place:
+def stdout() -> Terminal:
     """Return the present abilities of stdout."""
     console = _console(sys.stdout)
     colour = console.color_system is not None and not console.no_color
-    return Place(max(40, min(100, console.width)), colour, not console.options.ascii_only)
+    return Terminal(max(40, min(100, console.width)), colour, not console.options.ascii_only)
 
 
 def help_width() -> int:
@@ -66,7 +66,7 @@ def help_width() -> int:
     return max(40, min(100, shutil.get_terminal_size().columns))
 
 
-class _Lines:
+class _UnfoldedLines:
     """Render parts with rich, but never cut or fold a line; strip trailing blanks and escape unprintable characters."""
 
     def __init__(self, *parts: RenderableType) -> None:
@@ -97,7 +97,7 @@ def say(*parts: RenderableType) -> None:
     console = _console(sys.stdout)
     drawable = [Text(printable(part, lines=True)) if isinstance(part, str) else part for part in parts]
     with console.capture() as drawn:
-        console.print(_Lines(*drawable), soft_wrap=True)
+        console.print(_UnfoldedLines(*drawable), soft_wrap=True)
     print(drawn.get(), end="")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ParameterError
 from ..settings import setting
-from .console import Place, notes, say, say_json, stdout
+from .console import Terminal, notes, say, say_json, stdout
 from .options import MATCHING, OUTPUT, Json, flags, given
 
 DRAWN_BY = "neardup curve"
@@ -21,7 +21,7 @@ Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter:
+class ShownFilter:
     """The filter to show."""
 
     filter: str | None = setting(
@@ -47,7 +47,7 @@ class Drawing(Json):
     overwrite: bool = setting(False, "Replace an existing output.")
 
 
-FilterFlags: Any = flags(MATCHING, Filter)
+FilterFlags: Any = flags(MATCHING, ShownFilter)
 DrawingFlags: Any = flags(OUTPUT, Drawing)
 
 
@@ -55,7 +55,7 @@ def curve(*, settings: FilterFlags = None, written: DrawingFlags = None) -> None
     """Show how likely a filter makes two documents candidates, by their resemblance, compared with method exact."""
     from .. import theory
 
-    shape, threshold = _chosen(Filter(**given(settings)))
+    shape, threshold = _chosen(ShownFilter(**given(settings)))
     shown = Drawing(**given(written))
     if shown.output is not None:
         _draw(shown.output, shape, threshold, shown.overwrite, shown.log)
@@ -73,7 +73,7 @@ def curve(*, settings: FilterFlags = None, written: DrawingFlags = None) -> None
     say_json({"filter": ",".join(map(str, shape)), **facts, "output": shown.output})
 
 
-def _chosen(settings: Filter) -> tuple[Shape, float | None]:
+def _chosen(settings: ShownFilter) -> tuple[Shape, float | None]:
     """The filter that was named or chosen, and the threshold to mark."""
     from .. import checks, theory
 
@@ -123,7 +123,7 @@ DECADES = 12
 """Number of decades on a logarithmic scale, from 1 down. On a terminal each takes a line."""
 
 
-def _picture(height_at: Callable[[float], float], threshold: float | None, place: Place, log: bool) -> list[Any]:
+def _picture(height_at: Callable[[float], float], threshold: float | None, place: Terminal, log: bool) -> list[Any]:
     """The curve over 0 to 1, drawn with characters, and the step of `exact` at the threshold."""
     from rich.text import Text
 
@@ -133,17 +133,19 @@ def _picture(height_at: Callable[[float], float], threshold: float | None, place
     if log:
         heights = [1 + log10(height) / DECADES if height else 0.0 for height in heights]
         labels = {rows - 1: "1", rows * 2 // 3 - 1: "1e-4", rows // 3 - 1: "1e-8", 0: "1e-12"}
-    marked = -1 if threshold is None else min(columns - 1, int(threshold * columns))
+    threshold_column = -1 if threshold is None else min(columns - 1, int(threshold * columns))
     blocks, mark, corner, top = (" ▁▂▃▄▅▆▇█", "│", "┌", "─") if place.blocks else ("    #####", "|", "+", "-")
     lines: list[Any] = []
     if threshold is not None:
-        step = " " * marked + corner + top * (columns - marked - 1)
+        step = " " * threshold_column + corner + top * (columns - threshold_column - 1)
         lines.append(Text.assemble(f"{'exact':>5} ", (step, "yellow")))
     for level in reversed(range(rows)):
         line = Text(f"{labels.get(level, ''):>5} ")
         for i, height in enumerate(heights):
             cell = blocks[min(8, max(0, round((height * rows - level) * 8)))]
-            line.append(mark if i == marked and cell == " " else cell, "yellow" if i == marked else "cyan")
+            line.append(
+                mark if i == threshold_column and cell == " " else cell, "yellow" if i == threshold_column else "cyan"
+            )
         lines.append(line)
     axis = [" "] * (columns + 4)
     for tenth in range(0, 11, 2):

@@ -13,7 +13,7 @@ from ..settings import setting
 from ..tasks.workers import Workers
 from . import methods
 from .console import say, say_json, shown_progress, stdout
-from .methods import Choice, Shingles, chosen_recipe
+from .methods import Choice, ShingleSettings, chosen_recipe
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -64,7 +64,7 @@ class Keeping:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown(Output):
+class DedupOutput(Output):
     """The result to write, and the way to print it."""
 
     output: str | None = setting(
@@ -84,10 +84,10 @@ class Bound:
 
 
 DocumentsFlags: Any = flags(DOCUMENTS, Reading, Reference)
-ChoiceFlags: Any = flags(MATCHING, Choice, Shingles)
+ChoiceFlags: Any = flags(MATCHING, Choice, ShingleSettings)
 MethodFlags: Any = method_flags(MATCHING, methods.DECIDING)
 KeepingFlags: Any = flags(DECIDING, Keeping)
-OutputFlags: Any = flags(OUTPUT, Shown, Writing)
+OutputFlags: Any = flags(OUTPUT, DedupOutput, Writing)
 RunningFlags: Any = flags(RUNNING, Engine, Bound)
 WorkersFlags: Any = flags(TASKS, Workers)
 
@@ -103,7 +103,7 @@ def dedup(
     tasks: WorkersFlags = None,
 ) -> None:
     """Remove near-duplicates. OUT holds the kept rows, and for each removed row its kept document and resemblance."""
-    shown = Shown(**given(written, of=Shown))
+    shown = DedupOutput(**given(written, of=DedupOutput))
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
     output = None if shown.dry_run else shown.output
@@ -142,7 +142,7 @@ def dedup(
     _say(found, shown, output, options["writing"].report)
 
 
-def _say(found: Result, shown: Shown, output: str | None, page: bool) -> None:
+def _say(found: Result, shown: DedupOutput, output: str | None, page: bool) -> None:
     """Print what a job did."""
     if shown.json:
         say_json(_line(found.report, output))

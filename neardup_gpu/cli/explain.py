@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from ..settings import setting
-from .console import notes, say, say_json, stdout
-from .errors import in_flags, names_of
-from .options import OUTPUT, Json, argument, flags, given
-
-
-@dataclass(frozen=True, kw_only=True)
-class Explained(Json):
-    """How much to show."""
-
-    full: bool = setting(False, "Show all words, including words that agree.")
-
-
-ExplainedFlags: Any = flags(OUTPUT, Explained)
+from .compare import Told, ToldFlags, say_found
+from .console import notes
+from .options import argument, given
 
 
 def explain(
@@ -26,17 +14,12 @@ def explain(
     id: Annotated[str, argument("ID", "The id of a document.")],
     /,
     *,
-    written: ExplainedFlags = None,
+    told: ToldFlags = None,
 ) -> None:
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
     from .. import explanation
 
-    shown = Explained(**given(written))
+    shown = Told(**given(told))
     with notes():
         found = explanation.explain(out, id, full=shown.full)
-    found.notes[:] = [in_flags(line, names_of(explain)) for line in found.notes]
-    if shown.json:
-        say_json(found.to_dict())
-    else:
-        place = stdout()
-        say(explanation.render(found, width=place.width, colour=place.colour))
+    say_found(found, explanation.render, explain, shown)

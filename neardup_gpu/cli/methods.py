@@ -36,7 +36,7 @@ class Summary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shingles:
+class ShingleSettings:
     """Which shingles are compared, and how random constants are drawn."""
 
     shingle_size: int = setting(5, "Number of words per shingle.", metavar="W")
@@ -48,7 +48,7 @@ class Shingles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class Verifying:
     """Whether near simhashes are verified."""
 
     verify: bool = setting(
@@ -57,7 +57,7 @@ class Verified:
 
 
 DECIDING: dict[str, tuple[type, ...]] = {
-    name: (kind, Verified) if kind.usual_threshold is None else (kind,) for name, kind in METHODS.items()
+    name: (kind, Verifying) if kind.usual_threshold is None else (kind,) for name, kind in METHODS.items()
 }
 """The settings that `neardup dedup` takes, by method. The first method is the default."""
 

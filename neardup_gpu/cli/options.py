@@ -13,17 +13,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..errors import ParameterError
 from ..settings import setting
-
-if TYPE_CHECKING:
-    from cyclopts import Token
 
 DOCUMENTS, FINGERPRINTS, MATCHING, DECIDING, TABLES, OUTPUT, RUNNING, TASKS = (
     Group(title, sort_key=place)
@@ -307,6 +304,23 @@ class Output:
     log_json: bool = setting(False, "Print progress and messages on stderr as JSON, one object per line.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class PairsFile(Output):
+    """The file of pairs to write."""
+
+    output: str = setting("pairs.parquet", "File to write the pairs to.", metavar="FILE", flag="--output -o")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchesFile(Output):
+    """The file of matches to write."""
+
+    output: str | None = setting(
+        None, "Parquet file to write the matches to.", metavar="FILE", flag="--output -o", shown="print them"
+    )
+
+
 ReadingFlags: Any = flags(DOCUMENTS, Reading)
 JsonFlags: Any = flags(OUTPUT, Json)
+PairsFlags: Any = flags(OUTPUT, PairsFile)
 EngineFlags: Any = flags(RUNNING, Engine, without=("temp_dir", "max_comparisons"))

@@ -10,7 +10,7 @@ from ..methods import names_with
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
-from .options import MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
+from .options import MATCHING, EngineFlags, PairsFile, PairsFlags, argument, flags, given
 
 _METHODS = " or ".join(names_with("postings"))
 
@@ -27,15 +27,7 @@ class Least:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pairs(Output):
-    """The file of pairs to write."""
-
-    output: str = setting("pairs.parquet", "File to write the pairs to.", metavar="FILE", flag="--output -o")
-
-
 LeastFlags: Any = flags(MATCHING, Least)
-PairsFlags: Any = flags(OUTPUT, Pairs)
 
 
 def pairs(
@@ -47,7 +39,7 @@ def pairs(
     """Find pairs of sketches and estimate the resemblance of each pair, its containment, or its cosine for simhash."""
     from .. import sketch_jobs
 
-    shown, place = Pairs(**given(written)), Engine(**given(engine))
+    shown, place = PairsFile(**given(written)), Engine(**given(engine))
     with shown_progress(shown) as progress:
         found = sketch_jobs.pairs(
             list(sketches),

@@ -15,7 +15,7 @@ from .options import DOCUMENTS, MATCHING, RUNNING, JsonFlags, flags, given, meth
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class PlannedDocuments:
     """The documents."""
 
     documents: float | None = setting(None, "Number of documents, such as 1e10.", metavar="N")
@@ -51,7 +51,7 @@ class Machinery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Division:
+class PlannedTasks:
     """How the job is cut into tasks, as for `neardup dedup`."""
 
     slice_bytes: str | None = setting(
@@ -69,11 +69,11 @@ class Division:
 
 TASKS = Group("Tasks", sort_key=RUNNING.sort_key)
 
-WorkFlags: Any = flags(DOCUMENTS, Work)
+WorkFlags: Any = flags(DOCUMENTS, PlannedDocuments)
 ChoiceFlags: Any = flags(MATCHING, Choice)
 MethodFlags: Any = method_flags(MATCHING, DECIDING, without=("frequencies",))
 MachineryFlags: Any = flags(RUNNING, Machinery)
-DivisionFlags: Any = flags(TASKS, Division)
+DivisionFlags: Any = flags(TASKS, PlannedTasks)
 
 
 def plan(
@@ -86,18 +86,20 @@ def plan(
     written: JsonFlags = None,
 ) -> None:
     """Say what a job of tasks over files would exchange, hold and cost, stage by stage, before it is run."""
-    from .. import planning
     from ..engine.memory import parse_size
+    from ..planning import choices
+    from ..planning.costs import Machines, load_rates
+    from ..planning.counts import Workload
     from ..recipe import Recipe
 
-    described, values = Work(**given(work)), given(work)
+    described, values = PlannedDocuments(**given(work)), given(work)
     for name, example in (("documents", "1e10"), ("text", "50TB")):
         if getattr(described, name) is None:
             raise ParameterError(f"{name} must be given, for example --{name} {example}")
     values["text_bytes"] = parse_size(values.pop("text"), "text")
     if "against_text" in values:
         values["against_bytes"] = parse_size(values.pop("against_text"), "against_text")
-    load = planning.Workload(**values)
+    load = Workload(**values)
     machines = given(machinery)
     for name in ("disk", "network"):
         machines[name] = parse_size(machines.get(name, getattr(Machinery, name)), name)
@@ -105,18 +107,18 @@ def plan(
     for name in ("slice_bytes", "task_memory"):
         if name in cut:
             cut[name] = parse_size(cut[name], name)
-    cluster, rates_of = planning.Machines(**machines), planning.load_rates()
+    cluster, rates_of = Machines(**machines), load_rates()
     recipe = chosen_recipe(DECIDING, method, **given(choice))
     division_of: dict[str, Any] = {"machines": cluster, "rates": rates_of, **cut}
-    made = planning.plan(load, recipe, **division_of)
+    made = choices.plan(load, recipe, **division_of)
     if load.containers is not None and not made.shape.directed:
         raise ParameterError(
             f"containers {load.containers:,.0f}: only containment has any; plan that, or leave them out"
         )
     threshold, plans = given(choice).get("threshold"), {}
-    for name in planning.COMPARED:
+    for name in choices.COMPARED:
         same = name == made.shape.method
-        plans[name] = made if same else planning.plan(load, Recipe(method=name, threshold=threshold), **division_of)
+        plans[name] = made if same else choices.plan(load, Recipe(method=name, threshold=threshold), **division_of)
     plans.setdefault(made.shape.method, made)
     rates = {name: rates_of[name] for name in ("machine", "date", "note")}
     if given(written).get("json"):

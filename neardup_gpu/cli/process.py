@@ -10,11 +10,10 @@ import os
 import signal
 import sys
 import time
+from types import FrameType
+from typing import Any, TextIO
 
 TYPE_CHECKING = False  # as typing's, which is slow to import
-if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any, TextIO
 
 BUG = 70
 """Exit status of a mistake in this package, as sysexits.h has it."""

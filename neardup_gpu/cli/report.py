@@ -12,7 +12,7 @@ from .options import OUTPUT, argument, flags, given
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class ReportFile:
     """The page to write, and its contents."""
 
     output: str = setting("report.html", "File to write.", metavar="FILE", flag="--output -o")
@@ -24,7 +24,7 @@ class Written:
     quiet: bool = setting(False, "Print nothing.", flag="--quiet -q")
 
 
-WrittenFlags: Any = flags(OUTPUT, Written)
+WrittenFlags: Any = flags(OUTPUT, ReportFile)
 
 
 def report(
@@ -36,7 +36,7 @@ def report(
     """Write a page that shows a result: one HTML file, which a browser opens without a network."""
     from .. import report_page
 
-    shown = Written(**given(written))
+    shown = ReportFile(**given(written))
     with notes(quiet=shown.quiet):
         report_page.of_folder(
             out,

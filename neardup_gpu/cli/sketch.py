@@ -10,19 +10,19 @@ from ..engine.settings import Engine
 from ..printable import shell_path
 from ..settings import setting
 from .console import say_written, shown_progress
-from .methods import SKETCHING, Shingles, Summary, chosen_recipe
+from .methods import SKETCHING, ShingleSettings, Summary, chosen_recipe
 from .options import MATCHING, OUTPUT, RUNNING, Inputs, Output, ReadingFlags, flags, given, method_flags, one_or_all
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sketches(Output):
+class SketchesFile(Output):
     """The file of sketches to write."""
 
     output: str = setting("sketches.parquet", "File to write the sketches to.", metavar="FILE", flag="--output -o")
 
 
-SketchesFlags: Any = flags(OUTPUT, Sketches)
-ChoiceFlags: Any = flags(MATCHING, Summary, Shingles)
+SketchesFlags: Any = flags(OUTPUT, SketchesFile)
+ChoiceFlags: Any = flags(MATCHING, Summary, ShingleSettings)
 MethodFlags: Any = method_flags(MATCHING, SKETCHING)
 SketchingFlags: Any = flags(RUNNING, Engine, without=("max_comparisons",))
 
@@ -36,7 +36,7 @@ def sketch(
     engine: SketchingFlags = None,
 ) -> None:
     """Summarise documents by small sketches, to be compared by `neardup pairs`."""
-    shown = Sketches(**given(written))
+    shown = SketchesFile(**given(written))
     recipe = chosen_recipe(SKETCHING, method, **given(choice))
     options: dict[str, Any] = {"reading": Reading(**given(reading)), "engine": Engine(**given(engine))}
     from .. import sketch_jobs

@@ -1,4 +1,4 @@
-"""A small corpus with known near-duplicates, for `neardup demo`; texts.py made it, NOTICE.md says what it is."""
+"""A small corpus with known near-duplicates, for `neardup demo`; NOTICE.md says what it is."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ AHEAD_BYTES = 16 << 20
 MOST_THREADS = 16
 """Threads that make steps at once, however many there are: what they give is taken by one."""
 
-_work: ContextVar[_Work[Any] | None] = ContextVar("work that this thread makes steps of", default=None)
+_work: ContextVar[_StepQueue[Any] | None] = ContextVar("work that this thread makes steps of", default=None)
 
 
 class StoppedError(BaseException):
@@ -113,7 +113,7 @@ def _in_caller(steps: Iterator[Step[T]]) -> Iterator[T]:
 def _in_background(
     steps: Iterator[Step[T]], threads: int, most_bytes: int, num_bytes: Callable[[T], int]
 ) -> Iterator[T]:
-    work = _Work(steps, most_bytes, num_bytes)
+    work = _StepQueue(steps, most_bytes, num_bytes)
     started: list[threading.Thread] = []
     try:
         for _ in range(threads):
@@ -152,7 +152,7 @@ class _Lane:
     error: BaseException | None = None
 
 
-class _Work(Generic[T]):
+class _StepQueue(Generic[T]):
     """Steps that threads make, and what waits to be taken."""
 
     def __init__(self, steps: Iterator[Step[T]], most_bytes: int, num_bytes: Callable[[T], int]) -> None:

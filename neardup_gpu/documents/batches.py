@@ -16,7 +16,7 @@ ROW_BYTES = 128  # added for each row to the size of its text, so that a batch o
 PIECE_BYTES = 16 << 20  # decoded at once, about: what waits to be taken is bounded, and several threads decode
 
 
-class Found(NamedTuple):
+class ReadRows(NamedTuple):
     """Rows that a reader found.
 
     Parameters
@@ -33,9 +33,9 @@ class Found(NamedTuple):
     share: float = 0.0
 
 
-def size_of(item: Found | Problem) -> int:
+def size_of(item: ReadRows | Problem) -> int:
     """Bytes of what a reader gives."""
-    return bytes_of(item.batch) if isinstance(item, Found) else 0
+    return bytes_of(item.batch) if isinstance(item, ReadRows) else 0
 
 
 def sliced(batch: pa.RecordBatch, text_columns: list[str], html: bool | str) -> Iterator[pa.RecordBatch]:

@@ -69,7 +69,7 @@ def page_as_utf8(page: bytes | str, transport: str | None = None, fallback: str 
             return page.encode()
         except UnicodeEncodeError:  # halves of characters beyond U+FFFF, of which some may belong together
             return page.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-    encoding, mark = _marked(page)
+    encoding, mark = _read_byte_order_mark(page)
     encoding = encoding or _from_transport(transport) or _XML_UTF16.get(page[:6])
     if encoding not in UTF16 and _is_plain(page):
         return page
@@ -78,7 +78,7 @@ def page_as_utf8(page: bytes | str, transport: str | None = None, fallback: str 
 
 def text_as_utf8(text: bytes, transport: str | None = None, fallback: str | None = None) -> bytes:
     """Return a text that is not a page as UTF-8, as `page_as_utf8` does, but whatever markup it holds."""
-    encoding, mark = _marked(text)
+    encoding, mark = _read_byte_order_mark(text)
     return _as_utf8(text[mark:], encoding or _from_transport(transport), fallback)
 
 
@@ -87,8 +87,8 @@ def file_as_utf8(text: bytes, encoding: str | None) -> bytes:
 
     Without both, the bytes are returned as they are: the kernel of tokens takes bytes that are not UTF-8.
     """
-    marked, mark = _marked(text)
-    encoding = marked or encoding
+    named_by_mark, mark = _read_byte_order_mark(text)
+    encoding = named_by_mark or encoding
     return text[mark:] if encoding in (None, "utf-8") else decode(text[mark:], encoding).encode()
 
 
@@ -116,7 +116,7 @@ class StreamAsUtf8:
         """Return the first bytes as UTF-8."""
         while 0 < len(data) < 3 and (more := self._stream.read(3 - len(data))):
             data += more
-        encoding, mark = _marked(data)
+        encoding, mark = _read_byte_order_mark(data)
         if encoding == "utf-8":
             self._convert = lambda data, last: data
             return data
@@ -131,7 +131,7 @@ def _as_utf8(text: bytes, encoding: str | None, fallback: str | None) -> bytes:
     return decode(text, encoding or fallback or "windows-1252").encode()
 
 
-def _marked(text: bytes) -> tuple[str | None, int]:
+def _read_byte_order_mark(text: bytes) -> tuple[str | None, int]:
     """Return the encoding that a byte order mark names, and the length of the mark."""
     for mark, encoding in _MARKS.items():
         if text.startswith(mark):

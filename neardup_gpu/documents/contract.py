@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,11 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from .ahead import Step
-from .batches import Found
-from .edits import Stored
+from .batches import ReadRows
+from .edits import StoredRows
 from .files import File
-from .parts import Part
-from .seen import State
+from .packed import PACKING, compression_of
+from .parts import WHOLE, Part
+from .reading import reading
+from .reading_options import Reading
+from .seen import Seen, State
 from .skipped import Problem
 
 
@@ -102,7 +106,7 @@ class Reader(ABC):
         return num_rows
 
     @abstractmethod
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """The reading of all rows, in steps that any thread may make: batches of the columns of `schema`, of about
         `max_bytes`, and rows that cannot be read, which raise an error unless they may be skipped.
 
@@ -118,7 +122,7 @@ class Reader(ABC):
         return rows + 1 + (self.part.first_place or 0)
 
     @abstractmethod
-    def stored(self) -> Iterator[Stored]:
+    def stored(self) -> Iterator[StoredRows]:
         """Yield all rows as they are stored, in pieces: blocks of lines, record batches, files or records."""
 
     def batches(self, rows: Any, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
@@ -137,7 +141,36 @@ class Reader(ABC):
         """Write rows, as pieces of `stored` give them raw, in the input's own format, as `folder / name`."""
 
 
-class InferringReader(Reader):
+class FileReader(Reader):
+    """A reader of one file, or of a part of it."""
+
+    def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
+        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
+        self.compression = compression_of(file.path)
+        with reading(self.name):
+            self.seen = Seen(file)
+
+    def undivided(self) -> list[Part]:
+        """Return the whole file as one part; if it is compressed, the size of its text is guessed."""
+        return [Part(0, None, None, self.seen.size * (1 if self.compression is None else PACKING), 0)]
+
+    @contextlib.contextmanager
+    def opened(self, problem: str = "cannot be read") -> Iterator[Any]:
+        """Open the file, which has to be as it was when it was first opened."""
+        with (
+            self.seen.unchanged(self.file),
+            reading(self.name, problem),
+            self.file.system.open_input_file(self.file.path) as file,
+        ):
+            yield file
+
+    def too_long(self) -> str:
+        """Say that a row is longer than it may be, and the remedy."""
+        most = self.policy.max_document_bytes
+        return f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
+
+
+class InferringReader(FileReader):
     """A reader whose file has no schema, so that columns and types are inferred from its first rows.
 
     Attributes

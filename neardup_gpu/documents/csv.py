@@ -37,17 +37,16 @@ from ..log import log
 from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, check_stopped, closing, in_order
-from .batches import Found, size_of
+from .batches import ReadRows, size_of
 from .compared import Values, without_markers
 from .contract import InferringReader
 from .files import POINTER, File
 from .json_blocks import MARK, RowBlock
 from .kept import writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
+from .packed import PACKED_BYTES, chunk_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
-from .seen import Seen
 from .skipped import Noted, Problem
 
 BLOCK_BYTES = 4 << 20  # of rows parsed at once
@@ -60,7 +59,7 @@ _WORDS = {"\t": "tab"}
 
 
 @dataclass(frozen=True, eq=False)
-class _Block(RowBlock):
+class _CsvBlock(RowBlock):
     """Whole rows of a file."""
 
     broken: np.ndarray  # bool: whether a row has something after a closing quote
@@ -82,16 +81,13 @@ class Csv(InferringReader):
     sample = "the header"
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
-        self.compression = compression_of(file.path)
+        super().__init__(file, policy, part)
         suffixes = PurePosixPath(file.path.lower()).suffixes
         is_tsv = ".tsv" in suffixes[-2:] if policy.input_format is None else policy.input_format == "tsv"
         usual = "\t" if is_tsv else ","
         self.delimiter = policy.delimiter or usual
         self._kinds: dict[str, Values] = {}
         self.mark = self.header = b""
-        with reading(self.name):
-            self.seen = Seen(file)
         if self.delimiter == AUTO:
             self.delimiter = self._found_delimiter(usual)
         first = b""
@@ -108,17 +104,15 @@ class Csv(InferringReader):
 
     def parts(self, most_bytes: int) -> list[Part]:
         """The whole: whether a line ending is within quotes is known only to who has read what comes before it."""
-        return [Part(0, None, None, self.seen.size * (1 if self.compression is None else PACKING), 0)]
+        return self.undivided()
 
     # -------------------------------------------------------------------------------------------------- rows as bytes
 
-    def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[_Block]:
+    def _blocks(self, size: int | None = None, noted: Noted | None = None) -> Iterator[_CsvBlock]:
         """Yield blocks of about `size` bytes without the header; note the place at which the file broke off."""
         size = size or BLOCK_BYTES
         with (
-            self.seen.unchanged(self.file),
-            reading(self.name),
-            self.file.system.open_input_file(self.file.path) as packed,
+            self.opened() as packed,
             unpacked(packed, self.compression, self.name, self.policy.encoding) as stream,
         ):
             self.num_bytes = packed.size()
@@ -278,16 +272,16 @@ class Csv(InferringReader):
 
     # -------------------------------------------------------------------------------------------------- rows
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """Blocks of rows, which are cut one after another."""
         return self._steps(schema, Noted(self.policy.skips))
 
-    def _steps(self, schema: pa.Schema, noted: Noted) -> Iterator[Step[Found | Problem]]:
+    def _steps(self, schema: pa.Schema, noted: Noted) -> Iterator[Step[ReadRows | Problem]]:
         for block in self._blocks(noted=noted):
             yield Step(partial(self._found, block, schema, noted.skips, self.share), 2 * len(block.data))
         yield Step(noted.drain)
 
-    def _found(self, block: _Block, schema: pa.Schema, skips: bool, share: float) -> Iterator[Found | Problem]:
+    def _found(self, block: _CsvBlock, schema: pa.Schema, skips: bool, share: float) -> Iterator[ReadRows | Problem]:
         """The good rows of a block, and the others."""
         noted, problems = Noted(skips), self._problems(block)
         good = _without(np.arange(len(block.starts)), problems)
@@ -300,18 +294,17 @@ class Csv(InferringReader):
         rows = block.row + _without(good, problems)
         start = 0
         for batch in table.to_batches():
-            yield Found(batch, rows[start : start + batch.num_rows], share)
+            yield ReadRows(batch, rows[start : start + batch.num_rows], share)
             start += batch.num_rows
 
-    def _problems(self, block: _Block) -> dict[int, str]:
+    def _problems(self, block: _CsvBlock) -> dict[int, str]:
         """Return the problems of rows whose bytes are wrong, by row."""
-        most = self.policy.max_document_bytes
         found = dict.fromkeys(np.flatnonzero(block.broken).tolist(), _BROKEN)
-        for place in np.flatnonzero(block.nexts - block.starts > most).tolist():
-            found[place] = f"longer than {most:,} bytes; shorten it, or allow more with max_document_bytes=..."
+        for place in np.flatnonzero(block.nexts - block.starts > self.policy.max_document_bytes).tolist():
+            found[place] = self.too_long()
         return found
 
-    def _parsed(self, block: _Block, good: np.ndarray, schema: pa.Schema, problems: dict[int, str]) -> pa.Table:
+    def _parsed(self, block: _CsvBlock, good: np.ndarray, schema: pa.Schema, problems: dict[int, str]) -> pa.Table:
         """The columns of the good rows; those with too few or too many fields are added to the problems."""
         if not len(good):
             return schema.empty_table()
@@ -366,10 +359,10 @@ class Csv(InferringReader):
             delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=True, invalid_row_handler=refuse
         )
 
-    def stored(self) -> Iterator[_Block]:
+    def stored(self) -> Iterator[_CsvBlock]:
         return self._blocks()
 
-    def batches(self, rows: _Block, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+    def batches(self, rows: _CsvBlock, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
         own = pa.schema([field for field in schema if field.name in self.schema.names])
         return self._parsed(rows, np.arange(rows.num_rows), own, {}).to_batches()
 
@@ -426,7 +419,7 @@ def _looks_like_data(name: str) -> bool:
 _DATA = re.compile(r"[-+]?\d[\d.,eE+-]*|\d{4}-\d\d-\d\d.*|\w+://.*|\S+\s.*[.!?]", re.DOTALL)
 
 
-def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int, size: int) -> Iterator[_Block]:
+def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int, size: int) -> Iterator[_CsvBlock]:
     """Yield the rows in blocks of about `size` bytes, at least one row each, without blank lines."""
     start = first = 0
     while start < len(data):
@@ -438,13 +431,13 @@ def _cut(data: bytes, ends: np.ndarray, broken: np.ndarray, row: int, line: int,
         values = np.frombuffer(part, np.uint8)
         full = ~(np.isin(values[starts], (10, 13)))
         is_broken = broken[first:stop_row][full]
-        yield (block := _Block(part, starts[full], inner[full], is_broken, row, line, line + part.count(b"\n")))
+        yield (block := _CsvBlock(part, starts[full], inner[full], is_broken, row, line, line + part.count(b"\n")))
         row, line, start, first = row + len(block.starts), block.next_line, stop, stop_row
 
 
-def _without_first(block: _Block) -> _Block:
+def _without_first(block: _CsvBlock) -> _CsvBlock:
     rest = block.starts[1:], block.nexts[1:], block.broken[1:]
-    return _Block(block.data, *rest, block.row + 1, block.line, block.next_line)
+    return _CsvBlock(block.data, *rest, block.row + 1, block.line, block.next_line)
 
 
 def _without(places: np.ndarray, problems: dict[int, str]) -> np.ndarray:

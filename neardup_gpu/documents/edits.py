@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Stored(Protocol):
+class StoredRows(Protocol):
     """Consecutive rows as they are stored in a file."""
 
     @property
@@ -197,6 +197,6 @@ def kept_rows(reader: Reader, queue: EditQueue, use: Callable[[Any, Edits], Iter
                 yield Step(partial(use, piece, edits), piece.num_bytes)
 
 
-def as_stored(piece: Stored, edits: Edits) -> Iterable[Any]:
+def as_stored(piece: StoredRows, edits: Edits) -> Iterable[Any]:
     """Return the kept rows of a piece in the form in which its reader writes them."""
     return piece.raw(edits.keep)

@@ -43,7 +43,7 @@ DATASET_INFO = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json")
 
 
 @dataclass
-class Found:
+class FoundFiles:
     """Files to read, and the names of files and folders that are not read, by their reasons in `report.LEFT_OUT`.
 
     Names of folders end with a slash; nothing inside such a folder is named. `suggested` is a pattern that reads many
@@ -77,7 +77,7 @@ class _Entry(NamedTuple):
     real: str
 
 
-def find_files(sources: list[str], glob: str | None, input_format: str | None = None) -> Found:
+def find_files(sources: list[str], glob: str | None, input_format: str | None = None) -> FoundFiles:
     """All files that some paths, URIs, folders or patterns name, each once, sorted by path.
 
     `input_format` says as which format all of them are read, whatever their names; see `open_documents`.
@@ -92,12 +92,12 @@ def find_files(sources: list[str], glob: str | None, input_format: str | None = 
             raise InputError(f"{_shortened(source)}: no such file or folder{hint}.", path=_shortened(source))
         if pattern == "" and source != STDIN and not is_uri(source):
             _check_file(source)
-    whole = Found()
+    whole = FoundFiles()
     best: dict[tuple[int, str], File] = {}
     systems: list[Any] = []
     for source, (base, pattern) in zip(sources, split, strict=True):
         found = (
-            Found([spooled(input_format)])
+            FoundFiles([spooled(input_format)])
             if source == STDIN
             else _find(source, base, pattern, glob, input_format, len(sources) > 1)
         )
@@ -134,7 +134,9 @@ def _split_at_wildcard(source: str) -> tuple[str, str]:
     return path[:head] + base + query, "/".join(parts[first:])
 
 
-def _find(source: str, base: str, pattern: str, glob: str | None, input_format: str | None, several: bool) -> Found:
+def _find(
+    source: str, base: str, pattern: str, glob: str | None, input_format: str | None, several: bool
+) -> FoundFiles:
     """The files of one source, and the names of those beside them that are not read."""
     uri = base if is_uri(source) else ""
     if uri:
@@ -160,8 +162,8 @@ def _find(source: str, base: str, pattern: str, glob: str | None, input_format: 
             real, by_link = _identity(os.stat(place), real), real != place
         name, folder = escaped(masked(source)), path.rpartition("/")[0]
         known = {} if input_format is not None else formats_of(system, [path])
-        return Found([File(system, path, name, folder, real, by_link, uri=uri, kind=known.get(path, ""))])
-    found, root = Found(), path.rstrip("/")
+        return FoundFiles([File(system, path, name, folder, real, by_link, uri=uri, kind=known.get(path, ""))])
+    found, root = FoundFiles(), path.rstrip("/")
     with _naming_source(source):
         is_result = _is_result(system, root)
     if is_result:
@@ -174,13 +176,13 @@ def _find(source: str, base: str, pattern: str, glob: str | None, input_format: 
                     f"{_shortened(source)}: a result of dedup without its folder kept/, as ids_only makes it; name the "
                     "documents."
                 )
-    asked = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
-    rule = _Rule(Pattern("**/*" if asked is None else asked), by_user=asked is not None)
+    chosen_pattern = pattern or (None if glob is None else glob if "/" in glob else f"**/{glob}")
+    rule = _Rule(Pattern("**/*" if chosen_pattern is None else chosen_pattern), by_user=chosen_pattern is not None)
 
     def name_of(inside: str) -> str:
         return inside if shown == "." else f"{shown.rstrip('/')}/{inside}"
 
-    inner = Found()
+    inner = FoundFiles()
     with _naming_source(source):
         if is_local(system):
             entries = list(_Walk(unescaped(root) or "/", rule, inner).files.values())
@@ -192,10 +194,10 @@ def _find(source: str, base: str, pattern: str, glob: str | None, input_format: 
     how = "pattern" if pattern else "folder"
     others: dict[str, list[str]] = {}  # names of files of other kinds, by their extension
     above = f"{root}/" if root or path.startswith("/") else ""
-    kinds = _kinds([above + escaped(entry.inside) for entry in entries], system, input_format, asked is None)
+    kinds = _kinds([above + escaped(entry.inside) for entry in entries], system, input_format, chosen_pattern is None)
     for entry in entries:
         path = above + escaped(entry.inside)
-        if asked is None and path not in kinds:
+        if chosen_pattern is None and path not in kinds:
             found.leave_out("other_kinds", name_of(entry.inside))
             others.setdefault(suffix_of(entry.inside), []).append(entry.inside)
             continue
@@ -206,7 +208,7 @@ def _find(source: str, base: str, pattern: str, glob: str | None, input_format: 
         check_relative(inside, name)
         own, kind = system if uri else local_system(path), kinds.get(path, "")
         found.files.append(File(own, path, name, root, entry.real, is_link or entry.by_link, how, uri, kind))
-    if asked is None and input_format is None:
+    if chosen_pattern is None and input_format is None:
         found = _without_about(found)
         if len(found.left_out.get("other_kinds", ())) > len(found.files):
             found.suggested = _suggested(system, root, others)
@@ -245,7 +247,7 @@ def _begins_as_text(system: fs.FileSystem, path: str) -> bool | None:
     return None if begins is None else are_text(begins)
 
 
-def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, found: Found, several: bool) -> str:
+def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, found: FoundFiles, several: bool) -> str:
     """Why a folder has nothing to read, and what to do."""
     if pattern or glob is not None:
         inside = " among the rows that this result kept" if is_result else ""
@@ -267,7 +269,7 @@ def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, f
     return f"no file to read in this folder; it may hold {supported()}. {way}"
 
 
-def _without_about(found: Found) -> Found:
+def _without_about(found: FoundFiles) -> FoundFiles:
     """Without README, LICENSE and the like where there are data files of other formats than text, and without what is
     beside datasets that Hugging Face's library saved."""
     paths = {file.path for file in found.files}
@@ -376,7 +378,7 @@ class _Walk:
     a folder lists its entries.
     """
 
-    def __init__(self, root: str, rule: _Rule, found: Found) -> None:
+    def __init__(self, root: str, rule: _Rule, found: FoundFiles) -> None:
         self.rule, self.found = rule, found
         self.files: dict[str, _Entry] = {}
         self.links: list[tuple[str, str, States]] = []  # path from the folder, real path, and states of the pattern
@@ -457,7 +459,7 @@ def _identity(status: os.stat_result, real: str) -> str:
     return real if status.st_nlink == 1 else f"{status.st_dev}:{status.st_ino}"
 
 
-def _list(system: fs.FileSystem, root: str, rule: _Rule, found: Found) -> list[_Entry]:
+def _list(system: fs.FileSystem, root: str, rule: _Rule, found: FoundFiles) -> list[_Entry]:
     """List the files in an object store below a prefix that the rule selects."""
     infos = system.get_file_info(fs.FileSelector(root, recursive=rule.pattern.is_deep))
     paths = {_path(info)[len(root) + 1 :]: info for info in infos if info.type == fs.FileType.File}

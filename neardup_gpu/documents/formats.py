@@ -8,16 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+from .contract import Reader
+from .files import File
 from .packed import COMPRESSIONS
-from .reading_options import INPUT_FORMATS
-
-if TYPE_CHECKING:
-    from .contract import Reader
-    from .files import File
-    from .parts import Part
-    from .reading_options import Reading
+from .parts import Part
+from .reading_options import INPUT_FORMATS, Reading
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from ..engine.processors import own_threads
 from .charsets import page_as_utf8
 
 
-class Page(NamedTuple):
+class HtmlPage(NamedTuple):
     """The text that a reader sees of a page; False beside it where a parser would have taken too long for the tree, so
     that tags were just taken out."""
 
@@ -90,18 +90,7 @@ def without_markup(texts: list[bytes]) -> list[bytes]:
     return [next(found) if isinstance(text, Markup) else text for text in texts]
 
 
-def visible_text(markup: bytes | str) -> str:
-    """Text of a page, with its title; no scripts, styles, comments or tags: `read_page`, without the second answer.
-
-    Examples
-    --------
-    >>> visible_text("<p>one</p>two<b>fold</b> &amp; more").split()
-    ['one', 'twofold', '&', 'more']
-    """
-    return read_page(markup).text
-
-
-def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = None) -> Page:
+def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = None) -> HtmlPage:
     """What a reader sees of a page: its text, with its title; no scripts, styles, comments or tags.
 
     Parameters
@@ -116,7 +105,7 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
 
     Returns
     -------
-    Page
+    HtmlPage
         Entities decoded. Block elements, table cells and ``<br>`` divide words by a newline, inline elements do not.
         Text that only a style sheet or ``hidden`` hides is included. Empty for an empty page.
 
@@ -128,13 +117,13 @@ def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = No
     if tree:
         return _read_tree(page_as_utf8(markup, None, fallback))
     (text,) = without_markup([Markup(page_as_utf8(markup, None, fallback))])
-    return Page(text.decode(), True)
+    return HtmlPage(text.decode(), True)
 
 
-def _read_tree(page: bytes) -> Page:
+def _read_tree(page: bytes) -> HtmlPage:
     from neardup_gpu.kernels._markup import is_tame
 
-    return Page(_tree_text(page), True) if is_tame(page) else Page(_stripped(page.decode()), False)
+    return HtmlPage(_tree_text(page), True) if is_tame(page) else HtmlPage(_stripped(page.decode()), False)
 
 
 def _tree_text(page: bytes) -> str:

@@ -60,7 +60,7 @@ def text_of(
     text : bytes
         UTF-8; `html.Markup` where the text of HTML has yet to be taken. What cannot be decoded is U+FFFD.
     parsed : bool
-        False for a page of which no tree could be made; see `html.Page`.
+        False for a page of which no tree could be made; see `html.HtmlPage`.
     """
     if kind not in HTML_TYPES:
         return text_as_utf8(payload, charset, fallback), True

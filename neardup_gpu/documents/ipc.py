@@ -17,23 +17,20 @@ from ..errors import InputError
 from ..report import count
 from . import nested
 from .ahead import Step, closing, in_order
-from .batches import Found
-from .contract import Reader
+from .batches import ReadRows
+from .contract import FileReader
 from .files import File
 from .kept import Batches, writing
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
-from .seen import Seen
 from .skipped import Noted, Problem
 from .valid import validated, with_readable_names
 
 
-class Ipc(Reader):
+class Ipc(FileReader):
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
-        with reading(self.name):
-            self.seen = Seen(file)
+        super().__init__(file, policy, part)
         with self._open() as (reader, _):
             self.schema: pa.Schema = with_readable_names(reader.schema, self.name)
             self.is_file = isinstance(reader, pa.ipc.RecordBatchFileReader)
@@ -61,11 +58,7 @@ class Ipc(Reader):
     @contextlib.contextmanager
     def _open(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
         """The reader, and the file that it reads."""
-        with (
-            self.seen.unchanged(self.file),
-            reading(self.name, "not a readable Arrow IPC file"),
-            self.file.system.open_input_file(self.file.path) as handle,
-        ):
+        with self.opened("not a readable Arrow IPC file") as handle:
             self.num_bytes = handle.size()
             magic = handle.read(6)
             handle.seek(0)
@@ -123,18 +116,18 @@ class Ipc(Reader):
             problem = f"has {more} after the end of the Arrow stream; put each stream into a file of its own"
             noted.add(InputError(f"{self.name}: {problem}."), self.name, row, rows=None, num_bytes=size - end)
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """One step: record batches are not decoded but mapped, or decoded by threads of Arrow."""
         # A batch is left out whole, even if nobody asked for its damaged column: kept rows have all columns.
         names = None if self.policy.skips else schema.names
         yield Step(partial(self._found, schema.names, names))
 
-    def _found(self, wanted: list[str], names: list[str] | None) -> Iterator[Found | Problem]:
+    def _found(self, wanted: list[str], names: list[str] | None) -> Iterator[ReadRows | Problem]:
         row, noted = 0, Noted(self.policy.skips)
         for num_rows, batch in self._all(noted, names):
             yield from noted.drain()
             if batch is not None:
-                yield Found(nested.select(batch, wanted), np.arange(row, row + num_rows), self.share)
+                yield ReadRows(nested.select(batch, wanted), np.arange(row, row + num_rows), self.share)
             row += num_rows
         yield from noted.drain()
 

@@ -120,7 +120,7 @@ def joined_lists(lists: pa.LargeListArray, texts: pa.Array) -> pa.Array:
 def visible(column: pa.Array, tree: bool = False, encoding: str | None = None) -> tuple[pa.Array, int]:
     """Return what a reader sees of each HTML page, as large binary, and how many pages were not parsed.
 
-    See `html.Page`. `encoding` is that of pages of bytes that name none and are not valid UTF-8.
+    See `html.HtmlPage`. `encoding` is that of pages of bytes that name none and are not valid UTF-8.
     """
     if tree:
         return _from_trees(column, encoding)

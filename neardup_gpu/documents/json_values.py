@@ -175,28 +175,28 @@ COMPARED = b"compared"
 """The key in the metadata of a field whose column is compared (see `compared.py`), or holds integers among strings."""
 
 
-def arrow_value(value: Any, asked: pa.Field, where: str, path: str, markers: Collection[str] = ()) -> Any:
+def arrow_value(value: Any, target: pa.Field, where: str, path: str, markers: Collection[str] = ()) -> Any:
     """Return a value as Arrow takes it: strings as UTF-8. `path` is the file, for errors.
 
     In a column that is compared, numbers may stand among strings, and markers of missing values among numbers; where
     some files have strings as ids, integers may stand among them.
     """
-    kind = asked.type
-    is_compared = asked.metadata is not None and COMPARED in asked.metadata
+    kind = target.type
+    is_compared = target.metadata is not None and COMPARED in target.metadata
     is_integer = isinstance(value, int) and not isinstance(value, bool)
-    if is_compared and pa.types.is_string(kind) and (is_integer or (asked.nullable and _is_number(value))):
+    if is_compared and pa.types.is_string(kind) and (is_integer or (target.nullable and _is_number(value))):
         value = json.dumps(value)
     if is_compared and not pa.types.is_string(kind) and isinstance(value, str) and value in markers:
         return None
     if value is None:
-        if not asked.nullable:
+        if not target.nullable:
             raise InputError(f"{where} is null; every document needs an id.", path=path)
         return None
     if pa.types.is_list(kind) and isinstance(value, list):
-        return [arrow_value(each, pa.field(asked.name, kind.value_type), where, path) for each in value]
+        return [arrow_value(each, pa.field(target.name, kind.value_type), where, path) for each in value]
     if pa.types.is_string(kind) and isinstance(value, str):
         try:
-            return _utf8(value) if asked.nullable else value.encode()
+            return _utf8(value) if target.nullable else value.encode()
         except UnicodeEncodeError:
             raise InputError(f"{where} is not valid UTF-8; correct the id.", path=path) from None
     if isinstance(value, bool) == pa.types.is_boolean(kind):

@@ -34,7 +34,7 @@ from ..errors import InputError
 from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
-from .batches import Found
+from .batches import ReadRows
 from .columns import mixed_integers
 from .contract import InferringReader
 from .files import File
@@ -56,11 +56,10 @@ from .json_values import (
     types_of_members,
 )
 from .kept import united, writing
-from .packed import PACKED_BYTES, PACKING, chunk_of, compression_of, unpacked, write_packed
+from .packed import PACKED_BYTES, chunk_of, unpacked, write_packed
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
-from .seen import Seen
 from .skipped import Noted, Problem
 
 BLOCK_BYTES = 4 << 20  # of JSON lines parsed at once
@@ -73,12 +72,9 @@ class JsonLines(InferringReader):
     row_word = "line"
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
-        self.compression = compression_of(file.path)
+        super().__init__(file, policy, part)
         self.decided: dict[str, int] = {}  # line that decided a column's type
         self.kinds: dict[str, Counter[pa.DataType]] = {}  # how often each type was seen
-        with reading(self.name):
-            self.seen = Seen(file)
         self.spread: Lines | None = None  # the last stream that was read from the beginning of the file
         self.gaps = np.array([[0, 1]])  # (row from which on, by how much its line number is greater)
         self.lines_before = 0  # of those before the part, as many as are counted
@@ -97,7 +93,7 @@ class JsonLines(InferringReader):
         size = self.seen.size
         is_spread = self.spread is not None and self.spread.is_spread
         if self.compression is not None or self.policy.encoding is not None or is_spread:
-            return [Part(0, None, None, size * (1 if self.compression is None else PACKING), 0)]
+            return self.undivided()
         number = max(1, -(-size // most_bytes))
         bounds = [size * i // number for i in range(number + 1)]
         return [
@@ -190,14 +186,8 @@ class JsonLines(InferringReader):
             if begin not in (b"", b"{"):
                 return f"begins with {begin!r}, not with {{ as a JSON object does; correct or remove it."
         if sum(map(len, pending)) > self.policy.max_document_bytes:
-            return self._too_long()
+            return self.too_long()
         return None
-
-    def _too_long(self) -> str:
-        return (
-            f"longer than {self.policy.max_document_bytes:,} bytes; shorten it, or allow more with "
-            "max_document_bytes=..."
-        )
 
     def places(self, rows: np.ndarray) -> np.ndarray:
         """Line numbers, from 1, of rows of the last reading: int64, shape (rows,)."""
@@ -274,12 +264,12 @@ class JsonLines(InferringReader):
 
     def _has_only_empty_lists(self, name: str) -> bool:
         """Return whether a path through lists leads nowhere in the sample for want of values, not of a member."""
-        within = name.removesuffix(nested.EACH) if name.endswith(nested.EACH) else name.rpartition(".")[0]
+        holder_name = name.removesuffix(nested.EACH) if name.endswith(nested.EACH) else name.rpartition(".")[0]
         seen = False
         with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
             for value, _ in itertools.islice(objects, 100):
                 with contextlib.suppress(nested.UnfitError):
-                    found = nested.value(value, within)
+                    found = nested.value(value, holder_name)
                     seen = seen or found is not nested.NOTHING
                     if found is not nested.NOTHING and found:
                         return False
@@ -392,7 +382,7 @@ class JsonLines(InferringReader):
         """Return the object of a row, or a message about what is wrong with it."""
         problem = block.problems.get(int(block.lines[row])) if block.problems else None
         if problem is None and block.longest > self.policy.max_document_bytes < block.lengths[row]:
-            problem = self._too_long()
+            problem = self.too_long()
         if problem is None:
             line = block.row(row)
             if may_be_deep(line) and is_deep(line):
@@ -411,7 +401,7 @@ class JsonLines(InferringReader):
                 problem = f"not valid JSON ({brief(error)}); correct or remove it."
         return f"{self.name} line {block.lines[row]}: {problem}"
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """Blocks of lines, which are cut one after another.
 
         A column whose field is not nullable is never null, and valid UTF-8. One of int64 may come as uint64 where
@@ -428,7 +418,7 @@ class JsonLines(InferringReader):
                 pass
             raise
 
-    def _steps(self, schema: pa.Schema) -> Iterator[Step[Found | Problem]]:
+    def _steps(self, schema: pa.Schema) -> Iterator[Step[ReadRows | Problem]]:
         row, gaps, noted = 0, [np.array([[0, 1]])], Noted(self.policy.skips)
         for block in self._blocks(noted=noted):
             if block.num_rows == 0:
@@ -442,7 +432,7 @@ class JsonLines(InferringReader):
         self.gaps = np.concatenate(gaps)
         yield Step(noted.drain)
 
-    def _found(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
+    def _found(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[ReadRows | Problem]:
         """Yield the rows of a block; `row` is the number of the first row."""
         try:
             yield from self._rows(block, schema, row, share)
@@ -452,17 +442,17 @@ class JsonLines(InferringReader):
             yield from self._rows(block.moved(self._count_lines_before()), schema, row, share)  # fails at the same line
             raise
 
-    def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[Found | Problem]:
+    def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[ReadRows | Problem]:
         for part, table in self._parsed_parts(block, schema):
             if table is None:
                 noted = Noted(self.policy.skips)
                 batch, rows = self._by_line(part, schema, row, noted)
                 yield from noted.drain()
-                yield Found(batch, rows, share)
+                yield ReadRows(batch, rows, share)
                 row += part.num_rows
                 continue
             for batch in table.to_batches():
-                yield Found(batch, np.arange(row, row + batch.num_rows), share)
+                yield ReadRows(batch, np.arange(row, row + batch.num_rows), share)
                 row += batch.num_rows
 
     def _parsed_parts(self, block: Block, schema: pa.Schema) -> Iterator[tuple[Block, pa.Table | None]]:
@@ -552,13 +542,13 @@ class JsonLines(InferringReader):
             for column, found in zip(columns, values, strict=True):
                 column.append(found)
         arrays = []
-        for column, asked in zip(columns, schema, strict=True):
-            kind = asked.type
+        for column, target in zip(columns, schema, strict=True):
+            kind = target.type
             if pa.types.is_integer(kind):
                 known = [number for number in column if number is not None]
                 wide, negative = max(known, default=0) >= 2**63, min(known, default=0) < 0
                 if wide and negative:
-                    raise mixed_integers(self.name, asked.name, self.name)
+                    raise mixed_integers(self.name, target.name, self.name)
                 kind = pa.uint64() if wide else pa.int64()
             # Strings as bytes first: they may not be valid UTF-8.
             if pa.types.is_list(kind):
@@ -661,11 +651,11 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:
     """Yield the schema, one with the other 64-bit integers, and one with integers in place of ids that are strings."""
-    asked = pa.schema([each.with_nullable(True) for each in schema])
-    yield asked
+    nullable = pa.schema([each.with_nullable(True) for each in schema])
+    yield nullable
     others = {pa.int64(): pa.uint64(), pa.uint64(): pa.int64()}
     if any(kind in others for kind in schema.types):
-        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in asked])
+        yield pa.schema([each.with_type(others.get(each.type, each.type)) for each in nullable])
     if any(each.metadata and not each.nullable for each in schema):
         yield pa.schema([each if each.nullable else pa.field(each.name, pa.int64()) for each in schema])
 

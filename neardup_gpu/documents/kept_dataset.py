@@ -6,7 +6,7 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,11 @@ import pyarrow as pa
 from ..arrow_versions import bytes_of
 from ..errors import InputError
 from .ahead import in_order
-from .edits import as_stored, kept_rows
+from .edits import EditQueue, Edits, as_stored, kept_rows
 from .hugging_face import is_dataset
 from .rewritten import new_names, write_rewritten
+from .stream import Documents
 from .writing_options import Writing
-
-if TYPE_CHECKING:
-    from .edits import EditQueue, Edits
-    from .stream import Documents
 
 
 def kept_dataset(documents: Documents, edits: Edits) -> Any:

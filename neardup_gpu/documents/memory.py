@@ -15,7 +15,7 @@ from ..errors import ArgumentTypeError, InputError
 from ..store.uris import brief
 from . import nested
 from .ahead import Step
-from .batches import Found
+from .batches import ReadRows
 from .columns import is_text, without_view_dictionary
 from .contract import Reader
 from .files import File, check_relative
@@ -99,14 +99,14 @@ class Memory(Reader):
                 columns = [without_view_dictionary(column) for column in validated(batch).columns]
                 yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """One step: only one thread may read a stream."""
         yield Step(partial(self._found, schema.names))
 
-    def _found(self, names: list[str]) -> Iterator[Found | Problem]:
+    def _found(self, names: list[str]) -> Iterator[ReadRows | Problem]:
         row = 0
         for batch in self.whole_batches():
-            yield Found(nested.select(batch, names), np.arange(row, row + batch.num_rows))
+            yield ReadRows(nested.select(batch, names), np.arange(row, row + batch.num_rows))
             row += batch.num_rows
 
     @property

@@ -151,7 +151,7 @@ def _values(found: Any, steps: list[str], path: str) -> Any:
 
 def nearest(schema: pa.Schema, name: str) -> tuple[str, list[str]]:
     """The longest beginning of the path that is a struct, and the names of its members; "" and the columns if none."""
-    within, names = "", schema.names
+    holder_name, names = "", schema.names
     first, *others = name.split(".")
     for end in range(len(others)):
         path = ".".join([first, *others[:end]])
@@ -159,8 +159,8 @@ def nearest(schema: pa.Schema, name: str) -> tuple[str, list[str]]:
         kind = None if found is None else found.type.value_type if is_listed(path) else found.type
         if kind is None or not pa.types.is_struct(kind):
             break
-        within, names = path, [each.name for each in kind]
-    return within, names
+        holder_name, names = path, [each.name for each in kind]
+    return holder_name, names
 
 
 def texts_within(name: str, kind: pa.DataType) -> Iterator[str]:

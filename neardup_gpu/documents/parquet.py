@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from . import nested
 from .ahead import Step
-from .batches import PIECE_BYTES, Found
-from .contract import Reader
+from .batches import PIECE_BYTES, ReadRows
+from .contract import FileReader
 from .files import File
 from .kept import Batches, write_parquet
 from .parts import WHOLE, Part, even_runs, runs
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen, changed
+from .seen import changed
 from .skipped import Loss, Problem
 from .valid import with_readable_names
 
@@ -33,14 +33,12 @@ BATCH_ROWS = 16384
 """Most rows to decode at once: the size of a page that repeats one long value does not tell what memory it needs."""
 
 
-class Parquet(Reader):
+class Parquet(FileReader):
     reads_columns_alone = True
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
+        super().__init__(file, policy, part)
         self._footer: bytes | None = None
-        with reading(self.name):
-            self.seen = Seen(file)
         with self._open() as parquet:
             self.schema: pa.Schema = with_readable_names(parquet.schema_arrow, self.name)
             groups = map(parquet.metadata.row_group, range(parquet.num_row_groups))
@@ -57,14 +55,10 @@ class Parquet(Reader):
         return found
 
     @contextlib.contextmanager
-    def _open(self, opened: _Opened | None = None) -> Iterator[pq.ParquetFile]:
+    def _open(self, opened: _OpenFile | None = None) -> Iterator[pq.ParquetFile]:
         """The file; its metadata are not read again where they were `opened` before."""
         known = None if opened is None else opened.metadata
-        with (
-            self.seen.unchanged(self.file),
-            reading(self.name, "not a readable Parquet file"),
-            self.file.system.open_input_file(self.file.path) as handle,
-        ):
+        with self.opened("not a readable Parquet file") as handle:
             footer = None if known is not None else self._checked_footer(handle)
             # Without pre_buffer only one row group's columns are in memory.
             with pq.ParquetFile(handle, metadata=known, pre_buffer=False, page_checksum_verification=True) as file:
@@ -90,10 +84,10 @@ class Parquet(Reader):
     def _encrypted(self) -> InputError:
         return InputError(f"{self.name}: is encrypted, wholly or in part; write it again without encryption.")
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """Runs of row groups."""
         several = list(self._runs())
-        opened = _Opened(columns_at_once=len(several) == 1)
+        opened = _OpenFile(columns_at_once=len(several) == 1)
         for groups, row, size in several:
             yield Step(partial(self._found, opened, groups, row, schema.names, max_bytes), size)
 
@@ -110,8 +104,8 @@ class Parquet(Reader):
             row += sum(self._group_sizes[group][0] for group in groups)
 
     def _found(
-        self, opened: _Opened, groups: range, row: int, names: list[str], max_bytes: int
-    ) -> Iterator[Found | Problem]:
+        self, opened: _OpenFile, groups: range, row: int, names: list[str], max_bytes: int
+    ) -> Iterator[ReadRows | Problem]:
         """Yield the rows of some row groups; `row` is the number of the first row."""
         with self._open(opened) as parquet:
             for group in groups:
@@ -121,7 +115,7 @@ class Parquet(Reader):
                     row += num_rows
                     continue
                 for batch in _row_group(parquet, group, names, max_bytes, opened.columns_at_once):
-                    yield Found(batch, np.arange(row, row + batch.num_rows))
+                    yield ReadRows(batch, np.arange(row, row + batch.num_rows))
                     row += batch.num_rows
 
     def _damage(self, parquet: pq.ParquetFile, group: int, max_bytes: int) -> InputError | None:
@@ -136,12 +130,12 @@ class Parquet(Reader):
 
     def stored(self) -> Iterator[Batches]:
         several = list(self._runs())
-        opened = _Opened(columns_at_once=len(several) == 1)
+        opened = _OpenFile(columns_at_once=len(several) == 1)
         for groups, _, size in several:
             sizes = [self._group_sizes[group][0] for group in groups]
             yield Batches(sizes, partial(self._read, opened, groups), size)
 
-    def _read(self, opened: _Opened, groups: range, wanted: list[int]) -> Iterator[pa.RecordBatch]:
+    def _read(self, opened: _OpenFile, groups: range, wanted: list[int]) -> Iterator[pa.RecordBatch]:
         """Yield all columns of some row groups."""
         with self._open(opened) as parquet:
             for number in wanted:
@@ -152,7 +146,7 @@ class Parquet(Reader):
 
 
 @dataclass
-class _Opened:
+class _OpenFile:
     """A file in one reading.
 
     Parameters

@@ -32,7 +32,7 @@ from .ahead import Step, ahead, closing, in_order
 from .batches import ragged
 from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
-from .edits import Cuts, EditQueue, Edits, Stored, inside, kept_rows
+from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
 from .joined_text import as_bytes
 from .jsonlines import JsonLines
@@ -48,6 +48,21 @@ from .writing_options import OUTPUT_FORMATS, Writing, format_for
 
 Piece: TypeAlias = pa.RecordBatch | bytes
 """Rows to write; bytes are whole lines of JSON."""
+
+
+def write_kept(
+    documents: Documents,
+    folder: Path,
+    edits: Edits,
+    writing: Writing,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> None:
+    """Write the kept rows; `options` are those of `write_rewritten`, which cuts."""
+    if not writing.rewrites:
+        documents.write_kept(folder, edits.keep, progress)
+        return
+    write_rewritten(documents, folder, edits, writing, progress=progress, **options)
 
 
 def write_rewritten(
@@ -95,7 +110,7 @@ def write_rewritten(
     cut = partial(with_cuts, column=documents.text_columns[0], encoding=documents._policy.encoding)
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
-    files = _Files(folder, kind, how.most_bytes)
+    files = _OutputFiles(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
         with closing(
             over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step, cut), _size_of)
@@ -224,7 +239,7 @@ def _pieces(
 
 
 def _edited(
-    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], piece: Stored, edits: Edits
+    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], piece: StoredRows, edits: Edits
 ) -> Iterator[pa.RecordBatch]:
     """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
     cuts, first = edits.cuts_of_kept(), 0
@@ -328,28 +343,28 @@ def _check(schema: pa.Schema, kind: str, name: str) -> None:
                 )
 
 
-def _is_json(kind: pa.DataType, within: bool = False) -> bool:
+def _is_json(kind: pa.DataType, is_nested: bool = False) -> bool:
     """Return whether values of a type are numbers, strings, bools or times, or lists and structs of them.
 
-    Bytes can be strings in a column of their own, whose values are checked as they are written; `within` lists and
+    Bytes can be strings in a column of their own, whose values are checked as they are written; `is_nested` lists and
     structs they are usually images or sounds.
     """
     types = pa.types
     if types.is_dictionary(kind):
-        return _is_json(kind.value_type, within)
+        return _is_json(kind.value_type, is_nested)
     if types.is_struct(kind):
-        return all(_is_json(field.type, within=True) for field in kind)
+        return all(_is_json(field.type, is_nested=True) for field in kind)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _is_json(kind.value_type, within=True)
+        return _is_json(kind.value_type, is_nested=True)
     simple = (types.is_integer, types.is_floating, types.is_boolean, types.is_timestamp, types.is_date, types.is_time)
     is_value = is_string(kind) or types.is_null(kind) or any(check(kind) for check in simple)
-    return is_value or (is_binary(kind) and not within)
+    return is_value or (is_binary(kind) and not is_nested)
 
 
 # -------------------------------------------------------------------------------------------------------------- files
 
 
-class _Files:
+class _OutputFiles:
     """Files of one format in a folder; one ends once it has `most` bytes, if that is given."""
 
     def __init__(self, folder: Path, kind: str, most: int | None) -> None:

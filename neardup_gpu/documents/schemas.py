@@ -340,14 +340,14 @@ _NO_HEADER = "; if the first row is data, give header=False."
 
 def _what_is_there(reader: Reader, name: str) -> str:
     """The columns that could have been meant, in words: those of the struct that a path leads into, if any."""
-    within, names = nested.nearest(reader.schema, name)
+    holder_name, names = nested.nearest(reader.schema, name)
     if infers_types(reader):
-        within = name.rpartition(".")[0]
-        while within and not (names := reader.members(within)):
-            within = within.rpartition(".")[0]
-    whose = f"{within!r}" if within else "it"
+        holder_name = name.rpartition(".")[0]
+        while holder_name and not (names := reader.members(holder_name)):
+            holder_name = holder_name.rpartition(".")[0]
+    whose = f"{holder_name!r}" if holder_name else "it"
     extent = f" in {reader.sample}" if infers_types(reader) else ""
-    return f"{whose} has {listed(names if within else reader.schema.names)}{extent}"
+    return f"{whose} has {listed(names if holder_name else reader.schema.names)}{extent}"
 
 
 def _texts_within(reader: Reader, name: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import InputError
 from ..printable import printable
+from ..report import skipped_in_words
 
 SCHEMA = pa.schema(
     [
@@ -177,3 +178,14 @@ def _placed(error: InputError | str, file: str, row: int, line: int | None, rows
     error.path = error.path or file
     error.row = error.row or (None if (rows, line) == (None, None) else line or row + 1)
     return error
+
+
+def check_skipped(skipped: pa.Table | None) -> None:
+    """Raise InputError if no row of an input could be read; `skipped` lists the rows that could not."""
+    if skipped is None or len(skipped) == 0:
+        return
+    first = skipped.slice(0, 1).to_pylist()[0]
+    raise InputError(
+        f"the input holds no documents that can be read: {skipped_in_words(summary_of(skipped))} left out, the first "
+        f"in {first['file']} ({first['reason']})"
+    )

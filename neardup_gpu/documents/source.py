@@ -19,7 +19,7 @@ from ..store.uris import is_masked, is_uri, masked
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File
-from .find import Found, find_files, one_kind
+from .find import FoundFiles, find_files, one_kind
 from .formats import FORMATS
 from .local_names import escaped, unescaped
 from .memory import Memory, as_tables
@@ -152,7 +152,7 @@ def _names(source: Any) -> list[str]:
     return names
 
 
-def _without_our_files(readers: list[Reader], found: Found) -> list[Reader]:
+def _without_our_files(readers: list[Reader], found: FoundFiles) -> list[Reader]:
     """The readers of documents, without files of this package that lie in a folder beside them."""
     kinds = [artefact_kind(reader.schema) for reader in readers]
     if all(kinds):

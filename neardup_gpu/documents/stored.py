@@ -99,7 +99,7 @@ def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Sl
     return slices
 
 
-class _Written(NamedTuple):
+class _StoredFile(NamedTuple):
     """A file that was written."""
 
     name: str
@@ -122,18 +122,18 @@ class _Target:
     def path(self, name: str) -> str:
         return posixpath.join(self._folder, f"{name}.arrows")
 
-    def write(self, prefix: str, memory: Memory, slice_bytes: int) -> list[_Written]:
+    def write(self, prefix: str, memory: Memory, slice_bytes: int) -> list[_StoredFile]:
         """Write all rows, about `slice_bytes` to a file; at least one file."""
-        shown, written = masked(self._place), list[_Written]()
+        shown, written = masked(self._place), list[_StoredFile]()
         with _writing(shown):
             self.system.create_dir(self._folder, recursive=True)
         for run in _runs(memory, slice_bytes):
             name = f"{prefix}-{len(written):05}"
             with _writing(f"{shown}/{name}.arrows"):
-                written.append(_Written(name, *_write(self.system, self.path(name), memory.schema, run)))
+                written.append(_StoredFile(name, *_write(self.system, self.path(name), memory.schema, run)))
         return written
 
-    def check(self, written: list[_Written]) -> None:
+    def check(self, written: list[_StoredFile]) -> None:
         """Raise ResourceError unless the files that other processes wrote are here."""
         with _writing(masked(self._place)):
             found = self.system.get_file_info([self.path(file.name) for file in written])
@@ -145,7 +145,7 @@ class _Target:
                 )
 
 
-def _written_by_ray(dataset: RayDataset, target: _Target, slice_bytes: int) -> list[_Written]:
+def _written_by_ray(dataset: RayDataset, target: _Target, slice_bytes: int) -> list[_StoredFile]:
     """The files with the rows of a dataset, in order, which are written where its blocks are."""
     found = dataset.apply(partial(_write_rows, target, slice_bytes))
     written = [file for files in found for file in files if file.num_rows]
@@ -153,7 +153,7 @@ def _written_by_ray(dataset: RayDataset, target: _Target, slice_bytes: int) -> l
     return written or target.write("part", Memory(dataset.schema.empty_table()), slice_bytes)
 
 
-def _write_rows(target: _Target, slice_bytes: int, number: int, rows: pa.RecordBatchReader) -> list[_Written]:
+def _write_rows(target: _Target, slice_bytes: int, number: int, rows: pa.RecordBatchReader) -> list[_StoredFile]:
     return target.write(f"part-{number:05}", Memory(rows), slice_bytes)
 
 

@@ -29,7 +29,7 @@ from ..raw_text import to_readable, to_string
 from ..report import count
 from . import nested
 from .ahead import Step, ahead, closing
-from .batches import PIECE_BYTES, Found, coalesce, ragged, size_of, sliced
+from .batches import PIECE_BYTES, ReadRows, coalesce, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
@@ -348,7 +348,7 @@ class Documents:
         first = num_documents = at = 0  # first row of the file, among the rows of all files, and documents so far
         num_bytes = 0.0
 
-        def steps(number: int) -> Iterator[Step[_Piece | Problem]]:
+        def steps(number: int) -> Iterator[Step[_ReadPiece | Problem]]:
             with closing(self._readers[number].steps(schemas[number], max_bytes)) as several:
                 for step in several:
                     make = partial(self._prepared, step, self._readers[number], key_type, types)
@@ -386,8 +386,12 @@ class Documents:
         ]
 
     def _prepared(
-        self, step: Step[Found | Problem], reader: Reader, key_type: pa.DataType | None, types: dict[str, pa.DataType]
-    ) -> Iterator[_Piece | Problem]:
+        self,
+        step: Step[ReadRows | Problem],
+        reader: Reader,
+        key_type: pa.DataType | None,
+        types: dict[str, pa.DataType],
+    ) -> Iterator[_ReadPiece | Problem]:
         """Yield the results of a step, with ids, text and the extra columns of `types`."""
         key = self._columns.key
         with closing(step.make()) as items:
@@ -412,11 +416,11 @@ class Documents:
         share: float,
         reader: Reader,
         types: dict[str, pa.DataType],
-    ) -> _Piece:
+    ) -> _ReadPiece:
         with reading(reader.name):
             text, num_null, num_stripped = self._text(batch, reader)
             extra = [self._compared(_column_of(batch, name, reader), name, kind) for name, kind in types.items()]
-        return _Piece(batch, rows, ids, text, num_null, num_stripped, count_replaced(text), extra, share)
+        return _ReadPiece(batch, rows, ids, text, num_null, num_stripped, count_replaced(text), extra, share)
 
     def _compared(self, column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
         """Return an extra column in the type that it has in all files; note the order of its categories."""
@@ -677,7 +681,7 @@ class Documents:
         return found
 
 
-class _Piece(NamedTuple):
+class _ReadPiece(NamedTuple):
     """Some rows of a reader as batches need them."""
 
     batch: pa.RecordBatch
@@ -691,7 +695,7 @@ class _Piece(NamedTuple):
     share: float
 
 
-def _size_of(piece: _Piece | Problem) -> int:
+def _size_of(piece: _ReadPiece | Problem) -> int:
     return 0 if isinstance(piece, Problem) else bytes_of(piece.batch)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..errors import InputError
 from .ahead import Step, in_order
-from .batches import PIECE_BYTES, ROW_BYTES, Found
+from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
 from .charsets import file_as_utf8, page_as_utf8
 from .contract import Reader
 from .edits import Items
@@ -76,7 +76,7 @@ class TextFiles(Reader):
     def states(self) -> list[State | None]:
         return [None if seen is None else seen.state for seen in self.seen]
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """A row is a file; some are read at once."""
         self._stripped = bytearray(len(self.files))
         for some in self._runs():
@@ -87,7 +87,7 @@ class TextFiles(Reader):
         for start in range(0, len(self.files), FILES_AT_ONCE):
             yield range(start, min(start + FILES_AT_ONCE, len(self.files)))
 
-    def _found(self, files: Iterable[int], schema: pa.Schema, max_bytes: int) -> Iterator[Found | Problem]:
+    def _found(self, files: Iterable[int], schema: pa.Schema, max_bytes: int) -> Iterator[ReadRows | Problem]:
         noted = Noted(self.policy.skips)
         rows: list[int] = []
         texts: list[bytes] = []
@@ -137,11 +137,11 @@ class TextFiles(Reader):
             return page.text.encode("utf-8", "replace")
         return file_as_utf8(data, self.policy.encoding)
 
-    def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> Found:
+    def _batch(self, rows: list[int], texts: list[bytes], schema: pa.Schema) -> ReadRows:
         ids = pa.array([self.ids[row] for row in rows], pa.string())
         arrays = [ids, pa.array(without_markup(texts), pa.large_binary())]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema).select(schema.names)
-        return Found(batch, np.array(rows, np.int64))
+        return ReadRows(batch, np.array(rows, np.int64))
 
     def stored(self) -> Iterator[Items[int]]:
         return map(Items, self._runs())
@@ -171,7 +171,7 @@ class TextFiles(Reader):
             if not isinstance(found, Problem):
                 yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
 
-    def _strings_of(self, found: Found) -> pa.Array:
+    def _strings_of(self, found: ReadRows) -> pa.Array:
         """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
         texts = found.batch.column(1)
         with contextlib.suppress(pa.ArrowInvalid):

@@ -30,19 +30,17 @@ import pyarrow as pa
 from ..errors import InputError
 from ..store.uris import brief
 from .ahead import Step, check_stopped, closing, in_order
-from .batches import PIECE_BYTES, ROW_BYTES, Found
-from .contract import Reader
+from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
+from .contract import FileReader
 from .edits import Items
 from .files import File
 from .html import without_markup
 from .http_payloads import UndecodableError, is_text, text_of, undone
 from .kept import writing
-from .packed import PACKING, compression_of
 from .parts import WHOLE, Part
 from .reading import reading
 from .reading_options import Reading
 from .row_groups import ROW_GROUP_BYTES
-from .seen import Seen
 from .skipped import Noted, Problem
 from .warc_records import END, DamagedRecordError, Framed, Records
 
@@ -68,18 +66,16 @@ class _Document(NamedTuple):
     parsed: bool  # its HTML, if it is any
 
 
-class Warc(Reader):
+class Warc(FileReader):
     usual_ids = "id"
     reads_html = True
     row_word = "record"
     schema = SCHEMA
 
     def __init__(self, file: File, policy: Reading = Reading(), part: Part = WHOLE) -> None:  # noqa: B008 (immutable)
-        self.file, self.files, self.name, self.policy, self.part = file, [file], file.name, policy, part
         if find_spec("fastwarc") is None:
-            raise InputError(f"{self.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
-        with reading(self.name):
-            self.seen = Seen(file)
+            raise InputError(f"{file.name}: WARC is read by FastWARC; install it: pip install 'neardup-gpu[warc]'")
+        super().__init__(file, policy, part)
         self.num_bytes = self.seen.size
         self._stripped = self.num_records = 0
         self.left_out: Counter[str] = Counter()
@@ -87,8 +83,7 @@ class Warc(Reader):
 
     def parts(self, most_bytes: int) -> list[Part]:
         """The whole file."""
-        packed = compression_of(self.file.path) is not None
-        return [Part(0, None, None, self.seen.size * (PACKING if packed else 1), 0)]
+        return self.undivided()
 
     @property
     def stripped_pages(self) -> int:
@@ -104,11 +99,11 @@ class Warc(Reader):
 
     # ------------------------------------------------------------------------------------------------------ documents
 
-    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[Found | Problem]]:
+    def steps(self, schema: pa.Schema, max_bytes: int) -> Iterator[Step[ReadRows | Problem]]:
         """One step: where a record begins is known only to who has read those before it."""
         yield Step(partial(self._found, schema, min(max_bytes, PIECE_BYTES)))
 
-    def _found(self, schema: pa.Schema, max_bytes: int) -> Iterator[Found | Problem]:
+    def _found(self, schema: pa.Schema, max_bytes: int) -> Iterator[ReadRows | Problem]:
         """A row is a document, or one that is too long."""
         noted = Noted(self.policy.skips)
         rows: list[int] = []
@@ -121,13 +116,13 @@ class Warc(Reader):
             self._stripped += not document.parsed
             text_bytes = len(document.values["text"]) + ROW_BYTES
             if found and size + text_bytes > max_bytes:
-                yield Found(_batch(found, schema), np.array(rows, np.int64), self.share)
+                yield ReadRows(_batch(found, schema), np.array(rows, np.int64), self.share)
                 rows, found, size = [], [], 0
             rows.append(row)
             found.append(document.values)
             size += text_bytes
         yield from noted.drain()
-        yield Found(_batch(found, schema), np.array(rows, np.int64), self.share)
+        yield ReadRows(_batch(found, schema), np.array(rows, np.int64), self.share)
 
     def _rows(self, noted: Noted, texts: bool = True) -> Iterator[_Document | None]:
         """Documents, and None for each that is too long; other records are counted. Without `texts` these are empty."""
@@ -171,11 +166,7 @@ class Warc(Reader):
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[tuple[Any, Records]]:
-        with (
-            self.seen.unchanged(self.file),
-            reading(self.name),
-            self.file.system.open_input_file(self.file.path) as file,
-        ):
+        with self.opened() as file:
             yield file, Records(file)
 
     def _skip(self, error: DamagedRecordError, noted: Noted, row: int, rows: int | None, num_bytes: int | None) -> None:

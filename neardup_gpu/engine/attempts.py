@@ -176,7 +176,7 @@ def attempt_apart(packed: bytes, level: int, threads: int | None = None) -> byte
 
         os.environ.update(thread_limits(threads))
         pa.set_cpu_count(threads)
-    with _Kept(level) as kept:
+    with _TaskLog(level) as kept:
         kept.records += _unsent
         _unsent.clear()
         try:
@@ -209,13 +209,13 @@ def _can_be_sent(error: Exception) -> bool:
 
 
 @dataclass(eq=False)
-class _Kept:
+class _TaskLog:
     """What the package logs while a task runs, without its progress."""
 
     level: int
     records: list[logging.LogRecord] = field(default_factory=list)
 
-    def __enter__(self) -> _Kept:
+    def __enter__(self) -> _TaskLog:
         self._before = log.level, log.propagate
         self._handler = logging.Handler()
         self._handler.emit = self._keep  # type: ignore[method-assign]

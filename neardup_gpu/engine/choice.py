@@ -52,18 +52,18 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
         parse_size(gpu_memory, "gpu_memory")
     options = {"device": device, "gpu_memory": gpu_memory}
     given = [f"{option} {value}" for option, value in options.items() if value is not None]
-    asked = backend or os.environ.get("NEARDUP_BACKEND") or ("gpu" if given else None)
-    if asked is None:
+    chosen = backend or os.environ.get("NEARDUP_BACKEND") or ("gpu" if given else None)
+    if chosen is None:
         return _detected()
-    if asked not in BACKENDS:
-        raise ParameterError(f"backend {asked!r} is not one of {', '.join(BACKENDS)}")
-    if asked != "gpu" and given:
-        raise ParameterError(f"{given[0]} is for backend 'gpu', not {asked!r}; leave one of them out")
-    if asked == "gpu":
+    if chosen not in BACKENDS:
+        raise ParameterError(f"backend {chosen!r} is not one of {', '.join(BACKENDS)}")
+    if chosen != "gpu" and given:
+        raise ParameterError(f"{given[0]} is for backend 'gpu', not {chosen!r}; leave one of them out")
+    if chosen == "gpu":
         problem = _problem(device)
         if problem is not None:
             raise BackendUnavailableError(f"backend 'gpu': {problem}; or use backend='cpu'")
-    return asked
+    return chosen
 
 
 FEW_BYTES = 1 << 16

@@ -29,20 +29,16 @@ class Piece(Protocol):
     @property
     def kind(self) -> str:
         """What it is made of, in the plural, such as "documents"."""
-        ...
 
     @property
     def num_bytes(self) -> int:
         """How large it is; pieces of one kind that are as large need as much memory."""
-        ...
 
     def split(self) -> Sequence[Any]:
         """Smaller pieces that together are this one, in order; none if it cannot be divided."""
-        ...
 
     def describe(self) -> str:
         """What it is, for the message that it does not fit; empty if nothing can be said."""
-        ...
 
 
 class Rows(Protocol):
@@ -75,55 +71,42 @@ class Runtime(Protocol):
         ResourceError
             If a piece that cannot be divided does not fit.
         """
-        ...
 
     def fold(self, prepare: Callable[[P], Q], add: Callable[[Q, R], R], value: R, pieces: Iterable[P]) -> R:
         """`value = add(prepare(piece), value)` for pieces in order, as `map`: pieces are prepared side by side.
 
         Where memory runs out a piece is prepared and added again, in parts, to what may have it in part.
         """
-        ...
 
     def run(self, function: Callable[..., R], *arguments: Any) -> R:
         """What a function gives for something that cannot be divided."""
-        ...
 
     def put(self, array: Any) -> Any:
         """An array in the memory of the backend."""
-        ...
 
     def fetch(self, array: Any) -> np.ndarray:
         """An array in host memory, wherever it was."""
-        ...
 
     def take(self, array: Any, rows: np.ndarray, *, last: bool = False) -> Any:
         """Some rows of an array, where it is; the `last` that is wanted of it may be written over it."""
-        ...
 
     def keeps(self, num_bytes: int) -> bool:
         """Whether so many more bytes of keys may stay where they are; else they have to go to host memory."""
-        ...
 
     def spool(self, folder: Any, num_bytes: int | None = None) -> Any:
         """An empty spool, of which `num_bytes` may lie in the backend's memory (its whole share, unless given)."""
-        ...
 
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:
         """Each batch of documents, and its text where the backend wants it."""
-        ...
 
     def batch_bytes(self, shingling: str, bytes_a_document: int) -> int:
         """Text to read at a time."""
-        ...
 
     def release(self) -> None:
         """Give memory that no array uses back, so that it can be divided anew."""
-        ...
 
     def wait(self) -> None:
         """Wait until all is done that was begun."""
-        ...
 
     def describe(self) -> dict[str, Any] | None:
         """What the report says of the device; None on the host."""
-        ...

@@ -86,8 +86,8 @@ class Shares:
         """Those of host memory."""
         return cls(keys=0, spool=0, sets=HOST_BYTES, postings=HOST_POSTINGS, sorted=HOST_SORTED)
 
-    def within(self, memory: int) -> Shares:
-        """The same, but of host memory no more at a time than some bytes leave room for."""
+    def bounded_by(self, memory: int) -> Shares:
+        """Return shares that take no more host memory at a time than a bound of `memory` bytes leaves room for."""
         least = {
             "sets": memory // 8,
             "sorted": memory // 32,

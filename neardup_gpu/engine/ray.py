@@ -83,7 +83,9 @@ class RayWorkers:
         self._actors: list[Any] = []
         self._starting: dict[Any, Any] = {}  # actors that are not there yet, by a reference to a call that tells it
         self._unstarted = 0  # actors in a row that ended before they were there
-        self._asked: list[Any] = []  # nodes that have not said yet which version they have, with references to that
+        self._version_requests: list[
+            Any
+        ] = []  # nodes that have not said yet which version they have, with references to that
         self.num_workers, self.one_machine = 0, False  # until the cluster is known
 
     def __enter__(self) -> RayWorkers:
@@ -103,7 +105,7 @@ class RayWorkers:
                 raise ResourceError(f"the Ray cluster has {number} GPUs, fewer than {self._num_gpus}")
             self.num_workers = max(1, int(self._resources("CPU")) // self._num_cpus)
             self.one_machine = len(self._nodes()) == 1
-            self._asked = self._begin_on_each_node(_installed)  # while the caller prepares something
+            self._version_requests = self._begin_on_each_node(_installed)  # while the caller prepares something
         except BaseException:
             self.__exit__()
             raise
@@ -203,7 +205,7 @@ class RayWorkers:
             raise ResourceError("no node with a GPU is left in the Ray cluster")
         options = {"num_gpus": 1, "num_cpus": 0, "max_restarts": 0, "runtime_env": self._environment}
         for _ in range(min(most, number - there)):
-            actor = self._ray.remote(**options)(_Device).remote()
+            actor = self._ray.remote(**options)(_GpuActor).remote()
             self._starting[actor.is_there.remote()] = actor
 
     def _welcome(self, reference: Any) -> None:
@@ -231,9 +233,9 @@ class RayWorkers:
         return self._ray.cluster_resources().get(kind, 0)
 
     def _check_versions(self) -> None:
-        asked, self._asked = self._asked, []
+        requests, self._version_requests = self._version_requests, []
         own = (__version__, DEFINITIONS)
-        for node, found in self._answers(asked):
+        for node, found in self._answers(requests):
             if found != own:
                 has = found if isinstance(found, str) else "it has neardup_gpu {} with definitions {}".format(*found)
                 raise ResourceError(
@@ -277,7 +279,7 @@ class RayWorkers:
         ]
 
 
-class _Device:
+class _GpuActor:
     """An actor, which has a GPU for its life."""
 
     def is_there(self) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import checks
 from ..settings import setting
-from .contract import BACKENDS
+from .contract import BACKENDS, Runtime
 from .heap import kept
 from .memory import parse_size
-
-if TYPE_CHECKING:
-    from .contract import Runtime
 
 
 @dataclass(frozen=True, kw_only=True)

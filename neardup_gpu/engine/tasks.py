@@ -74,7 +74,6 @@ class Runner(Protocol):
         ResourceError
             If one does not: it is named.
         """
-        ...
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """Run tasks that do not depend on one another; gives each with its result as it is done, in any order.
@@ -90,7 +89,6 @@ class Runner(Protocol):
         TaskFailedError
             If a task failed `ATTEMPTS` times: it names the first such task and the last error.
         """
-        ...
 
     def __enter__(self) -> Runner: ...
 

@@ -44,3 +44,7 @@ __all__ = [
     "read_chunks",
     "scan",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -64,8 +64,8 @@ def blocks(bits: int, number: int) -> list[int]:
 
 
 def _blocks(bits: int, number: int) -> list[int]:
-    size, larger = divmod(bits, number)
-    return [size + 1] * larger + [size] * (number - larger)
+    size, num_larger = divmod(bits, number)
+    return [size + 1] * num_larger + [size] * (number - num_larger)
 
 
 @cache
@@ -80,9 +80,9 @@ def _fewest(bits: int, radius: int, prefix: int) -> tuple[float, int]:
             break  # each choice takes one table or more
         size, num_larger = divmod(bits, number)
         total: float = 0
-        for larger in range(max(0, chosen - (number - num_larger)), min(chosen, num_larger) + 1):
-            leading = chosen * size + larger
-            ways = math.comb(num_larger, larger) * math.comb(number - num_larger, chosen - larger)
+        for larger_chosen in range(max(0, chosen - (number - num_larger)), min(chosen, num_larger) + 1):
+            leading = chosen * size + larger_chosen
+            ways = math.comb(num_larger, larger_chosen) * math.comb(number - num_larger, chosen - larger_chosen)
             total += ways * _fewest(bits - leading, radius, prefix - leading)[0]
         if total < best:
             best, best_number = total, number
@@ -396,10 +396,10 @@ def choose(
 def _nothing_fits(num_fingerprints: int, radius: int, memory: float, bucket_limit: float) -> ParameterError:
     limits = [f"{memory:,.0f} bytes of memory"] if memory < math.inf else []
     limits += [f"a bucket_limit of {bucket_limit:,.0f}"] if bucket_limit < math.inf else []
-    within = f" with {' and '.join(limits)}" if limits else ""
+    limited = f" with {' and '.join(limits)}" if limits else ""
     return ParameterError(
         f"radius {radius}: no {MOST_TABLES:,} tables or fewer find all of {num_fingerprints:,} fingerprints"
-        f"{within}; take a smaller radius{' or allow more' if limits else ''}"
+        f"{limited}; take a smaller radius{' or allow more' if limits else ''}"
     )
 
 

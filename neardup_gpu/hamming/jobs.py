@@ -19,7 +19,7 @@ from ..engine.contract import Runtime
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, ParameterError
-from ..fingerprint_options import Columns, Near, NearQueries, Query, TableOptions, options_of
+from ..fingerprint_options import FingerprintColumns, Near, NearQueries, Query, TableOptions, options_of
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
 from ..store.parquet import TableWriter
@@ -64,7 +64,7 @@ def build(
     *,
     radius: int | None = None,
     tables: TableOptions | None = None,
-    columns: Columns | None = None,
+    columns: FingerprintColumns | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
@@ -81,7 +81,7 @@ def build(
         The largest distance that queries may ask for; the recipe's, else 3, unless given.
     tables : TableOptions, default None
         Which design the tables have, and whether they are compressed.
-    columns : Columns, default None
+    columns : FingerprintColumns, default None
         The columns of fingerprints and of ids.
     overwrite : bool, default False
         Replace the file that is at `output`.
@@ -102,7 +102,7 @@ def build(
     """
     tables, clock = options_of(TableOptions, tables), Clock(progress)
     budget = math.inf if tables.table_memory is None else parse_size(tables.table_memory, "table_memory")
-    source = options_of(Columns, columns).open(fingerprints)
+    source = options_of(FingerprintColumns, columns).open(fingerprints)
     settings = MatchSettings.of(source.recipe, source.bits, radius)
     design = _asked_design(source.bits, settings.radius, tables.num_tables, tables.leading_bits)
     with _job(output, overwrite, source.files, engine, INDEX.matches) as (file, job):
@@ -242,8 +242,8 @@ def _queries(
     bits = index.design.bits
     if source is None:
         assert values is not None
-        asked = np.array([parse_fingerprint(text, bits) for text in values], np.uint64)
-        return [Chunk(asked, pa.array(values, pa.string()), 0)], pa.string()
+        fingerprints = np.array([parse_fingerprint(text, bits) for text in values], np.uint64)
+        return [Chunk(fingerprints, pa.array(values, pa.string()), 0)], pa.string()
     if source.bits != bits:
         raise InputError(f"{source.name}: fingerprints of {source.bits} bits, {name} has {bits}")
     check_queries(index.recipe, name, source.recipe, source.name)
@@ -289,7 +289,7 @@ def join(
     output: str | Path,
     *,
     near: NearQueries | None = None,
-    columns: Columns | None = None,
+    columns: FingerprintColumns | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
@@ -309,7 +309,7 @@ def join(
         Parquet of id_a (existing), id_b (query) and distance.
     near : NearQueries, default None
         The radius, and which fingerprints of large buckets are compared.
-    columns : Columns, default None
+    columns : FingerprintColumns, default None
         The columns of fingerprints and of ids.
     overwrite : bool, default False
         Replace the file that is at `output`.
@@ -328,18 +328,21 @@ def join(
     InputError, RecipeMismatchError, OutputError, ParameterError
         If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
-    clock, near, columns = Clock(progress), options_of(NearQueries, near), options_of(Columns, columns)
-    source, asked = columns.open(existing), columns.open(queries)
-    if source.bits != asked.bits:
+    clock, near, columns = Clock(progress), options_of(NearQueries, near), options_of(FingerprintColumns, columns)
+    source, query_source = columns.open(existing), columns.open(queries)
+    if source.bits != query_source.bits:
         raise InputError(
-            f"{asked.name}: fingerprints of {asked.bits} bits, {source.name} has {source.bits}; use one length"
+            f"{query_source.name}: fingerprints of {query_source.bits} bits, {source.name} has {source.bits}; use one "
+            "length"
         )
-    check_recipes(source.recipe, source.name, asked.recipe, asked.name)
-    settings = MatchSettings.of(asked.recipe, asked.bits, near.radius, near.bucket_limit, near.bucket_probe)
-    recipe = settings.described(asked.recipe, asked.bits)
-    with _job(output, overwrite, [*source.files, *asked.files], engine) as (file, job):
+    check_recipes(source.recipe, source.name, query_source.recipe, query_source.name)
+    settings = MatchSettings.of(
+        query_source.recipe, query_source.bits, near.radius, near.bucket_limit, near.bucket_probe
+    )
+    recipe = settings.described(query_source.recipe, query_source.bits)
+    with _job(output, overwrite, [*source.files, *query_source.files], engine) as (file, job):
         with clock.stage("read"):
-            rows = _read(asked, clock)
+            rows = _read(query_source, clock)
         schema = _pairs_schema(source.id_type, rows.ids.type, recipe)
         with clock.stage("match"), _writer(file, schema) as write:
             counts = _scan_files(source, rows, settings, write, schema, clock, job.backend)
@@ -404,7 +407,7 @@ def pairs(
     output: str | Path,
     *,
     near: Near | None = None,
-    columns: Columns | None = None,
+    columns: FingerprintColumns | None = None,
     overwrite: bool = False,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
@@ -420,7 +423,7 @@ def pairs(
         from each repeat to the first row with its fingerprint.
     near : Near, default None
         The radius, and which fingerprints of large buckets are compared.
-    columns : Columns, default None
+    columns : FingerprintColumns, default None
         The columns of fingerprints and of ids.
     overwrite : bool, default False
         Replace the file that is at `output`.
@@ -440,7 +443,7 @@ def pairs(
         If a file cannot be read or written, fingerprints may not be compared, or a setting is impossible.
     """
     clock, near = Clock(progress), options_of(Near, near)
-    source = options_of(Columns, columns).open(fingerprints)
+    source = options_of(FingerprintColumns, columns).open(fingerprints)
     settings = MatchSettings.of(source.recipe, source.bits, near.radius, near.bucket_limit, near.bucket_probe)
     recipe = settings.described(source.recipe, source.bits)
     with _job(output, overwrite, source.files, engine) as (file, job):

@@ -115,26 +115,30 @@ def scan(
     """
     if isinstance(chunks, str | bytes | np.ndarray) or not hasattr(chunks, "__iter__"):
         raise ArgumentTypeError(f"chunks must be a list or a generator of arrays, got {checks.shown(chunks)}")
-    asked = as_fingerprints(queries, "queries")
+    query_values = as_fingerprints(queries, "queries")
     limits = checked_limits(bucket_limit, bucket_probe)
-    load = {"num_queries": CHUNK_BYTES / asked.itemsize / asked.ndim, "probe": SORT, "bucket_limit": limits[0]}
-    design = given_or_cheapest(design, asked, radius, **load)
-    return _scan(chunks, asked, int(radius), design, limits, backend)
+    load = {
+        "num_queries": CHUNK_BYTES / query_values.itemsize / query_values.ndim,
+        "probe": SORT,
+        "bucket_limit": limits[0],
+    }
+    design = given_or_cheapest(design, query_values, radius, **load)
+    return _scan(chunks, query_values, int(radius), design, limits, backend)
 
 
 def _scan(
     chunks: Iterable[Fingerprints],
-    asked: np.ndarray,
+    query_values: np.ndarray,
     radius: int,
     design: TableDesign,
     limits: tuple[int, int],
     backend: str | None,
 ) -> Iterator[Matches]:
-    distinct, members = Members.of(asked, backend)
+    distinct, members = Members.of(query_values, backend)
     probe = _tables_to_probe(distinct, design, radius, limits, backend)
     start = 0
     for chunk in chunks:
-        values = as_fingerprints(chunk, "a chunk", 64 * asked.ndim)
+        values = as_fingerprints(chunk, "a chunk", 64 * query_values.ndim)
         found = probe(values)
         for part in [found] if members is None else _expanded(found, members, *limits):
             yield part._replace(row=part.row + start)

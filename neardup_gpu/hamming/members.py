@@ -78,8 +78,8 @@ class Members:
         if (sizes == 1).all():
             return np.arange(len(numbers)), self._rows(self.offsets[numbers])
         ends = np.cumsum(sizes)
-        within = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.offsets[numbers] - ends + sizes, sizes)
-        return np.repeat(np.arange(len(numbers)), sizes), self._rows(within)
+        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.offsets[numbers] - ends + sizes, sizes)
+        return np.repeat(np.arange(len(numbers)), sizes), self._rows(places)
 
     def _rows(self, places: np.ndarray) -> np.ndarray:
         return self.rows[places].astype(np.int64)

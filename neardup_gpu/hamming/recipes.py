@@ -63,9 +63,9 @@ def check_stored(stored: dict[str, Any], recipe: StoredRecipe, path: str | Path)
     RecipeMismatchError
         If they differ in a value that simhashes depend on; of a dict, in any value.
     """
-    asked = described(recipe)
-    asked = recipe.sketching() if isinstance(recipe, Recipe) else {**dict.fromkeys(stored), **asked}
-    for key, value in asked.items():
+    wanted = described(recipe)
+    wanted = recipe.sketching() if isinstance(recipe, Recipe) else {**dict.fromkeys(stored), **wanted}
+    for key, value in wanted.items():
         if stored.get(key) != value:
             raise RecipeMismatchError(
                 f"{path}: its fingerprints were made with {key} = {stored.get(key)!r}, but {value!r} is needed; "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels import hamming_probe, hamming_table, huffman_encode, huffman_probe
-from neardup_gpu.kernels._huffman import BLOCK_BITS, SYMBOLS, Tables as CompressedTables, information_bits
+from neardup_gpu.kernels._huffman import BLOCK_BITS, SYMBOLS, HuffmanTables, information_bits
 from neardup_gpu.kernels._launch import most_rows, on_device, to_host
 from neardup_gpu.kernels.hamming import NO_LIMIT
 
@@ -24,7 +24,7 @@ class HammingTables:
     ----------
     arrays : dict of str to array
         words, uint64, shape (tables, n):
-            The sorted words of each table; or in their place, compressed, the arrays of `_huffman.Tables`.
+            The sorted words of each table; or in their place, compressed, the arrays of `_huffman.HuffmanTables`.
         rows, uint32, shape (tables, n):
             The row of each word.
         fingerprints, uint64, shape (n, 2):
@@ -62,7 +62,7 @@ class HammingTables:
     @property
     def _names(self) -> tuple[str, ...]:
         """Names of the arrays that a probe reads first."""
-        return (*(CompressedTables._fields if self.compressed else ("words",)), "rows")
+        return (*(HuffmanTables._fields if self.compressed else ("words",)), "rows")
 
     @property
     def bits_a_word(self) -> float:
@@ -174,7 +174,7 @@ def _concatenated(encoded: list[list[np.ndarray]], num_words: int) -> dict[str, 
     """Join tables of `num_words` words, compressed one by one, as if they had been compressed together."""
     lengths, _, blocks, keys, firsts = zip(*encoded, strict=True)
     starts = [array[:-1] + number * num_words for number, array in enumerate(firsts)]
-    return CompressedTables(
+    return HuffmanTables(
         np.concatenate(lengths),
         np.cumsum([0, *map(len, blocks)]).astype(np.int64),
         np.concatenate(blocks),

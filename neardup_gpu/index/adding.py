@@ -19,14 +19,13 @@ from ..definitions import METADATA_KEY
 from ..documents import open_documents
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
-from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, summary_of
+from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, check_skipped, summary_of
 from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..log import log
 from ..nothing_removed import NO_DOCUMENTS
 from ..report import count, skipped_in_words
 from ..sketch_jobs import skipped_path
-from ..sketching import check_skipped
 from ..store.artefacts import BY_ITSELF
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
@@ -98,7 +97,7 @@ class _AddedPiece(OfBatch):
         return [replace(each, ends=self.ends and each is parts[-1]) for each in parts]
 
 
-class _Part(NamedTuple):
+class _SketchedPart(NamedTuple):
     """Documents that were sketched: their ids, what is stored besides their texts, and `ends` as in `_AddedPiece`."""
 
     ids: pa.Array
@@ -144,7 +143,9 @@ class Adding:
             Merges(self._writer, self._take_merged, beside) as self._merges,
             Commits(beside) as self._commits,
         ):
-            for documents, files in inputs_of(open_documents(source, reading=reading, other_columns=kept), self._look):
+            for documents, files in inputs_of(
+                open_documents(source, reading=reading, other_columns=kept), self._check_columns
+            ):
                 done, whole = rows_done(self._writer.manifest, files)
                 if whole:
                     self.counts = self.counts._replace(already=self.counts.already + done)
@@ -171,7 +172,7 @@ class Adding:
                 found[name] = one_order(several, name)
         return {**manifest.categories, **found}
 
-    def _look(self, documents: Any) -> None:
+    def _check_columns(self, documents: Any) -> None:
         """Find out the types of the columns that the index keeps, before anything is added."""
         self._types = types_of(documents, self._writer.manifest.column_types)
 
@@ -192,7 +193,7 @@ class Adding:
         self._orders = documents._orders
         self._marks.expected = self._writer.manifest.entries + max(0, (documents.num_rows or 0) - done)
         numbered = documents.id_column is None and documents.format != "text"
-        waiting: list[_Part] = []
+        waiting: list[_SketchedPart] = []
         rows, total = done, documents.num_rows
         with closing(self._sketches(documents, done)) as parts:
             while True:
@@ -214,17 +215,17 @@ class Adding:
             log.warning(remark)
         return rows > 0
 
-    def _sketches(self, documents: Documents, done: int) -> Iterator[_Part]:
+    def _sketches(self, documents: Documents, done: int) -> Iterator[_SketchedPart]:
         """All documents but the first ones; as many as a commit has are sketched ahead, at most."""
         runtime, recipe, keeps = self._runtime, self._opened.recipe, self._writer.manifest.keeps
         threads, most = num_threads(), 8 * COMMIT_SHINGLES
         errors: list[Exception] = []
 
-        def sketch(piece: _AddedPiece) -> _Part:
+        def sketch(piece: _AddedPiece) -> _SketchedPart:
             batch, some = piece.batch, slice(piece.span.first, piece.span.last)
             found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span)
             columns = {name: values[some] for name, values in batch.columns.items()}
-            return _Part(batch.ids[some], columns, found, piece.ends)
+            return _SketchedPart(batch.ids[some], columns, found, piece.ends)
 
         def pieces() -> Iterator[_AddedPiece]:
             try:
@@ -232,13 +233,13 @@ class Adding:
             except Exception as error:
                 errors.append(error)  # raised once all that comes before has been given
 
-        def sketches() -> Iterator[_Part]:
+        def sketches() -> Iterator[_SketchedPart]:
             set_num_threads(threads)  # of the thread that runs this
             yield from runtime.map(sketch, pieces())
             if errors:
                 raise errors[0]
 
-        def share(part: _Part) -> int:
+        def share(part: _SketchedPart) -> int:
             return max(part.num_bytes, most * len(part.ids) // self._commit_every)
 
         at_once = documents.num_rows is not None and documents.num_rows <= done + self._commit_every
@@ -271,7 +272,7 @@ class Adding:
         log.warning("%s left out%s, the first in %s: %s", skipped_in_words(summary), listed, where, first["reason"])
 
     def _commit(
-        self, waiting: list[_Part], numbered: bool, files: list[list[Any]] | None, rows: int, whole: bool
+        self, waiting: list[_SketchedPart], numbered: bool, files: list[list[Any]] | None, rows: int, whole: bool
     ) -> None:
         """Begin to commit some documents, and how far their input has got."""
         recipe, runtime, manifest = self._opened.recipe, self._runtime, self._writer.manifest

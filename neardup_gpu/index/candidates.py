@@ -97,16 +97,16 @@ class EntryJoin:
             asking = rows[some]
             mine = self.sketches.take(asking)
             candidates = self.finder.first(self.snapshot, mine, first[asking], self.founders[asking], most, allowed)
-            counts = np.bincount(candidates.asked, minlength=len(asking))
+            counts = np.bincount(candidates.queries, minlength=len(asking))
             full[some] = counts == most
             last = np.cumsum(counts)[full[some]] - 1
             first[asking[full[some]]] = candidates.entries[last] + 1
             if label is not None:
-                apart = label[candidates.entries] != label[self.founders[asking[candidates.asked]]]
-                candidates = FoundEntries(candidates.asked[apart], candidates.entries[apart])
-            worthy, values = self._worthy(candidates.entries, asking[candidates.asked])
-            found[some] = np.bincount(candidates.asked[worthy], minlength=len(asking))
-            right = self.founders[asking[candidates.asked[worthy]]]
+                apart = label[candidates.entries] != label[self.founders[asking[candidates.queries]]]
+                candidates = FoundEntries(candidates.queries[apart], candidates.entries[apart])
+            worthy, values = self._worthy(candidates.entries, asking[candidates.queries])
+            found[some] = np.bincount(candidates.queries[worthy], minlength=len(asking))
+            right = self.founders[asking[candidates.queries[worthy]]]
             self._found.append((candidates.entries[worthy], right, values))
         return full, found
 
@@ -164,15 +164,15 @@ def join(
     search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
     first, is_open = _first_partners(search)
     was_open, reached = is_open.copy(), first.copy()
-    asked = ASKED
+    at_a_time = ASKED
     while True:
         state = search.states(is_open)
         rows = np.flatnonzero((state == UNDECIDED) & is_open)
         if not len(rows):
             break
-        full, _ = search.ask(rows, first, asked, search.among(state, (int(IS_KEPT), int(UNDECIDED))))
+        full, _ = search.ask(rows, first, at_a_time, search.among(state, (int(IS_KEPT), int(UNDECIDED))))
         is_open[rows[~full]] = False
-        asked = min(2 * asked, MOST_ASKED)
+        at_a_time = min(2 * at_a_time, MOST_ASKED)
     if was_open.any():
         _kept_partners(search, state, was_open & (state == REMOVED), first)
         late = np.flatnonzero(was_open & (state == IS_KEPT))
@@ -188,14 +188,14 @@ def _first_partners(search: EntryJoin) -> tuple[np.ndarray, np.ndarray]:
     number, most = len(search.founders), search.most
     first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)
     rows = np.flatnonzero(search.sketches.tokens > 0)
-    asked = ASKED if most is None else max(ASKED, min(most + 1, MOST_ASKED))
+    at_a_time = ASKED if most is None else max(ASKED, min(most + 1, MOST_ASKED))
     while len(rows):
-        full, true = search.ask(rows, first, asked)
+        full, true = search.ask(rows, first, at_a_time)
         found[rows] += true
         enough = np.zeros(len(rows), bool) if most is None else found[rows] >= most
         is_open[rows[full & enough]] = True
         rows = rows[full & ~enough]
-        asked = min(2 * asked, MOST_ASKED)
+        at_a_time = min(2 * at_a_time, MOST_ASKED)
     return first, is_open
 
 
@@ -208,13 +208,13 @@ def all_joined(
     """
     search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
     first, is_open = _first_partners(search)
-    rows, asked = np.flatnonzero(is_open), ASKED
+    rows, at_a_time = np.flatnonzero(is_open), ASKED
     while len(rows):
         left, right, _ = search.pairs()
         label = components.cpu(len(search.founders), left, right)
-        full, _ = search.ask(rows, first, asked, label=label)
+        full, _ = search.ask(rows, first, at_a_time, label=label)
         rows = rows[full]
-        asked = min(2 * asked, MOST_ASKED)
+        at_a_time = min(2 * at_a_time, MOST_ASKED)
     return search.pairs()
 
 
@@ -223,12 +223,12 @@ def _kept_partners(search: EntryJoin, state: np.ndarray, rows: np.ndarray, first
     assert search.most is not None
     asking, found = np.flatnonzero(rows), np.zeros(len(rows), np.int64)
     allowed = search.among(state, (int(IS_KEPT),))
-    asked = max(ASKED, min(search.most, MOST_ASKED))
+    at_a_time = max(ASKED, min(search.most, MOST_ASKED))
     while len(asking):
-        full, true = search.ask(asking, first, asked, allowed)
+        full, true = search.ask(asking, first, at_a_time, allowed)
         found[asking] += true
         asking = asking[full & (found[asking] < search.most)]
-        asked = min(2 * asked, MOST_ASKED)
+        at_a_time = min(2 * at_a_time, MOST_ASKED)
 
 
 def verified(

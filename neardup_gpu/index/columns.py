@@ -187,7 +187,7 @@ def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column
 
 
-class _Columns:
+class _SegmentColumns:
     """The columns of a segment, each batch of which is checked before it is used."""
 
     def __init__(self, segment: Segment) -> None:
@@ -230,7 +230,7 @@ def of_live(snapshot: Snapshot, name: str, kind: pa.DataType) -> pa.ChunkedArray
     """A column of all live documents, in order of sequence."""
     chunks: list[pa.Array] = []
     for segment in snapshot.segments:
-        chunks += _Columns(segment).column(name, kind).filter(arrow(segment.live_documents != 0)).chunks
+        chunks += _SegmentColumns(segment).column(name, kind).filter(arrow(segment.live_documents != 0)).chunks
     return pa.chunked_array(chunks, kind)
 
 
@@ -267,7 +267,7 @@ def _of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, typ
     schema = pa.schema(list(types.items()))
     parts, order = [schema.empty_table()], [np.empty(0, np.int64)]
     for at in np.unique(number).tolist():
-        file = _Columns(snapshot.segments[at])
+        file = _SegmentColumns(snapshot.segments[at])
         some = np.flatnonzero(number == at)
         for batch in np.unique(place[some] // BATCH).tolist():
             mine = some[place[some] // BATCH == batch]
@@ -290,7 +290,7 @@ def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np
     bound = _bound(name, kind, before)
     found = [np.empty(0, np.int64)]
     for segment in snapshot.segments if bound is not None else []:
-        less = pc.fill_null(pc.less(_Columns(segment).column(name, kind), bound), False)
+        less = pc.fill_null(pc.less(_SegmentColumns(segment).column(name, kind), bound), False)
         found.append(segment["sequence"][numpy_of(less) & (segment.live_documents != 0)])
     return np.concatenate(found)
 
@@ -307,10 +307,10 @@ def merged_columns(segments: list[Segment], stay: list[np.ndarray]) -> dict[str,
 def merge_columns(segments: list[Segment], stay: list[np.ndarray], filling: Filling) -> None:
     """Write the columns of those documents of several segments that stay into the array of the merged one."""
     if NAME in filling.arrays:
-        _write_merged(segments, stay, pa.PythonFile(_Sink(filling), "w"))
+        _write_merged(segments, stay, pa.PythonFile(_ColumnWriter(filling), "w"))
 
 
-class _Sink(io.RawIOBase):
+class _ColumnWriter(io.RawIOBase):
     """What Arrow writes into the array of columns."""
 
     def __init__(self, filling: Filling) -> None:
@@ -330,13 +330,13 @@ class _Sink(io.RawIOBase):
 
 
 def _write_merged(segments: list[Segment], stay: list[np.ndarray], sink: Any) -> None:
-    files = [_Columns(segment) for segment in segments]
+    files = [_SegmentColumns(segment) for segment in segments]
     with _reading():
         schema = pa.unify_schemas([file.schema for file in files])  # null becomes the type of others
     _write((rows for file, some in zip(files, stay, strict=True) for rows in _some_rows(file, some)), schema, sink)
 
 
-def _some_rows(file: _Columns, rows: np.ndarray) -> Iterator[pa.Table]:
+def _some_rows(file: _SegmentColumns, rows: np.ndarray) -> Iterator[pa.Table]:
     """Rows of a file, which ascend, a batch at a time."""
     for batch in range(file.num_batches):
         start, stop = np.searchsorted(rows, (batch * BATCH, (batch + 1) * BATCH))

@@ -105,22 +105,22 @@ def answered(
     recipe: Recipe,
     runtime: Runtime,
     *,
-    asked: ContainmentQuery,
+    limits: ContainmentQuery,
 ) -> pa.Table:
     """Answer queries, as `Index.query` says."""
     assert manifest.keeps.containment is not None
     sketches = sketched(text, recipe, manifest.keeps, runtime, features=False)
     elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
-    lists = Lists(snapshot, elements, asked.common)
-    query, entry = candidates(snapshot, sketches.sets, lists, asked, manifest.keeps.containment)
-    measure = ContainmentMeasure(asked.direction).with_reference  # as if the entries were a reference set
-    value = compared(snapshot, sketches, query, entry, measure, asked.least, runtime, entry_first=True)
-    some = np.flatnonzero(value >= asked.least)
+    lists = Lists(snapshot, elements, limits.common)
+    query, entry = candidates(snapshot, sketches.sets, lists, limits, manifest.keeps.containment)
+    measure = ContainmentMeasure(limits.direction).with_reference  # as if the entries were a reference set
+    value = compared(snapshot, sketches, query, entry, measure, limits.least, runtime, entry_first=True)
+    some = np.flatnonzero(value >= limits.least)
     value = value[some]
     numbers = arrow(np.arange(len(elements)))
     columns = {"containment": value, "low": value, "high": value, "exact": np.ones(len(value), bool)}
-    found = matches_of(snapshot, numbers, query[some], entry[some], columns, {}, manifest.id_type, asked.nearest)
-    return _with_notes(found, query_ids, elements.sizes, lists.not_followed, manifest.keeps.containment, asked.common)
+    found = matches_of(snapshot, numbers, query[some], entry[some], columns, {}, manifest.id_type, limits.nearest)
+    return _with_notes(found, query_ids, elements.sizes, lists.not_followed, manifest.keeps.containment, limits.common)
 
 
 class Lists:
@@ -190,13 +190,13 @@ def _rows(segment: Segment, starts: np.ndarray, stops: np.ndarray) -> np.ndarray
 
 
 def candidates(
-    snapshot: Snapshot, sets: Ragged, lists: Lists, asked: ContainmentQuery, modulus: int
+    snapshot: Snapshot, sets: Ragged, lists: Lists, limits: ContainmentQuery, modulus: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(number of the query, entry) of all candidates, by query and then by entry."""
     least = np.ones(len(sets), np.int64)
     sizes = lists.offsets[1:] - lists.offsets[:-1]
-    inside = np.maximum(1, surely_reached(sizes, asked.least, RECALL) - lists.not_followed)
-    if asked.direction == "in":
+    inside = np.maximum(1, surely_reached(sizes, limits.least, RECALL) - lists.not_followed)
+    if limits.direction == "in":
         least = inside
     run = kernel(tally, snapshot.backend)
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
@@ -211,10 +211,10 @@ def candidates(
                 run(segment.arrays["contained_rows"], starts, stops, some, least[first:last], segment.live_entries),
             )
             query = np.repeat(np.arange(first, last), np.diff(offsets))
-            if asked.direction != "in":
-                common = least_shares_of(segment.set_sizes(rows), asked.least)
+            if limits.direction != "in":
+                common = least_shares_of(segment.set_sizes(rows), limits.least)
                 needed = surely_reached(common, 1 / modulus, RECALL) - lists.not_followed[query]
-                if asked.direction == "either":
+                if limits.direction == "either":
                     needed = np.minimum(needed, inside[query])
                 query, rows = query[shared >= needed], rows[shared >= needed]
             parts.append((query, segment["founders"][rows]))
@@ -240,15 +240,15 @@ def _with_notes(
             notes[query] = f"{numbers_of} are in more than {common:,} entries and were not followed"
     alone = np.setdiff1d([query for query, note in enumerate(notes) if note is not None], numbers).astype(np.int64)
     without = {name: pa.nulls(len(alone), found.schema.field(name).type) for name in found.column_names}
-    together = pa.concat_tables([found, pa.table({**without, "query_id": arrow(alone)})])
-    number = together["query_id"].to_numpy()
+    merged = pa.concat_tables([found, pa.table({**without, "query_id": arrow(alone)})])
+    number = merged["query_id"].to_numpy()
     order = np.argsort(number, kind="stable")
-    number, together = number[order], together.take(arrow(order))
+    number, merged = number[order], merged.take(arrow(order))
     return pa.table(
         {
             "query_id": query_ids.take(arrow(number)),
-            "id": together["id"],
-            **{name: together[name] for name in ("containment", "low", "high", "exact", "kept")},
+            "id": merged["id"],
+            **{name: merged[name] for name in ("containment", "low", "high", "exact", "kept")},
             "num_elements": arrow(sizes[number]),
             "num_not_followed": arrow(not_followed[number]),
             "note": pa.array([notes[query] for query in number.tolist()], pa.string()),

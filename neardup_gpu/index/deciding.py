@@ -73,8 +73,8 @@ class Live(NamedTuple):
             ids.append(segment.ids.arrow(places))
             entries.append(segment["entry"][places])
         entry = np.concatenate(entries)
-        together = as_given(pa.concat_arrays(ids), kind) if ids else pa.array([], kind)
-        return cls(together, entry, snapshot.tokens(entry))
+        joined = as_given(pa.concat_arrays(ids), kind) if ids else pa.array([], kind)
+        return cls(joined, entry, snapshot.tokens(entry))
 
 
 class StoredSets:

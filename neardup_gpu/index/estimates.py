@@ -18,14 +18,14 @@ TOGETHER = 1 << 14
 
 
 def estimated(
-    snapshot: Snapshot, sketches: SketchedEntries, asked: np.ndarray, entries: np.ndarray, recipe: Recipe
+    snapshot: Snapshot, sketches: SketchedEntries, queries: np.ndarray, entries: np.ndarray, recipe: Recipe
 ) -> Estimate:
     """What the method estimates of documents, given by number, and stored entries, with 99% intervals."""
     assert sketches.sketch is not None
-    found = Estimate(*(np.empty(len(asked)) for _ in range(3)))
-    for start in range(0, len(asked), TOGETHER):
+    found = Estimate(*(np.empty(len(queries)) for _ in range(3)))
+    for start in range(0, len(queries), TOGETHER):
         some = slice(start, start + TOGETHER)
-        documents, left = np.unique(asked[some], return_inverse=True)
+        documents, left = np.unique(queries[some], return_inverse=True)
         there, right = np.unique(entries[some], return_inverse=True)
         both = np.concatenate([sketches.sketch[documents], snapshot.sketches_of(there)])
         for whole, part in zip(found, recipe.method.estimate(both, left, right + len(documents)), strict=True):

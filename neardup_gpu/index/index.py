@@ -501,7 +501,7 @@ class Index:
         if reading.skips:
             raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
         answer: Answer = partial(
-            answered, asked=asked_for(self.recipe, self._opened.finder, threshold, radius, nearest)
+            answered, limits=asked_for(self.recipe, self._opened.finder, threshold, radius, nearest)
         )
         if containment is not None:
             if threshold is not None or radius is not None:
@@ -515,7 +515,7 @@ class Index:
             way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
             most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
             nearest = checks.optional(checks.integer, "nearest", nearest, 1)
-            answer = partial(by_elements.answered, asked=by_elements.ContainmentQuery(least, way, most, nearest))
+            answer = partial(by_elements.answered, limits=by_elements.ContainmentQuery(least, way, most, nearest))
         elif direction is not None or common is not None:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         kept = self._opened.manifest.column_types

@@ -17,13 +17,13 @@ from .manifest import Manifest, Progress
 
 
 def inputs_of(
-    documents: Documents, look: Callable[[Documents], None]
+    documents: Documents, check: Callable[[Documents], None]
 ) -> Iterator[tuple[Documents, list[list[Any]] | None]]:
     """(documents, their files as `Progress` has them) of each input; None where it is not known by its files.
 
-    `look` is called with all of them together, before the first.
+    `check` is called with all of them together, before the first.
     """
-    look(documents)
+    check(documents)
     paths = documents.local_files
     if not documents.rewindable or not paths or len(paths) != documents.num_files:
         yield documents, None

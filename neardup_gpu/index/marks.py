@@ -31,7 +31,7 @@ WORTH = 16
 
 
 @dataclass
-class _Marked:
+class _BloomFilter:
     """The marks of the tables of one name, for segments of neighbouring sequence numbers."""
 
     since: int
@@ -52,9 +52,9 @@ class Marks:
     """
 
     expected: int = 0
-    _of: dict[str, _Marked] = field(default_factory=dict)
+    _of: dict[str, _BloomFilter] = field(default_factory=dict)
 
-    def look(self, name: str, queries: SortedQueries, segments: Sequence[Segment]) -> tuple[SortedQueries, int]:
+    def drop_absent(self, name: str, queries: SortedQueries, segments: Sequence[Segment]) -> tuple[SortedQueries, int]:
         """Leave out the keys that none of the last segments has in its tables of a name.
 
         Parameters
@@ -74,41 +74,41 @@ class Marks:
         if not segments:
             return queries, 0
         tables, number = len(queries.keys), len(segments)
-        marked = self._of.get(name)
-        if marked is None:
+        bloom_filter = self._of.get(name)
+        if bloom_filter is None:
             end = segments[-1].stop
-            marked = self._of[name] = _Marked(end, end, np.zeros((tables, 2), np.uint64))
-        if not len(marked.words):  # there are too many keys
+            bloom_filter = self._of[name] = _BloomFilter(end, end, np.zeros((tables, 2), np.uint64))
+        if not len(bloom_filter.words):  # there are too many keys
             return queries, number
-        marked.worth += WORTH * queries.keys.shape[1]
-        fresh = [each for each in segments if each.first >= marked.since and each.stop > marked.upto]
-        while number and segments[number - 1].first >= marked.since:
+        bloom_filter.worth += WORTH * queries.keys.shape[1]
+        fresh = [each for each in segments if each.first >= bloom_filter.since and each.stop > bloom_filter.upto]
+        while number and segments[number - 1].first >= bloom_filter.since:
             number -= 1
-        while number and segments[number - 1].num_entries <= marked.worth:
+        while number and segments[number - 1].num_entries <= bloom_filter.worth:
             number -= 1
-            marked.worth -= segments[number].num_entries
+            bloom_filter.worth -= segments[number].num_entries
             fresh.append(segments[number])
-        marked.upto = segments[-1].stop
+        bloom_filter.upto = segments[-1].stop
         if number < len(segments):
-            marked.since = segments[number].first
-        self._mark(name, marked, fresh, segments[number:])
-        if not len(marked.words):
+            bloom_filter.since = segments[number].first
+        self._mark(name, bloom_filter, fresh, segments[number:])
+        if not len(bloom_filter.words):
             return queries, len(segments)
         nothing = np.empty((tables, 0), np.uint64)
-        return SortedQueries(*bloom.cpu(marked.words, nothing, *queries)[1:]), number
+        return SortedQueries(*bloom.cpu(bloom_filter.words, nothing, *queries)[1:]), number
 
-    def _mark(self, name: str, marked: _Marked, fresh: list[Segment], everything: Sequence[Segment]) -> None:
+    def _mark(self, name: str, bloom_filter: _BloomFilter, fresh: list[Segment], everything: Sequence[Segment]) -> None:
         """Mark the keys of new segments, or of all segments where there is too little room."""
-        tables = len(marked.words)
-        marked.keys += sum(each.keys(name).shape[1] for each in fresh)
-        if BITS * marked.keys > 64 * marked.words.shape[1]:
-            fresh, marked.keys = list(everything), sum(each.keys(name).shape[1] for each in everything)
-            if tables * marked.keys > MOST_KEYS:
-                marked.words = marked.words[:0]
+        tables = len(bloom_filter.words)
+        bloom_filter.keys += sum(each.keys(name).shape[1] for each in fresh)
+        if BITS * bloom_filter.keys > 64 * bloom_filter.words.shape[1]:
+            fresh, bloom_filter.keys = list(everything), sum(each.keys(name).shape[1] for each in everything)
+            if tables * bloom_filter.keys > MOST_KEYS:
+                bloom_filter.words = bloom_filter.words[:0]
                 return
-            expected = min(max(marked.keys, self.expected), MOST_GROWTH * marked.keys, MOST_KEYS // tables)
+            expected = min(max(bloom_filter.keys, self.expected), MOST_GROWTH * bloom_filter.keys, MOST_KEYS // tables)
             words = 1 << max(1, (BITS * expected - 1).bit_length() - 6)
-            marked.words = np.zeros((tables, words), np.uint64)
+            bloom_filter.words = np.zeros((tables, words), np.uint64)
         nothing = np.empty((tables, 0), np.uint64), np.empty((tables, 0), np.uint32), np.zeros(tables, np.int64)
         for each in fresh:
-            bloom.cpu(marked.words, each.keys(name), *nothing)
+            bloom.cpu(bloom_filter.words, each.keys(name), *nothing)

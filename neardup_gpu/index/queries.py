@@ -123,7 +123,7 @@ def answered(
     recipe: Recipe,
     runtime: Runtime,
     *,
-    asked: QueryLimits,
+    limits: QueryLimits,
 ) -> pa.Table:
     """Answer queries, the best first, ties by sequence number.
 
@@ -135,24 +135,24 @@ def answered(
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
     finder = recipe.method.finder(recipe, manifest.keeps)
     found = finder.first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
-    query, entry = present[found.asked], found.entries  # copies too, which share all features
+    query, entry = present[found.queries], found.entries  # copies too, which share all features
     told = _told(snapshot, sketches, query, entry, recipe)
-    if asked.radius is not None:
-        near = told["distance"] <= asked.radius
+    if limits.radius is not None:
+        near = told["distance"] <= limits.radius
         query, entry, told = query[near], entry[near], {name: each[near] for name, each in told.items()}
     exact = manifest.keeps.sets
     if exact:
-        value = compared(snapshot, sketches, query, entry, recipe.method.measure, asked.least, runtime)
+        value = compared(snapshot, sketches, query, entry, recipe.method.measure, limits.least, runtime)
         like = Estimate(value, value, value)
     else:
         like = estimated(snapshot, sketches, query, entry, recipe)
     name = "resemblance" if exact else recipe.method.estimates
     columns = {name: like.estimate, "low": like.low, "high": like.high, "exact": np.full(len(query), exact)}
-    if asked.least is not None:
-        enough = like.estimate >= asked.least
+    if limits.least is not None:
+        enough = like.estimate >= limits.least
         query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
         columns = {name: each[enough] for name, each in columns.items()}
-    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, asked.nearest)
+    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, limits.nearest)
 
 
 def _told(
@@ -185,8 +185,8 @@ def matches_of(
     first = np.diff(row, prepend=-1) != 0
     order = np.lexsort((number, -columns[by][row], query[row]))
     if nearest is not None:
-        asked = query[row[order]]
-        order = order[np.arange(len(order)) - np.searchsorted(asked, asked) < nearest]
+        sorted_query = query[row[order]]
+        order = order[np.arange(len(order)) - np.searchsorted(sorted_query, sorted_query) < nearest]
     row, stays = row[order], kept[row[order]] & first[order]
     return pa.table(
         {

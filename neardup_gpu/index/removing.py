@@ -36,12 +36,12 @@ def remove(opened: Opened, ids: Any, dry_run: bool) -> int:
         if not dry_run:
             opened.write()
         manifest, snapshot = opened.snapshot(runtime)
-        asked = checked_ids(given, manifest).unique()
-        found, sequence = ids_there(snapshot, asked, kind_of(asked))
-        missing = np.setdiff1d(np.arange(len(asked)), found)
+        wanted = checked_ids(given, manifest).unique()
+        found, sequence = ids_there(snapshot, wanted, kind_of(wanted))
+        missing = np.setdiff1d(np.arange(len(wanted)), found)
         if len(missing):
             more = f", nor {count(len(missing) - 1, 'other id')}" if len(missing) > 1 else ""
-            raise InputError(f"id {asked[int(missing[0])].as_py()!r} is not in the index{more}; nothing was removed")
+            raise InputError(f"id {wanted[int(missing[0])].as_py()!r} is not in the index{more}; nothing was removed")
         if not dry_run:
             _take_away(opened, sequence)
     return len(sequence)

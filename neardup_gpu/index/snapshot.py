@@ -82,7 +82,7 @@ class Snapshot:
         others = self.segments if self.new is None else self.segments[:-1]
         if self.marks is None:
             return [queries] * len(others)
-        few, number = self.marks.look(name, queries, others)
+        few, number = self.marks.drop_absent(name, queries, others)
         return [queries] * number + [few] * (len(others) - number)
 
     def sharing(self, name: str, query: np.ndarray, r: int) -> list[int]:
@@ -169,13 +169,13 @@ class Snapshot:
         if not parts:
             return Ragged(np.empty(0, np.uint64), np.zeros(1, np.int64))
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([part.sizes for part in parts]))])
-        together = Ragged(np.concatenate([part.values for part in parts]), offsets)
+        stored = Ragged(np.concatenate([part.values for part in parts]), offsets)
         number = np.concatenate(order)
         if (np.diff(number) > 0).all():
-            return together
+            return stored
         back = np.empty_like(number)
         back[number] = np.arange(len(number))
-        return Ragged(*gather.cpu(together.values, together.offsets, back))
+        return Ragged(*gather.cpu(stored.values, stored.offsets, back))
 
     def sketches_of(self, entries: np.ndarray) -> np.ndarray:
         """What is kept of the sketches of some entries, which are stored; in the order asked for."""
@@ -210,9 +210,9 @@ class Snapshot:
         found = [(np.empty(0, np.int64),) * 3]
         for number, query, place in self._looked_up("id", hashes_of(ids, kind)):
             theirs = self.segments[number].ids.arrow(place)
-            asked = ids.take(arrow(query)).cast(theirs.type)
+            wanted = ids.take(arrow(query)).cast(theirs.type)
             same = np.array(
-                [one == other for one, other in zip(theirs.to_pylist(), asked.to_pylist(), strict=True)], bool
+                [one == other for one, other in zip(theirs.to_pylist(), wanted.to_pylist(), strict=True)], bool
             )
             found.append((query[same], np.full(int(same.sum()), number, np.int64), place[same]))
         queries, numbers, places = (np.concatenate(each) for each in zip(*found, strict=True))

@@ -164,9 +164,9 @@ def segment_of(
         **({} if mine.sketch is None else {"sketch": mine.sketch}),
     }
     new = Segment.in_memory(arrays, kind, order)
-    together = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)
-    decide_entries(together, mine, recipe, keeps, runtime)
-    return new, decided(together, sequence, entry)
+    grown = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)
+    decide_entries(grown, mine, recipe, keeps, runtime)
+    return new, decided(grown, sequence, entry)
 
 
 def decide_entries(
@@ -447,12 +447,12 @@ def buried(segments: list[Segment], dead: np.ndarray) -> Death:
             theirs = segment["entry"][places]
             disturbed |= bool((theirs == segment["sequence"][places]).any())
             entries.append(theirs)
-    asked = np.unique(np.concatenate(entries))
-    alive = np.zeros(len(asked), bool)
+    changed = np.unique(np.concatenate(entries))
+    alive = np.zeros(len(changed), bool)
     for segment in found:
         live = segment["entry"][segment.live_documents != 0]
-        alive |= np.isin(asked, live)
-    died = asked[~alive]
+        alive |= np.isin(changed, live)
+    died = changed[~alive]
     for number, segment in enumerate(found):
         rows = segment.rows_of(died)
         rows = rows[rows >= 0]

@@ -168,7 +168,7 @@ class BottomK(OnePermutation):
         Examples
         --------
         >>> import numpy as np
-        >>> from neardup_gpu import Ragged
+        >>> from neardup_gpu.stages import Ragged
         >>> shingles = Ragged.from_rows([[1, 2, 3], [3, 2, 1, 1]], np.uint64)
         >>> sketches = BottomK(s=2, leading=1).sketch(shingles)
         >>> sketches.shape, bool((sketches[0] == sketches[1]).all())  # the same set, so the same sketch
@@ -256,7 +256,7 @@ class BottomK(OnePermutation):
         return SampledCounts(both, in_left, in_right, whole)
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
-        """The sketch of the union of what each row's sketches are of; see `neardup_gpu.merge`."""
+        """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
         import numpy as np
 
         from neardup_gpu.kernels import bottomk

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cast
 
@@ -16,8 +16,6 @@ from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import numpy as np
     import pyarrow as pa
 
@@ -176,16 +174,13 @@ class Statistics(Protocol):
     @property
     def digest(self) -> str:
         """A name for the statistics in a recipe."""
-        ...
 
     @property
     def elements(self) -> str:
         """What they are of, as `Recipe.elements` says."""
-        ...
 
     def write(self, file: Any) -> None:
         """Write the statistics to a new file."""
-        ...
 
 
 class FirstPass(Protocol):
@@ -193,19 +188,15 @@ class FirstPass(Protocol):
 
     def measure(self, elements: Ragged, backend: str) -> Any:
         """Measure some documents; has no effect on the buffer."""
-        ...
 
     def add(self, measured: Any) -> None:
         """Keep the result of `measure`."""
-        ...
 
     def finish(self, recipe: Any, report: Any) -> tuple[Statistics, Iterable[np.ndarray]]:
         """The statistics of all documents, and their sketches, some at a time, in host memory."""
-        ...
 
     def close(self) -> None:
         """Free everything."""
-        ...
 
 
 def checked_frequencies(name: str, value: Any) -> Any:
@@ -344,7 +335,8 @@ class Join(Method):
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from neardup_gpu import Join, dedup
+    >>> from neardup_gpu import dedup
+    >>> from neardup_gpu.stages import Join
     >>> @dataclass(frozen=True)
     ... class Strict(Join):
     ...     name = "strict"
@@ -385,7 +377,7 @@ class Sketch(Method):
 
     Examples
     --------
-    >>> from neardup_gpu import METHODS, Sketch
+    >>> from neardup_gpu.stages import METHODS, Sketch
     >>> issubclass(METHODS["modm"], Sketch), issubclass(METHODS["exact"], Sketch)
     (True, False)
     """

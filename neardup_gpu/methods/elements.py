@@ -7,7 +7,7 @@ groups of them; of two sketches together the sampled union u is known, and estim
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -16,8 +16,6 @@ from ..errors import ParameterError
 from .contract import Buckets, Candidates, Entries, Estimate, Sketch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import numpy as np
 
     from ..data import Ragged

@@ -76,7 +76,7 @@ class Frequencies:
         seed = checks.integer("seed", self.seed, 0, 2**64 - 1)
         if not (tokens[1:] > tokens[:-1]).all():
             raise ParameterError("tokens: not ascending, or one is there twice; sort them and their counts")
-        checks.within("counts", counts, 1, num_documents, "a token counts the documents that hold it")
+        checks.numbers_between("counts", counts, 1, num_documents, "a token counts the documents that hold it")
         for name, value in (("tokens", to_host(tokens)), ("counts", to_host(counts))):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "elements", checks.text("elements", self.elements))

@@ -377,7 +377,7 @@ class MinHash(Sketch):
         Examples
         --------
         >>> import numpy as np
-        >>> from neardup_gpu import Ragged
+        >>> from neardup_gpu.stages import Ragged
         >>> shingles = Ragged.from_rows([[1, 2, 3], [3, 2, 1, 1]], np.uint64)
         >>> signatures = MinHash(k=2, s=3).sketch(shingles)
         >>> signatures.shape, bool((signatures[0] == signatures[1]).all())  # the same set, so the same signature
@@ -433,7 +433,7 @@ class MinHash(Sketch):
         Examples
         --------
         >>> import numpy as np
-        >>> from neardup_gpu import Ragged
+        >>> from neardup_gpu.stages import Ragged
         >>> method = MinHash(k=2, s=3, weighting="log")
         >>> found = method.sketch_counted(Ragged.from_rows([[7]], np.uint64), np.array([2]), None, backend="cpu")
         >>> bool((found == method.sketch(Ragged.from_rows([[7, 7]], np.uint64))).all())
@@ -474,7 +474,7 @@ class MinHash(Sketch):
         Examples
         --------
         >>> import numpy as np
-        >>> from neardup_gpu import Ragged
+        >>> from neardup_gpu.stages import Ragged
         >>> features = Ragged.from_rows([[1, 2], [1, 2]], np.uint64)
         >>> method = MinHash(k=1000, s=10, weighting="tf")
         >>> sketches = method.sketch_weights(features, [300, 100, 100, 100])  # (100 + 100) / (300 + 100)
@@ -729,7 +729,7 @@ class MinHash(Sketch):
         return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
-        """The signature of the union of what each row's signatures are of; see `neardup_gpu.merge`."""
+        """The signature of the union of what each row's signatures are of; see `neardup_gpu.sketches.merge`."""
         import numpy as np
 
         from ..engine.choice import to_host

@@ -158,7 +158,7 @@ class ModM(OnePermutation):
         Examples
         --------
         >>> import numpy as np
-        >>> from neardup_gpu import Ragged
+        >>> from neardup_gpu.stages import Ragged
         >>> shingles = Ragged.from_rows([range(1000), range(500)], np.uint64)
         >>> ModM(m=16).sketch(shingles).sizes
         array([65, 31])
@@ -218,7 +218,7 @@ class ModM(OnePermutation):
         Examples
         --------
         >>> import numpy as np
-        >>> from neardup_gpu import Ragged
+        >>> from neardup_gpu.stages import Ragged
         >>> ModM(leading=2).keys(Ragged.from_rows([[5, 6, 7], [5]], np.uint64))[:, 0]
         array([5, 5], dtype=uint64)
         """
@@ -257,7 +257,7 @@ class ModM(OnePermutation):
         return SampledCounts(both, in_left, in_right, whole)
 
     def merge(self, sketches: Sequence[Ragged]) -> Ragged:
-        """The sketch of the union of what each row's sketches are of; see `neardup_gpu.merge`."""
+        """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
         import numpy as np
 
         from neardup_gpu.kernels import sets

@@ -172,7 +172,7 @@ class SimHash(Sketch):
         Examples
         --------
         >>> import numpy as np
-        >>> from neardup_gpu import Ragged
+        >>> from neardup_gpu.stages import Ragged
         >>> elements = Ragged.from_rows([[7], [7, 7, 7, 4], []], np.uint64)
         >>> one, other, none = SimHash(weighting="tf").sketch(elements)
         >>> bool(one == other), int(none)  # 7 outweighs 4 in every bit
@@ -223,7 +223,7 @@ class SimHash(Sketch):
         Examples
         --------
         >>> import numpy as np
-        >>> from neardup_gpu import Ragged
+        >>> from neardup_gpu.stages import Ragged
         >>> distinct, counts = Ragged.from_rows([[7]], np.uint64), np.array([2])
         >>> simhash = SimHash().sketch_counted(distinct, counts, None, backend="cpu")
         >>> bool(simhash == SimHash().sketch(Ragged.from_rows([[7, 7]], np.uint64)))

@@ -103,7 +103,9 @@ def checked_weights(weights: Any, features: Ragged) -> Any:
 
     what = "one for each feature, at least 0"
     weights = checks.array("weights", weights, np.int64, (len(features.values),), convert=True, hint=what)
-    checks.within("weights", weights, 0, HEAVIEST, "weights are at least 0 and of a document at most 2**48 together")
+    checks.numbers_between(
+        "weights", weights, 0, HEAVIEST, "weights are at least 0 and of a document at most 2**48 together"
+    )
     host, offsets = to_host(weights), to_host(features.offsets)
     number = np.concatenate([np.zeros(1, np.int64), np.cumsum(host >> 24)])  # 2**24 each: no sum can overflow
     low = np.concatenate([np.zeros(1, np.int64), np.cumsum(host & (2**24 - 1))])

@@ -52,3 +52,7 @@ __all__ = [
     "suppress",
     "within_probability",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

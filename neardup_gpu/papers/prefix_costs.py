@@ -137,7 +137,7 @@ def prefix_cost(size: int, threshold: float, counts: Any) -> PrefixCost:
     """
     size = checks.integer("size", size, 1, MAX_COST_SIZE)
     threshold = checks.fraction("threshold", threshold, zero=False)
-    count = np.sort(checks.within("counts", checks.array("counts", counts, np.int64, convert=True), 0, 2**32))
+    count = np.sort(checks.numbers_between("counts", checks.array("counts", counts, np.int64, convert=True), 0, 2**32))
     count = count.astype(np.float64)
     before = np.cumsum(count) - count
     share = before / np.maximum(np.sum(count) - count, 1)  # of the other draws: what comes before each shingle

@@ -10,31 +10,3 @@ rules of who is kept, and the joining of documents that are crowded.
 
 `counts` has what is counted, `files` what is exchanged, `costs` what stages read, hold and take, `choices` the plan.
 """
-
-from .choices import COMPARED, SMALL_BLOCK, Plan, plan, small_blocks
-from .costs import Machines, Stage, items, load_rates, stage_names, stages, tasks_of
-from .counts import Checked, Counts, Workload, expected
-from .files import Exchange, Shape, exchanges, shape_of
-
-__all__ = [
-    "COMPARED",
-    "SMALL_BLOCK",
-    "Checked",
-    "Counts",
-    "Exchange",
-    "Machines",
-    "Plan",
-    "Shape",
-    "Stage",
-    "Workload",
-    "exchanges",
-    "expected",
-    "items",
-    "load_rates",
-    "plan",
-    "shape_of",
-    "small_blocks",
-    "stage_names",
-    "stages",
-    "tasks_of",
-]

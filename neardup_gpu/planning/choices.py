@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import checks
 from ..errors import ParameterError
@@ -12,12 +12,9 @@ from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
-from .costs import Machines, Stage, load_rates, measured_as, memory_of, stage_names, stages
+from .costs import Machines, StageCost, load_rates, measured_as, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Exchange, Shape, exchanges, shape_of
-
-if TYPE_CHECKING:
-    pass
 
 COMPARED = ("exact", "minhash")
 """The methods that are told beside the one that is planned; their rates were measured."""
@@ -38,7 +35,7 @@ class Plan:
     counts : Counts
     shape : Shape
     slice_bytes : int
-    stages : list of Stage
+    stages : list of StageCost
     exchanged_by : list of Exchange
     notes : list of str
         What was chosen, and what may go wrong.
@@ -47,7 +44,7 @@ class Plan:
     counts: Counts
     shape: Shape
     slice_bytes: int
-    stages: list[Stage]
+    stages: list[StageCost]
     exchanged_by: list[Exchange]
     notes: list[str]
 
@@ -241,7 +238,7 @@ def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:
     return [f"chosen for larger blocks: {', and '.join(said)}"] if said else []
 
 
-def _warnings(shape: Shape, small: Exchange | None, found: list[Stage], machines: Machines) -> list[str]:
+def _warnings(shape: Shape, small: Exchange | None, found: list[StageCost], machines: Machines) -> list[str]:
     """What may go wrong."""
     said = []
     if small is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from importlib.resources import files as package_files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import checks
 from ..joining import MOST_MARK_BITS
@@ -18,11 +18,8 @@ from ..tasks.naming import KEEPER_BYTES, SORTED_BYTES
 from ..tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
 from ..tasks.ranking import SAMPLED
 from ..tasks.work import WAITING, WAITING_BESIDE
-from .files import exchanges
-
-if TYPE_CHECKING:
-    from .counts import Counts
-    from .files import Exchange, Shape
+from .counts import Counts
+from .files import Exchange, Shape, exchanges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +50,7 @@ class Machines:
         checks.number("open_seconds", self.open_seconds, 0, 1000)
 
 
-class Stage(NamedTuple):
+class StageCost(NamedTuple):
     """What a stage costs.
 
     Parameters
@@ -218,7 +215,7 @@ def stage_names(shape: Shape) -> list[str]:
     return found
 
 
-def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, Any]) -> list[Stage]:
+def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, Any]) -> list[StageCost]:
     """What each stage costs.
 
     Parameters
@@ -265,7 +262,7 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
         bound = max(seconds, key=lambda each: seconds[each])
         blocks = [each.block_bytes for each in own if each.partitions > 1 and each.payload]
         found.append(
-            Stage(
+            StageCost(
                 name,
                 tasks,
                 core_seconds,
@@ -290,8 +287,8 @@ def _rate(rates: dict[str, Any], stage: str) -> dict[str, float]:
 
 def _share_of_slices(stage: str, counts: Counts, shape: Shape) -> float:
     """Of the slices of which a stage reads the text, where it asks for few documents."""
-    asked = {"drawn-sets": counts.checked.drawn, "near-sets": counts.checked.wanted}
-    return min(1.0, asked.get(stage, shape.slices) / shape.slices)
+    slices_read = {"drawn-sets": counts.checked.drawn, "near-sets": counts.checked.wanted}
+    return min(1.0, slices_read.get(stage, shape.slices) / shape.slices)
 
 
 def _reads_text(name: str, shape: Shape) -> bool:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..joining import MOST_MARK_BITS
 from ..methods.contract import Sketch
+from ..recipe import Recipe
 from ..tasks import cutting
 from ..tasks.colliding import to_columns
 from ..tasks.columns import ranges_of
 from ..tasks.joining import SLOT_BYTES
 from ..tasks.ranking import SAMPLED
 from ..tasks.work import WAITING, WAITING_BESIDE
-
-if TYPE_CHECKING:
-    from ..recipe import Recipe
-    from .counts import Counts
+from .counts import Counts
 
 TABLE_BYTES = 2048
 """Most that a table in a file, as a stream of Arrow, takes beside its values."""
@@ -251,7 +249,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
             Exchange("containers", "postings", more, 32 * more, 5, tasks, ranges, WAITING_BESIDE),
         ]
     finders = shape.collide_tasks(c)
-    asked = c.wanted_ids - c.kept_ids
+    num_requests = c.wanted_ids - c.kept_ids
     return [
         *made,
         Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges, WAITING_BESIDE),
@@ -268,7 +266,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         *([Exchange("name", "near", c.near_known, 24 * c.near_known, 3, ranges, slices)] if shape.known else ()),
         Exchange("name", "grouped", c.removed, 8 * c.removed, 1, ranges, ranges),
         Exchange("listed", "pairs", c.listed_pairs, 24 * c.listed_pairs, 3, ranges),
-        Exchange("listed", "wanted", asked, 16 * asked, 2, ranges, slices),
+        Exchange("listed", "wanted", num_requests, 16 * num_requests, 2, ranges, slices),
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
         Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes + told) * c.wanted_ids, 5, slices, ranges + slices),
         *(_checking(c, shape) if shape.checked else ()),

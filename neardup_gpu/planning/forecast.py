@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..arrow_versions import bytes_of
+from ..documents import Documents
 from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
+from ..documents.parts import Part
+from ..documents.sources import Sources
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
 from ..joining import table_bits
 from ..methods.contract import Join
+from ..recipe import Recipe
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
 from .costs import Machines, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Shape, exchanges, shape_of
-
-if TYPE_CHECKING:
-    from ..documents import Documents
-    from ..documents.parts import Part
-    from ..recipe import Recipe
 
 PROCESS = 285 << 20
 """Bytes of a process that has loaded the interpreter, libraries and compiled kernels."""
@@ -274,12 +273,12 @@ def _least(recipe: Recipe) -> float:
     return 0.8 if recipe.threshold is None else recipe.threshold
 
 
-def load_of(documents: Documents, reference: Documents | None, check: int, *, ask: bool) -> Load | None:
+def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     """The documents of a job: as many and as much as footers say, or tables.
 
     Parameters
     ----------
-    documents, reference : Documents
+    sources : Sources
     check : int
         Documents that are sampled.
     ask : bool
@@ -290,11 +289,11 @@ def load_of(documents: Documents, reference: Documents | None, check: int, *, as
     Load or None
         None where nothing says it and nobody is asked.
     """
-    found = [_extent(each, ask) for each in (documents, reference) if each is not None]
+    found = [_extent(each, ask) for each in sources.in_order]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
-    mine, other = known[0], known[1] if len(known) > 1 else _Extent(0, 0, 0, 0, 0)
+    mine, other = known[-1], known[0] if len(known) > 1 else _SourceExtent(0, 0, 0, 0, 0)
     id_bytes = max(1, min(1000, max(mine.id_bytes, other.id_bytes)))
     work = Workload(
         documents=max(1, mine.rows),
@@ -308,7 +307,7 @@ def load_of(documents: Documents, reference: Documents | None, check: int, *, as
     return Load(work, max(mine.held, other.held), max(mine.largest, other.largest))
 
 
-class _Extent(NamedTuple):
+class _SourceExtent(NamedTuple):
     """Documents of a source: how many, their text, an id, the largest part that is read at once, and that a slice has.
 
     Bytes of compressed files are guessed from their sizes.
@@ -331,7 +330,7 @@ USUAL_ID = 24
 """Bytes of an id that is no number, where nobody looks at one."""
 
 
-def _extent(documents: Documents, ask: bool) -> _Extent | None:
+def _extent(documents: Documents, ask: bool) -> _SourceExtent | None:
     readers = documents._readers
     rows = documents.num_rows
     if documents.format == "memory":
@@ -367,7 +366,7 @@ def _extent(documents: Documents, ask: bool) -> _Extent | None:
             num_bytes = num_bytes or rows * text // batch.num_rows
     if rows is None:
         return None
-    return _Extent(rows, num_bytes, id_bytes, held, largest)
+    return _SourceExtent(rows, num_bytes, id_bytes, held, largest)
 
 
 def _compressed(reader: Any, parts: list[Part]) -> int:

@@ -6,21 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from ..data import large_tables
 from ..documents import Documents, open_described, open_documents
 from ..documents.reading_options import reading_of
+from ..documents.sources import Sources
 from ..errors import InputError
+from ..measures import Measure
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
 from ..store.artefacts import DOCUMENTS, PAIRS, parts_of
 from ..store.parquet import read_table
-
-if TYPE_CHECKING:
-    from ..measures import Measure
 
 _UNUSED = {"duplicate_of", "row", "near_reference", "reference_resemblance", "reference_containment"}
 """Columns of tables that no page needs; `group` names the kept document, too."""
@@ -76,13 +75,13 @@ def run_of_tables(
     report: dict[str, Any],
     recipe: Recipe,
     frequencies: Any,
-    sources: tuple[Documents, Documents | None] | None,
+    sources: Sources | None,
     folder: str | None = None,
 ) -> Run:
     """The run of a `Result`, or of tables that are about to be written to `folder`."""
 
     def opened(number: int) -> Documents:
-        found = None if sources is None else sources[number]
+        found = None if sources is None else (sources.documents, sources.reference)[number]
         if found is None or not found.rewindable:
             raise InputError("the documents were a stream, which cannot be read again")
         return found

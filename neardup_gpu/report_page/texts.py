@@ -5,8 +5,7 @@ The input is read once, up to the last document that is wanted, whatever their n
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import diff
-from ..data import numpy_of
-from ..documents import Documents
+from ..documents.rereading import texts_of
 from ..errors import InputError
 from ..log import log
 from ..printable import printable
-from ..raw_text import to_bytes, to_readable, to_string
+from ..raw_text import to_bytes, to_readable
 from ..recipe import Recipe
 from ..report import count
 from ..stages import shingle, tokenize, utf8
@@ -82,11 +80,13 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
     places = pc.index_in(pa.array([pair.kept for pair in mine], ids.type), ids.combine_chunks()).to_pylist()
     kept_rows = dict(zip((pair.row for pair in mine), places, strict=True))
     wanted = sorted({pair.row for pair in pairs} | {row for row in places if row is not None})
-    texts = dict(zip(wanted, _by_ids(run.source(), ids.take(pa.array(wanted)), wanted), strict=True))
+    limits = {"longest": LONGEST, "at_most": HELD}
+    texts = dict(zip(wanted, texts_of(run.source(), ids.take(pa.array(wanted)), wanted, **limits), strict=True))
     theirs = list(dict.fromkeys(pair.kept for pair in pairs if pair.in_reference))
     known: dict[Any, str | None] = {}
     if theirs:
-        known = dict(zip(theirs, _by_ids(run.reference(), pa.chunked_array([pa.array(theirs, ids.type)])), strict=True))
+        their_ids = pa.chunked_array([pa.array(theirs, ids.type)])
+        known = dict(zip(theirs, texts_of(run.reference(), their_ids, None, **limits), strict=True))
     found, measure = {}, run.measure()
     worths = dict(zip(wanted, run.documents[run.column].take(pa.array(wanted)).to_pylist(), strict=True))
     for pair in pairs:
@@ -111,45 +111,6 @@ def _worth(run: Run, measure: Any, kept: str, text: str) -> float:
         return float(measure.of(*measure.sums(ours)))
     left, right = np.unique(ours[0]), np.unique(ours[1])
     return float(measure.of(len(np.intersect1d(left, right, assume_unique=True)), len(left), len(right)))
-
-
-def _by_ids(documents: Documents, ids: pa.ChunkedArray, rows: Sequence[int] | None = None) -> list[str | None]:
-    """The texts of documents by their ids, of which the rows are known unless rows were skipped; None if too long."""
-    wanted = ids.combine_chunks()
-    if documents.describe()["on_error"] == "skip":  # a row may be skipped for a column that is not read here
-        rows = None
-    found: dict[int, str | None] = {}
-    held = 0
-    with contextlib.closing(documents.batches()) as batches:  # type: ignore[type-var]
-        for batch in batches:
-            for number, place in _places(batch, wanted, rows):
-                if number in found:
-                    continue
-                if batch.ids[place].as_py() != wanted[number].as_py():
-                    raise InputError("its input has changed since the result was made")
-                text = batch.text[place]
-                held += len(text) if len(text) <= LONGEST else 0
-                fits = len(text) <= LONGEST and held <= HELD
-                found[number] = to_string(text.tobytes()) if fits else None
-            if len(found) == len(wanted):
-                break
-    if len(found) < len(wanted):
-        raise InputError("its input no longer holds all documents")
-    return [found[number] for number in range(len(wanted))]
-
-
-def _places(batch: Any, wanted: pa.Array, rows: Sequence[int] | None) -> Iterable[tuple[int, int]]:
-    """(number of a wanted document, its place in a batch) of those that the batch holds."""
-    if rows is not None:
-        first, last = np.searchsorted(rows, [batch.first_row, batch.first_row + batch.num_rows]).tolist()
-        return [(number, rows[number] - batch.first_row) for number in range(first, last)]
-    try:
-        ids = batch.ids.cast(wanted.type)
-    except pa.ArrowInvalid:  # integers that these ids cannot be
-        return []
-    numbers = pc.index_in(ids, wanted)
-    places = np.flatnonzero(numpy_of(numbers.is_valid()))
-    return zip(numbers.take(pa.array(places)).to_pylist(), places.tolist(), strict=True)
 
 
 def difference(kept: str, text: str, recipe: Recipe) -> Difference:

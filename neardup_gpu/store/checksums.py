@@ -79,8 +79,8 @@ def seal(path: Path) -> None:
         file.seek(end)
         footer = file.read()
         file.seek(end)
-        marked = _SEAL.pack(_MARKER, pages, 0)[:-CHECKSUM_BYTES]
-        file.write(marked + checksum(marked, footer).to_bytes(CHECKSUM_BYTES, "little") + footer)
+        header = _SEAL.pack(_MARKER, pages, 0)[:-CHECKSUM_BYTES]
+        file.write(header + checksum(header, footer).to_bytes(CHECKSUM_BYTES, "little") + footer)
 
 
 def verify_footer(path: str | Path) -> bool:

@@ -174,7 +174,7 @@ class ExchangeWriter:
                 f"partition: {partition.ndim} dimensions of {partition.dtype}; one of integers is needed"
             )
         n = len(partition)
-        checks.within("partition", partition, 0, self.num_partitions - 1)
+        checks.numbers_between("partition", partition, 0, self.num_partitions - 1)
         values = self._values(columns, n)
         # Sorting is fastest on small integers.
         partition = partition.astype(np.uint16 if self.num_partitions <= 1 << 16 else np.int64, copy=False)

@@ -119,7 +119,7 @@ if hasattr(os, "register_at_fork"):
 # --------------------------------------------------------------------------------------------------------------- leases
 
 
-class _Seen(NamedTuple):
+class _LeaseState(NamedTuple):
     """What a lease file was when it was read."""
 
     content: bytes
@@ -173,7 +173,7 @@ class FolderLease:
         """
         for _ in range(100):  # another process may be taking it or giving it back
             if self._create():
-                seen = _look(self.path)
+                seen = _read_lease(self.path)
                 if seen is None or seen.content != self._content:  # a file system that ignores O_EXCL
                     return "another process" if seen is None else seen.who
                 self._remove_left_aside()
@@ -181,7 +181,7 @@ class FolderLease:
                 threading.Thread(target=_keep, args=given, name="neardup-lease", daemon=True).start()
                 self._finalizer = weakref.finalize(self, _give_back, *given, self._aside, self._process)
                 return None
-            seen = _look(self.path)
+            seen = _read_lease(self.path)
             if seen is None:
                 continue
             if not self._remove_if_stale(seen):
@@ -192,7 +192,7 @@ class FolderLease:
         """Whether this process still has the lease."""
         for _ in range(20):
             with contextlib.suppress(OSError):
-                seen = _look(self.path)
+                seen = _read_lease(self.path)
                 if seen is not None:
                     return seen.content == self._content
             time.sleep(0.05)  # another process may have renamed it, and is about to put it back
@@ -219,14 +219,14 @@ class FolderLease:
             os.close(file)
         return True
 
-    def _remove_if_stale(self, seen: _Seen) -> bool:
+    def _remove_if_stale(self, seen: _LeaseState) -> bool:
         """Remove a lease that is stale, if nobody else did; False if it is not stale."""
         if not self._is_stale(seen):
             return False
         _remove(self.path, seen, self._aside)
         return True
 
-    def _is_stale(self, seen: _Seen) -> bool:
+    def _is_stale(self, seen: _LeaseState) -> bool:
         """Whether the process that wrote a lease has ended, or did not renew the lease in time."""
         fields = seen.fields
         process, started = fields.get("process"), fields.get("started")
@@ -248,7 +248,7 @@ class FolderLease:
         for name in folder.names():
             if name.startswith(f"{self.path.name}.") and name != self._aside.name:
                 with contextlib.suppress(OSError):  # the process that renamed it may remove it at the same time
-                    seen = _look(folder.path_of(name))
+                    seen = _read_lease(folder.path_of(name))
                     if seen is not None and self._is_stale(seen):
                         folder.remove(name)
 
@@ -258,23 +258,23 @@ class FolderLease:
         return self.path.with_name(f"{self.path.name}.{self._token}")
 
 
-def _look(path: Path) -> _Seen | None:
+def _read_lease(path: Path) -> _LeaseState | None:
     """Read a lease; return None if there is none."""
     try:
         file = Folder(path.parent).open(path.name)
     except FileNotFoundError:
         return None
     with file:
-        return _Seen(file.read(_MOST_BYTES), os.fstat(file.fileno()).st_mtime_ns)
+        return _LeaseState(file.read(_MOST_BYTES), os.fstat(file.fileno()).st_mtime_ns)
 
 
-def _remove(path: Path, seen: _Seen, aside: Path) -> None:
+def _remove(path: Path, seen: _LeaseState, aside: Path) -> None:
     """Remove a lease if it is still the one that was seen, by way of a name that no other process uses."""
     try:
         os.rename(path, aside)
     except FileNotFoundError:
         return
-    found = _look(aside)
+    found = _read_lease(aside)
     if found is not None and found != seen:
         with contextlib.suppress(FileExistsError):  # a third process has the name: the owner learns it
             rename_new(aside, path)
@@ -301,7 +301,7 @@ def _give_back(path: Path, content: bytes, ended: threading.Event, aside: Path, 
         return
     ended.set()
     with contextlib.suppress(OSError):
-        seen = _look(path)
+        seen = _read_lease(path)
         if seen is not None and seen.content == content:
             _remove(path, seen, aside)
 

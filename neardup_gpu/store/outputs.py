@@ -117,35 +117,35 @@ def new_files(
 class _OutputTarget:
     """Where an output is to be: as the user named it, and the path that this leads to."""
 
-    asked: str
+    given_path: str
     path: Path
 
     def __str__(self) -> str:
-        return self.asked
+        return self.given_path
 
     @classmethod
     def of(cls, path: str | Path, kind: str) -> _OutputTarget:
         """The place of a "folder" or a "file"; what cannot be one is refused."""
-        asked = checks.path("output", path)
-        if is_uri(asked):
-            raise OutputError(f"{masked(asked)}: is a URI, and results are written to local disks; name a {kind}")
-        if kind == "file" and asked.endswith(("/", os.sep)):
-            raise OutputError(f"{asked}: ends as a folder's name does; name a file")
-        target = cls(asked, _resolved(asked))
-        with _naming_output(asked):
+        given_path = checks.path("output", path)
+        if is_uri(given_path):
+            raise OutputError(f"{masked(given_path)}: is a URI, and results are written to local disks; name a {kind}")
+        if kind == "file" and given_path.endswith(("/", os.sep)):
+            raise OutputError(f"{given_path}: ends as a folder's name does; name a file")
+        target = cls(given_path, _resolved(given_path))
+        with _naming_output(given_path):
             _check_kind(target, kind)
         return target
 
 
-def _resolved(asked: str) -> Path:
+def _resolved(given_path: str) -> Path:
     try:
-        path = os.path.realpath(asked)
+        path = os.path.realpath(given_path)
     except FileNotFoundError:
-        raise OutputError(f"{asked}: the working folder has been deleted; change to another") from None
+        raise OutputError(f"{given_path}: the working folder has been deleted; change to another") from None
     try:
         path.encode()
     except UnicodeEncodeError:
-        shown = asked.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        shown = given_path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         raise OutputError(
             f"{shown}: the name, or that of a folder around it, is not UTF-8; name another output"
         ) from None
@@ -189,7 +189,7 @@ def _check_result(target: _OutputTarget, folder: Path, inputs: _Inputs, overwrit
     for place, _, names in os.walk(folder):
         for name in names:
             if _identity(Path(place, name)) in inputs.identities:
-                shown = Path(target.asked, Path(place, name).relative_to(folder))
+                shown = Path(target.given_path, Path(place, name).relative_to(folder))
                 raise OutputError(f"{target}: holds the input {shown}, which would be lost; name another output")
     if not overwrite:
         raise OutputError(f"{target}: exists already; name another output or pass overwrite=True")
@@ -222,14 +222,14 @@ def _identity(path: str | Path, follow: bool = False) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def _naming_output(asked: str) -> Iterator[None]:
+def _naming_output(given_path: str) -> Iterator[None]:
     """Turn errors of the system into one line that names the output."""
     try:
         yield
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"{asked}: {error.strerror}; name another output") from None
+        raise OutputError(f"{given_path}: {error.strerror}; name another output") from None
 
 
 # -------------------------------------------------------------------------------------------------- from claim to place
@@ -249,7 +249,7 @@ def _placed_at_the_end(targets: list[_OutputTarget], check: Check, overwrite: bo
 
     def look() -> None:
         for target in targets:
-            with _naming_output(target.asked):
+            with _naming_output(target.given_path):
                 if os.path.lexists(target.path):
                     look_at(target.path)
 
@@ -363,7 +363,7 @@ def _to_free_name(file: Path, target: _OutputTarget) -> str:
         free = path.with_name(f"{stem}-{number}{suffix}")
         with contextlib.suppress(FileExistsError):
             rename_new(file, free)
-            shown = Path(target.asked).with_name(free.name)
+            shown = Path(target.given_path).with_name(free.name)
             return str(shown if os.path.realpath(shown) == str(free) else free)
     raise OutputError(f"{target}: this name and those like it are taken; name another output")
 

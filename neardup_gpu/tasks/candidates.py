@@ -87,7 +87,7 @@ def collide_keys(
     buckets = recipe.method.buckets(num_representatives)
     nothing = _nothing(recipe, no_keys(files), num_representatives)
     schema = schema_of(colliding.to_columns(nothing, np.empty(0, np.int64)))
-    with _Candidates(files, layout) as candidates, shared.start() as runtime:
+    with _CandidateFiles(files, layout) as candidates, shared.start() as runtime:
         for part in range(*parts):
 
             def read(part: int = part) -> Iterator[colliding.Block]:
@@ -236,7 +236,7 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
         for columns in rows_of(files.place, names, files.number, joining.Posted._fields):
             yield joining.Posted(*columns)
 
-    with _Candidates(files, layout) as candidates, shared.start() as runtime:
+    with _CandidateFiles(files, layout) as candidates, shared.start() as runtime:
         most = shared.task_memory // 4
         found_of_range = joining.collide_range(
             read,
@@ -252,7 +252,7 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
     return candidates.facts
 
 
-class _Candidates:
+class _CandidateFiles:
     """The files of candidates and of crowded documents."""
 
     def __init__(self, files: Files, layout: Layout) -> None:
@@ -265,7 +265,7 @@ class _Candidates:
             "uncompared_pairs": 0,
         }
 
-    def __enter__(self) -> _Candidates:
+    def __enter__(self) -> _CandidateFiles:
         given = ("found", FOUND, self._layout.partitions), ("crowded", CROWDED, 1)
         made = [self._files.exchange(*each, WAITING_BESIDE) for each in given]
         self._found, self._crowded = map(self._stack.enter_context, made)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import overlap
 
 from ..data import Pairs, Ragged, numpy_of
+from ..documents.slices import Slice
 from ..recall import (
     Sample,
     SampledPartners,
@@ -41,9 +42,6 @@ from .naming import REMOVED
 from .pairs import PAIRS, answered_keys, answered_sets, ask, comparing
 from .sketching import ORDER, ROWS, shingles_of
 from .work import Files, file_name
-
-if TYPE_CHECKING:
-    from ..documents.slices import Slice
 
 DRAWN = pa.schema([("rank", pa.int64()), ("order", pa.uint64())])
 SAMPLE = pa.schema([("rank", pa.int64()), ("size", pa.int64()), ("need", pa.int64())])

@@ -49,7 +49,7 @@ Block = tuple[np.ndarray, np.ndarray, "np.ndarray | None"]
 """(values, ranks, needed) of some entries of a table."""
 
 
-class Found(NamedTuple):
+class FoundPairs(NamedTuple):
     """Some of what a partition finds; pairs of ranks, the better one left, in any order.
 
     left, right : arrays of int64, shape (pairs,)
@@ -157,7 +157,7 @@ def collide_stream(
     most_entries: int,
     most_bytes: int = MOST_BYTES,
     backend: str | None = None,
-) -> Iterator[Found]:
+) -> Iterator[FoundPairs]:
     """Find what `collide_range` does among the entries of a partition of any size.
 
     Where they do not fit, they are read again for each part that does, as the next bits of their buckets divide them. A
@@ -176,7 +176,7 @@ def collide_stream(
 
     Yields
     ------
-    Found
+    FoundPairs
         As `collide_range` does, but what buckets leave out comes with the parts that these are in.
 
     Raises
@@ -189,10 +189,10 @@ def collide_stream(
         if blocks := list(read()):
             yield from collide_range(buckets, table, *joined(blocks), **options)
         return
-    yield from _Division(buckets, table, most_entries, options).of(read, 64 - SLOT_BITS)
+    yield from _TableDivision(buckets, table, most_entries, options).of(read, 64 - SLOT_BITS)
 
 
-class _Division(NamedTuple):
+class _TableDivision(NamedTuple):
     """What it takes to divide the entries of a table by the bits of their buckets' words."""
 
     buckets: Buckets
@@ -200,7 +200,7 @@ class _Division(NamedTuple):
     most_entries: int
     options: dict[str, Any]
 
-    def of(self, read: Callable[[], Iterable[Block]], shift: int) -> Iterator[Found]:
+    def of(self, read: Callable[[], Iterable[Block]], shift: int) -> Iterator[FoundPairs]:
         """What entries find that agree in all bits of their words from `shift` + `SLOT_BITS` on."""
         counts = np.zeros(1 << SLOT_BITS, np.int64)
         least, greatest = np.full(len(counts), 2**64 - 1, np.uint64), np.zeros(len(counts), np.uint64)
@@ -222,7 +222,7 @@ class _Division(NamedTuple):
             else:
                 yield from self.of(of_slot, shift - SLOT_BITS)
 
-    def of_bucket(self, read: Callable[[], Iterable[Block]], size: int) -> Iterator[Found]:
+    def of_bucket(self, read: Callable[[], Iterable[Block]], size: int) -> Iterator[FoundPairs]:
         """What one bucket finds of which the rows are read twice: first those that others are compared with."""
         limit, probe = self.buckets.bucket_limit, self.buckets.bucket_probe
         among_all, with_all = min(size, max(limit, probe)), min(size, probe)
@@ -243,7 +243,7 @@ class _Division(NamedTuple):
         first = _where(held, slice(0, with_all))
         for block in read():
             if len(large):
-                yield Found(none, none, None, block[1], *told)
+                yield FoundPairs(none, none, None, block[1], *told)
                 told = 0, 0
             later = _where(block, block[1] > held[1][-1])
             search, numbers = self._search(joined([first, later])), np.arange(with_all + len(later[1]))
@@ -253,7 +253,7 @@ class _Division(NamedTuple):
     def _most_pairs(self) -> int:
         return max(1, self.options["most_bytes"] // PAIR_BYTES)
 
-    def _search(self, block: Block) -> _Search:
+    def _search(self, block: Block) -> _TableSearch:
         return _search(self.buckets, self.table, block, self.options["num_known"], self.options["backend"])
 
     def _words(self, values: np.ndarray) -> np.ndarray:
@@ -289,7 +289,7 @@ def collide_range(
     num_known: int = 0,
     most_bytes: int = MOST_BYTES,
     backend: str | None = None,
-) -> Iterator[Found]:
+) -> Iterator[FoundPairs]:
     """Find the candidates among the entries of a partition, which are whole buckets of one table.
 
     Parameters
@@ -313,7 +313,7 @@ def collide_range(
 
     Yields
     ------
-    Found
+    FoundPairs
         First what large buckets left out, then pairs; no pair is found twice by one bucket. Memory: 16 bytes an entry
         for those given, 28 more while they are sorted, or for the bounds of buckets and the order of the largest one,
         8 more for 128 bits, and `most_bytes`. Cost: a radix sort, and for pairs that of the kernel `hamming`.
@@ -351,17 +351,17 @@ def _in_buckets(values: np.ndarray, mask: np.ndarray, backend: str | None) -> tu
 
 def _crowded(
     order: np.ndarray, starts: np.ndarray, stops: np.ndarray, ranks: np.ndarray, left_out: int, most: int
-) -> Iterator[Found]:
+) -> Iterator[FoundPairs]:
     """The ranks of large buckets, at most so many at a time; the first part has the counts."""
     none, counts = np.empty(0, np.int64), (len(starts), left_out)
-    within = np.zeros(len(order) + 1, np.int8)
-    within[starts] = 1
-    within[stops] -= 1
-    np.cumsum(within, out=within)
+    covered = np.zeros(len(order) + 1, np.int8)
+    covered[starts] = 1
+    covered[stops] -= 1
+    np.cumsum(covered, out=covered)
     for first in range(0, len(order) if len(starts) else 0, most):
-        rows = order[first : first + most][within[first : min(first + most, len(order))] == 1]
+        rows = order[first : first + most][covered[first : min(first + most, len(order))] == 1]
         if len(rows):
-            yield Found(none, none, None, ranks[rows], *counts)
+            yield FoundPairs(none, none, None, ranks[rows], *counts)
             counts = 0, 0
 
 
@@ -389,7 +389,7 @@ def _by_rank(order: np.ndarray, starts: np.ndarray, stops: np.ndarray, ranks: np
     return rows[by_rank[by_bucket]]
 
 
-class _Search(NamedTuple):
+class _TableSearch(NamedTuple):
     """What it takes to compare entries of one table."""
 
     values: np.ndarray
@@ -400,7 +400,7 @@ class _Search(NamedTuple):
     radius: int
     backend: str | None
 
-    def among(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, skipped: int = 0) -> Found:
+    def among(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, skipped: int = 0) -> FoundPairs:
         """The candidates among some entries, those of a bucket by rank; none whose right one is among the first ones
         that are skipped."""
         run = kernel(hamming, self.backend)
@@ -408,9 +408,9 @@ class _Search(NamedTuple):
         new = (right >= skipped) & (self.ranks[rows[right]] >= self.num_known)
         left, right = rows[left[new]], rows[right[new]]
         needed = None if self.needed is None else np.minimum(self.needed[left], self.needed[right])
-        return Found(self.ranks[left], self.ranks[right], needed, np.empty(0, np.int64))
+        return FoundPairs(self.ranks[left], self.ranks[right], needed, np.empty(0, np.int64))
 
-    def of_large(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, most: int) -> Iterator[Found]:
+    def of_large(self, rows: np.ndarray, bucket_limit: int, bucket_probe: int, most: int) -> Iterator[FoundPairs]:
         """The candidates of one bucket, at most about `most` compared pairs at a time.
 
         The rows that are compared with later ones are taken block by block.
@@ -423,7 +423,7 @@ class _Search(NamedTuple):
             yield self.among(rows[first:last], last - first, last - first)
             yield from self.between(rows[first:last], rows[last : len(rows) if first < with_all else among_all], most)
 
-    def between(self, first: np.ndarray, later: np.ndarray, most: int) -> Iterator[Found]:
+    def between(self, first: np.ndarray, later: np.ndarray, most: int) -> Iterator[FoundPairs]:
         """The candidates of some rows of a bucket and later ones, at most about `most` compared pairs at a time."""
         for begin in range(0, len(first), side := isqrt(most)):
             some = first[begin : begin + side]
@@ -432,5 +432,5 @@ class _Search(NamedTuple):
                 yield self.among(rows, len(some), len(some), skipped=len(some))
 
 
-def _search(buckets: Buckets, table: int, block: Block, num_known: int, backend: str | None) -> _Search:
-    return _Search(*block, num_known, buckets.masks[table : table + 1], buckets.radius, backend)
+def _search(buckets: Buckets, table: int, block: Block, num_known: int, backend: str | None) -> _TableSearch:
+    return _TableSearch(*block, num_known, buckets.masks[table : table + 1], buckets.radius, backend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,8 @@ from neardup_gpu.kernels._gf2 import mix64_all
 from ..data import Ragged, arrow, numpy_of
 from ..store.exchange import ExchangeWriter, read_arrays, read_partition
 from ..store.ids import Ids
-
-if TYPE_CHECKING:
-    from ..store.places import Place
-    from .work import Files
+from ..store.places import Place
+from .work import Files
 
 TABLE = pa.schema([("table", pa.large_binary())])
 

@@ -157,7 +157,7 @@ def crowd(
             Clock(None),
             runtime,
             known=explicit,
-            together=max(1, shared.task_memory // (8 * CANDIDATE_BYTES)),
+            verified_at_once=max(1, shared.task_memory // (8 * CANDIDATE_BYTES)),
             find=find,
         )
         further = found.num_unlisted

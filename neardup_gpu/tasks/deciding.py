@@ -148,22 +148,22 @@ def _decide_by_components(
     """As `decide_by_components`, with ranges of `width` ranks, and `most` pairs and messages in memory."""
     firsts = range(0, num_rows, width)
     new = partial(mail, num_rows, width, most, folder, 2)
-    with new() as asked, new() as told:
+    with new() as requests, new() as answers:
         with new() as joined:
             for left, right in _pieces(pairs, most):
                 joined.send(right, left)
             for first in reversed(firsts):
                 rows, parents = _contract(joined, first, first // width)
                 inside = parents >= first
-                told.send(rows[inside], parents[inside])
-                asked.send(parents[~inside], rows[~inside])
+                answers.send(rows[inside], parents[inside])
+                requests.send(parents[~inside], rows[~inside])
         with open(folder / REMOVED, "wb") as file, open(folder / LABELS, "wb") as labels_file:
             bits = Bits(file)
             for first in firsts:
                 stop = min(first + width, num_rows)
-                rows, labels = _together(told.take(first // width))
-                for parents, children in asked.take(first // width):
-                    told.send(children, _looked_up(parents, rows, labels))
+                rows, labels = _join_messages(answers.take(first // width))
+                for parents, children in requests.take(first // width):
+                    answers.send(children, _look_up(parents, rows, labels))
                 words, base = bits.begin(first, stop)
                 removed = (rows >= num_known) & (rows != labels)
                 greedy_stream.mark(words, base, rows[removed])
@@ -199,20 +199,20 @@ def renumbered(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return words[begins].view(np.int64), places
 
 
-def _together(pieces: Iterator[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, np.ndarray]:
-    """All messages (rank, value), ascending by rank."""
+def _join_messages(pieces: Iterator[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return all messages (rank, value), ascending by rank."""
     none = np.empty(0, np.int64)
     ranks, values = (np.concatenate(column) for column in zip((none, none), *pieces, strict=True))
     order = np.argsort(ranks)
     return ranks[order], values[order]
 
 
-def _looked_up(asked: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The value of each rank that is asked for; those that are not among the rows have themselves."""
+def _look_up(ranks: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the value of each rank; a rank that is not among the rows is its own value."""
     if len(rows) == 0:
-        return asked
-    place = np.minimum(np.searchsorted(rows, asked), len(rows) - 1)
-    return np.where(rows[place] == asked, values[place], asked)
+        return ranks
+    place = np.minimum(np.searchsorted(rows, ranks), len(rows) - 1)
+    return np.where(rows[place] == ranks, values[place], ranks)
 
 
 def _pieces(pairs: RankPairs, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

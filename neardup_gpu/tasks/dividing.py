@@ -21,7 +21,7 @@ Rows = Iterable[Sequence[np.ndarray]]
 """Rows, some at a time: columns of one length and of 8 bytes a value, of which the first has ranks."""
 
 
-class Part(NamedTuple):
+class RankRange(NamedTuple):
     """The rows of the ranks from `first` on and before `stop`, in any order; they can be taken once."""
 
     first: int
@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 def divided(
     read: Callable[[], Rows], num_rows: int, columns: int, first: int, stop: int, most: int, folder: Path
-) -> Iterator[Part]:
+) -> Iterator[RankRange]:
     """Divide rows of the ranks from `first` on and before `stop` into parts of at most so many, ascending by rank.
 
     Parameters
@@ -49,11 +49,11 @@ def divided(
 
     Yields
     ------
-    Part
+    RankRange
         Each rank is in one of them; parts without rows are left out, or not.
     """
     if num_rows <= most or stop - first <= 1:
-        yield Part(first, stop, read())
+        yield RankRange(first, stop, read())
         return
     width = -(-(stop - first) >> SLOT_BITS) or 1
     counts = np.zeros(-(-(stop - first) // width), np.int64)
@@ -72,9 +72,9 @@ def divided(
         for part, total in enumerate(totals.tolist()):
             low, high = bounds[part : part + 2]
             if again[part]:
-                yield from divided(_within(read, low, high), total, columns, low, high, most, folder)
+                yield from divided(_rows_between(read, low, high), total, columns, low, high, most, folder)
             else:
-                yield Part(low, high, (found[1:] for found in waiting.take(part)))
+                yield RankRange(low, high, (found[1:] for found in waiting.take(part)))
 
 
 def _parts(counts: np.ndarray, most: int) -> np.ndarray:
@@ -88,8 +88,8 @@ def _parts(counts: np.ndarray, most: int) -> np.ndarray:
     return np.array(begins)
 
 
-def _within(read: Callable[[], Rows], first: int, stop: int) -> Callable[[], Rows]:
-    """The rows of some ranks alone."""
+def _rows_between(read: Callable[[], Rows], first: int, stop: int) -> Callable[[], Rows]:
+    """Return a reader of the rows from rank `first` on and before `stop`."""
 
     def some() -> Rows:
         for rows in read():
@@ -99,8 +99,8 @@ def _within(read: Callable[[], Rows], first: int, stop: int) -> Callable[[], Row
     return some
 
 
-def together(rows: Rows, dtypes: Sequence[type[np.generic]]) -> list[np.ndarray]:
-    """All rows, as one array for each column, of 8 bytes a value."""
+def join_rows(rows: Rows, dtypes: Sequence[type[np.generic]]) -> list[np.ndarray]:
+    """Join all rows into one array per column, of 8 bytes per value."""
     columns: list[list[np.ndarray]] = [[] for _ in dtypes]
     for some in rows:
         for arrays, dtype, array in zip(columns, dtypes, some, strict=True):

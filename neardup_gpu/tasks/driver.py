@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
-from ..documents.slices import Extent, Offset, offsets as offsets_of
+from ..documents.skipped import check_skipped
+from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..methods.contract import Sketch
 from ..priority import keep_column
 from ..recipe import Recipe
-from ..sketching import check_skipped
 from . import (
     candidates,
     checking,
@@ -38,9 +38,6 @@ from .columns import name_of, tables_of, type_named
 from .cutting import counter_bits, counts_in_table, posting_tasks, table_parts
 from .layout import Layout
 from .work import Stage, Work
-
-if TYPE_CHECKING:
-    from ..documents.slices import Slice
 
 
 @dataclass(frozen=True)
@@ -245,16 +242,18 @@ def _by_shingles(job: Job, layout: Layout, sketched: Stage, copied: Stage, numbe
     posted = stage("postings", candidates.postings, arguments, after=after, on_device=True)
     files, after = posted.names("postings"), [posted]
     if job.recipe.method.measure.directed:
-        marked = stage("marks", candidates.merge_marks, [(posted.names("marks"),)] * ranges, after=[posted])
-        after = [*settled, merged, marked]
+        merged_marks = stage("marks", candidates.merge_marks, [(posted.names("marks"),)] * ranges, after=[posted])
+        after = [*settled, merged, merged_marks]
         more = stage("containers", candidates.containers, arguments, after=after, on_device=True)
         files, after = [*files, *more.names("postings")], [posted, more]
     given_ranges = [(files, layout)] * len(job.partitions)
     return stage("collide", candidates.collide_shingles, given_ranges, after=after, on_device=True)
 
 
-def _asked(job: Job, name: str, names: list[str], settled: list[Stage], asking: Stage, *, keys: bool) -> Stage:
-    """The stage in which slices answer who asked for documents: with their keys, or with what waits of them."""
+def _answer_requests(
+    job: Job, name: str, names: list[str], settled: list[Stage], asking: Stage, *, keys: bool
+) -> Stage:
+    """Return the stage in which slices answer requests for documents, with their keys or with their shingles."""
     stage, after, slices = job.work.stage, [settled[0], asking], job.slices
     if keys:
         return stage(name, pairs.keys, [(names,)] * len(slices), after=after)
@@ -266,7 +265,7 @@ def _verify(job: Job, layout: Layout, found: Stage, settled: list[Stage]) -> tup
     arguments = [(found.names("found"), layout)] * len(job.partitions)
     distinct = job.work.stage("pairs", pairs.pairs, arguments, after=[found, *settled])
     keys = not job.recipe.verifies
-    answered = _asked(job, "sets", distinct.names("wanted"), settled, distinct, keys=keys)
+    answered = _answer_requests(job, "sets", distinct.names("wanted"), settled, distinct, keys=keys)
     names = answered.names("keys" if keys else "sets")
     arguments = [(names, layout)] * len(job.partitions)
     return distinct, job.work.stage("verify", pairs.verify, arguments, after=[distinct, answered], on_device=True)
@@ -277,9 +276,9 @@ def _join_crowd(job: Job, layout: Layout, found: Stage, verified: Stage, settled
     arguments = [(found.names("crowded"), verified.names("left"), layout)]
     asking = job.work.stage("members", crowds.members, arguments, after=[found, verified, *settled])
     names = asking.names("wanted")
-    answered = [_asked(job, "crowd-sets", names, settled, asking, keys=False)]
+    answered = [_answer_requests(job, "crowd-sets", names, settled, asking, keys=False)]
     if isinstance(job.recipe.method, Sketch):
-        answered.append(_asked(job, "crowd-keys", names, settled, asking, keys=True))
+        answered.append(_answer_requests(job, "crowd-keys", names, settled, asking, keys=True))
     keys = answered[-1].names("keys")
     given = answered[0].names("sets"), keys, layout, job.max_comparisons
     return job.work.stage("crowd", crowds.crowd, [given], after=[asking, *answered], on_device=True)
@@ -356,7 +355,7 @@ def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: lis
         return job.work.stage(name, function, arguments, after=after, on_device=on_device)
 
     def answered(name: str, asking: Stage, keys: bool = False) -> Stage:
-        return _asked(job, name, asking.names("wanted"), settled, asking, keys=keys)
+        return _answer_requests(job, name, asking.names("wanted"), settled, asking, keys=keys)
 
     mine = range(job.num_known, len(job.slices))
     proposed = stage("draw", checking.draw, [(number, copies, layout, job.num_checked) for number in mine], settled)

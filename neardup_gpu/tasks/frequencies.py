@@ -10,13 +10,17 @@ Tasks that weigh read the files of "sum", whose ranges are in order (`Shared.set
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
+from ..data import Ragged
+from ..documents.slices import Slice
+from ..documents.sources import Sources
 from ..engine.choice import to_host
 from ..engine.clock import Clock
 from ..errors import ResourceError
+from ..methods.contract import FirstPass
 from ..methods.frequencies import FrequencyCounter, counted, occurrences as occurrences_of
 from ..report import count as count_of, size
 from ..sketching import Sketcher
@@ -25,12 +29,6 @@ from .columns import partition_of, rows_of
 from .dividing import divided
 from .results import placed
 from .work import COUNTS, WAITING_BESIDE, Files, counted_frequencies
-
-if TYPE_CHECKING:
-    from ..data import Ragged
-    from ..documents.slices import Slice
-    from ..methods.contract import FirstPass
-
 
 COUNTED_BYTES = 96
 """Memory that an element takes each time that it is counted or summed, up to a quarter of the task's."""
@@ -80,7 +78,7 @@ def count(files: Files, slice: Slice) -> dict[str, Any]:
     with files.exchange("counts", COUNTS, shared.partitions, WAITING_BESIDE) as writer, shared.start() as runtime:
         counting = _Counting(writer, max(1, shared.task_memory // (4 * COUNTED_BYTES)))
         first_pass = cast("FirstPass", counting)
-        Sketcher(shared.recipe, runtime, Clock(None), None, first_pass, hashed=False).sketch_part(slice.open())
+        Sketcher(shared.recipe, runtime, Clock(None), None, first_pass, hashed=False).sketch_part(Sources(slice.open()))
         counting.write()
     return {"documents": counting.num_documents}
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..arguments import Arguments
+from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..errors import ParameterError
 from ..result import StoredResult
 from ..store.artefacts import read_report
-
-if TYPE_CHECKING:
-    from ..arguments import Arguments
-    from ..documents import Documents
-    from .workers import Workers
+from .workers import Workers
 
 
 def run_in_tasks(
     arguments: Arguments,
     workers: Workers,
-    sources: tuple[Documents, Documents | None] | None = None,
+    sources: Sources | None = None,
     kept_in: Any = None,
 ) -> StoredResult:
     """Run a job as tasks over files.
@@ -29,8 +27,8 @@ def run_in_tasks(
     ----------
     arguments : Arguments
     workers : Workers
-    sources : tuple of (Documents, Documents or None), default None
-        The documents and the reference set of the result; if None, those that the job opened.
+    sources : Sources, default None
+        The documents of the result; if None, those that the job opened.
     kept_in : object, default None
         What keeps the output until the result is gone, if it is in a temporary folder.
 

@@ -21,7 +21,7 @@ from . import deciding
 from .columns import AT_ONCE, load, rows_in, rows_of, save
 from .copies import BY_RANGE
 from .deciding import are_set
-from .dividing import Rows, divided, together
+from .dividing import Rows, divided, join_rows
 from .keepers import keepers_of, within_reach
 from .layout import Layout
 from .pairs import VERIFIED
@@ -81,7 +81,7 @@ def _by_left(files: Files, given: Exchanges, number: int, layout: Layout) -> Ite
             for left, right in part.rows:
                 yield left, right
         else:
-            left, right = together(part.rows, (np.int64, np.int64))
+            left, right = join_rows(part.rows, (np.int64, np.int64))
             order = np.argsort(left, kind="stable")
             yield left[order], right[order]
 
@@ -134,7 +134,7 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
             if some.stop - some.first == 1 and partners is not None:
                 columns = within_reach(some.rows, some.first, removed, partners)
             else:
-                _, *columns = together(some.rows, (np.int64, np.int64, np.int64, np.float64))
+                _, *columns = join_rows(some.rows, (np.int64, np.int64, np.int64, np.float64))
             given = *columns, removed, partners, directed, labels
             found = keepers_of(range(some.first, some.stop), *given)
             listed = {"left": found.left, "right": found.right, "resemblance": found.listed_resemblance}

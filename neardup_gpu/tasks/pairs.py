@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,22 +20,20 @@ from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._sort import in_order
 
 from ..data import Pairs, Ragged, numpy_of
+from ..documents.slices import Slice
 from ..engine.arrays import concat_and_clear
 from ..engine.clock import Clock
+from ..engine.contract import Runtime
+from ..measures import Measure
 from ..stages import Verified
 from ..store.exchange import num_rows, read_arrays, read_partition
 from ..verification import in_host_memory, verify_apart, verify_spooled
 from .columns import lists_of, load, ragged_of, rows_of, schema_of
 from .deciding import renumbered
-from .dividing import divided, together
+from .dividing import divided, join_rows
 from .layout import Layout
 from .sketching import shingles_of
 from .work import WAITING_BESIDE, Files, file_name
-
-if TYPE_CHECKING:
-    from ..documents.slices import Slice
-    from ..engine.contract import Runtime
-    from ..measures import Measure
 
 PAIRS = pa.schema([("left", pa.int64()), ("right", pa.int64())])
 WANTED = pa.schema([("row", pa.int64()), ("rank", pa.int64())])
@@ -78,7 +76,7 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     found = num_rows(files.place, names, files.number)
     with files.exchange("pairs", PAIRS, 1, WAITING_BESIDE) as writer:
         for part in divided(read, found, 2, 0, (stop - begin) * number, most, files.shared.temporary):
-            left, right = _often_enough(together(part.rows, (np.int64, np.int64)), begin, number)
+            left, right = _often_enough(join_rows(part.rows, (np.int64, np.int64)), begin, number)
             writer.add_to(0, {"left": left, "right": right})
             total += len(left)
             wanted = _with(wanted, np.concatenate([left, right]))
@@ -122,8 +120,8 @@ def ask(files: Files, ranks: np.ndarray, layout: Layout) -> None:
             writer.add(slices, {"row": rows, "rank": some})
 
 
-def asked(files: Files, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, rank, number of who asks) of what is asked of a slice, in the order of rows."""
+def read_requests(files: Files, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (row, rank, number of the file of requests) of what is requested of a slice, in the order of rows."""
     found = [read_arrays(files.place, [name], files.number, WANTED) for name in names]
     who = np.repeat(np.arange(len(found)), [len(each["row"]) for each in found])
     rows, ranks = (np.concatenate([np.empty(0, np.int64), *(each[name] for each in found)]) for name in ("row", "rank"))
@@ -133,7 +131,7 @@ def asked(files: Files, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, n
 
 def sets(files: Files, names: list[str], slice: Slice) -> None:
     """Answer who asked for documents of a slice with what waits of them."""
-    rows, ranks, who = asked(files, names)
+    rows, ranks, who = read_requests(files, names)
     with contextlib.ExitStack() as stack:
         writer = stack.enter_context(files.exchange("sets", SETS, len(names)))
         if len(rows) == 0:
@@ -148,7 +146,7 @@ def sets(files: Files, names: list[str], slice: Slice) -> None:
 
 def keys(files: Files, names: list[str]) -> None:
     """Answer who asked for documents of a slice with their keys."""
-    rows, ranks, who = asked(files, names)
+    rows, ranks, who = read_requests(files, names)
     of_slice = load_keys(files, files.number)
     with files.exchange("keys", keys_schema(files), len(names)) as writer:
         writer.add(who, {"rank": ranks, "keys": of_slice[rows]})

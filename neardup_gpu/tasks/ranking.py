@@ -13,7 +13,7 @@ the parts do not show in the result.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +21,12 @@ import pyarrow as pa
 from ..data import arrow, numpy_of
 from ..documents.compared import ranks_of
 from ..priority import keep_column, rows_by_priority
+from ..recipe import Recipe
 from ..store.exchange import read_partition
 from .columns import TABLE, add_table, load, save, tables_of
 from .layout import Layout
 from .sketching import ROWS
 from .work import Files, file_name
-
-if TYPE_CHECKING:
-    from ..recipe import Recipe
 
 SAMPLED = 1 << 16
 """Rows that are sampled together to divide all: parts differ by a percent or so."""
@@ -45,7 +43,7 @@ def ranks_are_numbers(recipe: Recipe) -> bool:
 
 def sample(files: Files, number: int, layout: Layout, categories: list[str] | None) -> None:
     """Save evenly spaced rows of a slice; `categories` is the order of the values that decide, if there is one."""
-    rows = _Rows.of_slice(files, number, layout, categories)
+    rows = _RankedRows.of_slice(files, number, layout, categories)
     most = max(1, SAMPLED // layout.num_slices)
     rows.take(np.arange(0, len(rows), -(-len(rows) // most) or 1)).save(files, "sample")
 
@@ -53,7 +51,7 @@ def sample(files: Files, number: int, layout: Layout, categories: list[str] | No
 def choose(files: Files, tasks: int, layout: Layout) -> None:
     """Save the rows that divide all into a part for each partition; `tasks` have sampled."""
     names = [file_name("sample", task, "sample") for task in range(tasks)]
-    rows = _Rows.load(files, names)
+    rows = _RankedRows.load(files, names)
     order = rows.order(files.shared.recipe)
     cuts = [len(order) * part // layout.partitions for part in range(1, layout.partitions)]
     rows.take(order[cuts] if len(order) else order).save(files, "cuts")
@@ -61,8 +59,8 @@ def choose(files: Files, tasks: int, layout: Layout) -> None:
 
 def spread(files: Files, number: int, layout: Layout, categories: list[str] | None) -> dict[str, Any]:
     """Write the rows of a slice by parts; `rows` says how many each has."""
-    cuts = _Rows.load(files, [file_name("choose", 0, "cuts")])
-    rows = _Rows.of_slice(files, number, layout, categories)
+    cuts = _RankedRows.load(files, [file_name("choose", 0, "cuts")])
+    rows = _RankedRows.of_slice(files, number, layout, categories)
     both = cuts.and_(rows)
     by_number = np.argsort(both.numbers, kind="stable")  # a row that divides comes before itself
     order = by_number[both.take(by_number).order(files.shared.recipe)]
@@ -78,7 +76,7 @@ def spread(files: Files, number: int, layout: Layout, categories: list[str] | No
 def order(files: Files, first: int, tasks: int, layout: Layout) -> None:
     """Rank the rows of a part, from rank `first` on; `tasks` have spread theirs."""
     names = [file_name("spread", task, "parts") for task in range(tasks)]
-    rows = _Rows.load(files, names, files.number)
+    rows = _RankedRows.load(files, names, files.number)
     numbers = rows.numbers[rows.order(files.shared.recipe)]
     ranks = np.arange(first, first + len(numbers))
     slices, places = layout.slice_of(numbers)
@@ -108,7 +106,7 @@ def rank(files: Files, layout: Layout) -> None:
     save(files, "numbers", {"number": numbers})
 
 
-class _Rows:
+class _RankedRows:
     """Rows with what their priority depends on: a table of number, num_tokens, size and, if there is one, column."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -122,7 +120,7 @@ class _Rows:
         return numpy_of(self.table["number"])
 
     @classmethod
-    def of_slice(cls, files: Files, number: int, layout: Layout, categories: list[str] | None) -> _Rows:
+    def of_slice(cls, files: Files, number: int, layout: Layout, categories: list[str] | None) -> _RankedRows:
         """Return all rows of a slice, with the ranks of ordered categories in place of their values."""
         columns = load(files.place, file_name("sketch", number, "rows"), ROWS)
         plain = {"number": layout.starts[number] + np.arange(len(columns["size"])), **columns}
@@ -135,16 +133,16 @@ class _Rows:
         return cls(table)
 
     @classmethod
-    def load(cls, files: Files, names: list[str], partition: int = 0) -> _Rows:
+    def load(cls, files: Files, names: list[str], partition: int = 0) -> _RankedRows:
         """Rows of some files."""
         tables = tables_of(files.place, names, partition)
         return cls(pa.concat_tables(tables or [NO_ROWS]))
 
-    def take(self, rows: np.ndarray) -> _Rows:
-        return _Rows(self.table.take(arrow(rows)))
+    def take(self, rows: np.ndarray) -> _RankedRows:
+        return _RankedRows(self.table.take(arrow(rows)))
 
-    def and_(self, others: _Rows) -> _Rows:
-        return _Rows(pa.concat_tables([part.table for part in (self, others) if len(part)] or [NO_ROWS]))
+    def and_(self, others: _RankedRows) -> _RankedRows:
+        return _RankedRows(pa.concat_tables([part.table for part in (self, others) if len(part)] or [NO_ROWS]))
 
     def order(self, recipe: Recipe) -> np.ndarray:
         """The rows from the best priority to the worst; of equal ones those that come first."""

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from ..documents.sources import Sources
 from ..log import log
 from ..nothing_removed import merged, reasons
-from ..tables import (
-    REMOVED_COUNTS,
-    SKETCH_COUNTS,
-    Counted,
-    described,
-    filtered_of,
-    limits_of,
-    report_of as table_report,
-)
-from .driver import remarks
+from ..tables import REMOVED_COUNTS, SKETCH_COUNTS, Counted, filtered_of, limits_of, report_of as table_report
+from .driver import Job, Made, remarks
 from .results import LARGEST
 
-if TYPE_CHECKING:
-    import pyarrow as pa
 
-    from ..documents import Documents
-    from .driver import Job, Made
-
-
-def report_of(
-    job: Job, made: Made, documents: Documents, reference: Documents | None, skipped: pa.Table | None
-) -> dict[str, Any]:
+def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) -> dict[str, Any]:
     """Make the contents of report.json, without the times; the same keys as of a job in memory."""
     recipe, layout, written = job.recipe, made.layout, made.written
     kept = written.total("kept")
@@ -64,17 +50,17 @@ def report_of(
     of_input, of_reference = (
         merged(facts["sizes"] for facts in part) for part in (mine, made.sketched.facts[: job.num_known])
     )
-    notes = [*documents._columns_lacking(), *remarks(job, made.sketched)]
+    notes = [*sources.documents._columns_lacking(), *remarks(job, made.sketched)]
     for note in notes:
         log.warning(note)
     threads = min(facts["threads"] for facts in made.sketched.facts)
     engine = {"backend": job.work.shared.engine.backend, "device": None, "threads": threads}
     records = dict(sorted(left_out.items()))
     counted_all = Counted(counts, _groups(made), limits, records, skipped, sampled, filtered_of(looks))
-    known_sizes = None if reference is None else of_reference
+    known_sizes = None if sources.reference is None else of_reference
     return {
-        **table_report(recipe, described(documents, reference), engine, counted_all),
-        "warnings": [*notes, *reasons(removed, recipe, documents, of_input, known_sizes)],
+        **table_report(recipe, sources.describe(), engine, counted_all),
+        "warnings": [*notes, *reasons(removed, recipe, sources, of_input, known_sizes)],
         "tasks": {
             "workers": job.work.workers.num_workers,
             "slices": len(job.slices),

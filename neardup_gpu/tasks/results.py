@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,10 @@ import pyarrow as pa
 from ..data import arrow, numpy_of
 from ..decisions import kinds_of
 from ..documents.edits import Edits
-from ..documents.rewritten import holds_strings, of_text, to_text, united_of
+from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
+from ..documents.slices import Extent, Offset, Slice
 from ..documents.writing_options import Writing
-from ..saving import ids_of_kept, write_kept
+from ..saving import ids_of_kept
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
@@ -37,12 +38,9 @@ from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import FATES, GROUPED, NEAR
-from .pairs import VERIFIED, ask, asked, load_keys
+from .pairs import VERIFIED, ask, load_keys, read_requests
 from .sketching import ALIKE, ROWS
 from .work import Files, file_name
-
-if TYPE_CHECKING:
-    from ..documents.slices import Extent, Offset, Slice
 
 LARGEST = 5
 """Groups that a report names."""
@@ -121,7 +119,7 @@ def ids(files: Files, slice: Slice, offset: Offset, names: list[str], kind: str)
     kind : str
         The type of ids, see `columns.name_of`.
     """
-    rows, ranks, who = asked(files, names)
+    rows, ranks, who = read_requests(files, names)
     columns = {"rank": ranks, "id": storable(ids_of(files, files.number, slice, offset, kind).take(arrow(rows)))}
     for name, values in told_of(files, files.number).items():
         columns[name] = values[rows]

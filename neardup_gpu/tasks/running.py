@@ -10,17 +10,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from .. import __version__
+from ..arguments import Arguments
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
+from ..documents import Documents
 from ..documents.rewritten import check_writing, infers_columns, schema_of
-from ..documents.slices import slices_of, text_bytes_of
+from ..documents.slices import Slice, slices_of, text_bytes_of
+from ..documents.sources import Sources
 from ..documents.stored import FILES, stored
-from ..documents.writing_options import described, format_for
+from ..documents.writing_options import Writing, described, format_for
+from ..engine.clock import Clock
 from ..engine.memory import machine_memory, parse_size
+from ..engine.tasks import Runner
 from ..errors import InputError, OutputError
 from ..priority import keep_column
+from ..recipe import Recipe
 from ..report_page import write_page
 from ..report_page.run import run_of_folder
 from ..store.artefacts import files_in, write_report
@@ -36,19 +44,7 @@ from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, Made, run, skipped_rows
 from .reporting import report_of
 from .work import Shared, Work
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..arguments import Arguments
-    from ..documents import Documents
-    from ..documents.slices import Slice
-    from ..documents.writing_options import Writing
-    from ..engine.clock import Clock
-    from ..engine.tasks import Runner
-    from ..recipe import Recipe
-    from .workers import Workers
-
+from .workers import Workers
 
 JOB, LOCK, LEASE = "job.json", "lock", "lease"
 
@@ -59,26 +55,27 @@ LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
 """Bytes of text of a slice, unless they are given."""
 
 
-def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock) -> tuple[Documents, Documents | None]:
-    """Run a job on a runner that has been started, and return the documents and the reference set."""
+def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock) -> Sources:
+    """Run a job on a runner that has been started, and return the documents that it read."""
     writing, output = arguments.writing, str(arguments.output)
     frequencies = getattr(arguments.recipe.method, "frequencies", None)
     recipe, statistics = arguments.recipe.with_statistics(None)
-    documents, reference = arguments.opened()
+    sources = arguments.opened()
+    documents = sources.documents
     column, _ = keep_column(recipe.keep)
-    if column and reference is not None and reference.format != "text":  # whose slices are not asked for the column
-        named = replace(arguments.reading, text_columns=reference.text_columns)
-        reference = arguments.opened_reference(named, [])
+    if column and sources.reference is not None and sources.reference.format != "text":
+        named = replace(arguments.reading, text_columns=sources.reference.text_columns)
+        sources = arguments.opened_reference(sources, named, [])  # its slices do not have the column
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()
     place = Place.of(str(workers.work_dir))
-    _check_apart(place, output, [documents, *([] if reference is None else [reference])])
+    _check_apart(place, output, sources)
     with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
-        folder = stack.enter_context(new_folder(output, writing.overwrite, arguments.files_read(documents, reference)))
+        folder = stack.enter_context(new_folder(output, writing.overwrite, arguments.files_read(sources)))
         begun = _begun(place)
         most = _slice_bytes(workers, begun, documents)
-        known = [] if reference is None else _divided(reference, place.child(STORED[1]), most)
+        known = [] if sources.reference is None else _divided(sources.reference, place.child(STORED[1]), most)
         slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
         text_bytes = sum(slice.num_bytes for slice in slices)
         usual = usual_partitions(len(slices), text_bytes, workers.num_workers())
@@ -102,7 +99,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
-            said = report_of(job, made, documents, reference, skipped)
+            said = report_of(job, made, sources, skipped)
             _move(made, Path(shared.result), folder)
             if skipped is not None:
                 about = {METADATA_KEY: recipe.to_json().encode()}
@@ -114,8 +111,8 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
         if writing.report:
             written = {**said, "files": list(files_in(folder))}
-            sources = (documents, reference)
-            write_page(folder, lambda: run_of_folder(folder, written, output, sources, statistics))
+            known_sources = (documents, sources.reference)
+            write_page(folder, lambda: run_of_folder(folder, written, output, known_sources, statistics))
         write_report(folder, said)
         stack.close()
         still_claimed()
@@ -124,7 +121,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
             for name in STORED:
                 place.clear(name, FILES)
             place.remove(JOB)
-    return documents, reference
+    return sources
 
 
 def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Schema | None, bool]:
@@ -168,14 +165,14 @@ def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice
     return slices_of(documents, slice_bytes)
 
 
-def _check_apart(place: Place, output: str, read: list[Documents]) -> None:
+def _check_apart(place: Place, output: str, sources: Sources) -> None:
     """Refuse a work folder in the output or around it, and one whose files would be read as documents."""
     if place.folder is None:
         return
     work, target = place.folder.resolve(), Path(output).resolve()
     if work.is_relative_to(target) or target.is_relative_to(work):
         raise OutputError(f"{output}: is not apart from the work folder {place}; name another output or work_dir")
-    for path in [path for documents in read for path in documents.describe()["paths"] if not is_uri(path)]:
+    for path in [path for documents in sources.in_order for path in documents.describe()["paths"] if not is_uri(path)]:
         around = Path(path).resolve()
         inside = around.is_dir() and work.is_relative_to(around)
         if inside and not any(part.startswith(".") for part in work.relative_to(around).parts):  # those are not read

@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,10 @@ from neardup_gpu.kernels._cpu import num_threads
 
 from ..data import Ragged, arrow
 from ..documents.batches import ragged
-from ..documents.slices import extent_of
+from ..documents.slices import Slice, extent_of
+from ..documents.sources import Sources
 from ..engine.clock import Clock
+from ..engine.contract import Runtime
 from ..engine.pieces import Span
 from ..errors import InputError
 from ..methods.contract import Join, Sketch
@@ -61,10 +63,6 @@ from .columns import (
 from .joining import Counter, slots
 from .work import Files, file_name, plain
 
-if TYPE_CHECKING:
-    from ..documents.slices import Slice
-    from ..engine.contract import Runtime
-
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
 ALIKE = pa.schema([("words", pa.list_(pa.uint64(), 2)), ("text", pa.uint64())])
 ORDER = pa.schema([("order", pa.uint64())])
@@ -73,7 +71,7 @@ SLOTS = pa.schema([("slots", pa.uint32())])
 SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
 
-class _Waiting:
+class _WaitingShingles:
     """What waits of the documents of one pass: the sizes of rows; their values in a file and counted, if they are.
 
     They are counted in a table, or the numbers of their counters are written.
@@ -143,9 +141,9 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
                 counter = Counter(bits, runtime)
             elif isinstance(recipe.method, Join):
                 by_slots = stack.enter_context(files.exchange("slots", SLOTS, ranges_of(shared.partitions)))
-            waiting = _Waiting(shared.temporary, writer, counter, by_slots, bits)
+            waiting = _WaitingShingles(shared.temporary, writer, counter, by_slots, bits)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
-        sketched = sketcher.sketch_part(documents, column=column if of_input else None)
+        sketched = sketcher.sketch_part(Sources(documents), column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
         _check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
         if waiting is not None and counter is not None:

@@ -21,13 +21,12 @@ from .columns import load_column, type_named
 from .layout import Layout
 from .results import places_of
 from .sketching import has_names
-from .work import file_name
+from .work import Stage, file_name
 
 if TYPE_CHECKING:
     from ..documents.slices import Extent, Offset
     from ..store.places import Place
     from .driver import Job
-    from .work import Stage
 
 
 def check(job: Job, sketched: Stage, extents: Sequence[Extent], offsets: Sequence[Offset]) -> None:

@@ -16,6 +16,7 @@ def warm_up(recipe: Recipe | None) -> None:
     from .. import recipe as recipes
     from ..data import strings
     from ..documents import open_documents
+    from ..documents.sources import Sources
     from ..engine.clock import Clock
     from ..engine.settings import Engine
     from ..sketching import Sketcher
@@ -24,5 +25,6 @@ def warm_up(recipe: Recipe | None) -> None:
     recipe = recipe or recipes.Recipe()
     if recipe.method.needs_statistics:
         return
+    documents = open_documents({"text": strings(["to be or not to be"])})
     with Engine(backend="cpu").start() as runtime:
-        Sketcher(recipe, runtime, Clock(None)).sketch_part(open_documents({"text": strings(["to be or not to be"])}))
+        Sketcher(recipe, runtime, Clock(None)).sketch_part(Sources(documents))

@@ -24,23 +24,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ..engine.tasks import ATTEMPTS, Task
+from ..engine.clock import Clock
+from ..engine.contract import Runtime
+from ..engine.settings import Engine
+from ..engine.tasks import ATTEMPTS, Runner, Task
 from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
 from ..methods.frequencies import Frequencies
+from ..recipe import Recipe
 from ..store.exchange import DamagedExchangeError, ExchangeWriter, read_arrays, sealed
 from ..store.places import Place
-
-if TYPE_CHECKING:
-    from ..engine.clock import Clock
-    from ..engine.contract import Runtime
-    from ..engine.settings import Engine
-    from ..engine.tasks import Runner
-    from ..recipe import Recipe
 
 Result = TypeVar("Result")
 
@@ -104,7 +101,7 @@ class Shared:
         """What a task computes with, in the block: what it holds of host memory at a time is less than the task may."""
         with self.engine.start() as runtime:
             if runtime.backend != "gpu":
-                runtime.shares = runtime.shares.within(self.task_memory)
+                runtime.shares = runtime.shares.bounded_by(self.task_memory)
             yield runtime
 
     def settled(self) -> tuple[Recipe, Any]:

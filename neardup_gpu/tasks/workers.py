@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from .. import checks
 from ..engine.memory import parse_size
-from ..engine.tasks import Task
+from ..engine.tasks import Runner, Task
 from ..errors import ParameterError
 from ..settings import setting
 from .warming import warm_up
 
 if TYPE_CHECKING:
     from ..engine.settings import Engine
-    from ..engine.tasks import Runner
     from ..recipe import Recipe
 
 RUNNERS = ("local", "ray")

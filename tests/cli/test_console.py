@@ -379,9 +379,9 @@ def test_nothing_in_a_document_steers_the_terminal() -> None:
 
 
 def test_matches_line_up_whatever_their_ids_are(capsys: pytest.CaptureFixture[str]) -> None:
-    from neardup_gpu.cli.hamming.query import _Table
+    from neardup_gpu.cli.hamming.query import _MatchTable
 
-    _Table()(pa.table({"query_id": ["漢字", "a\nb"], "id": ["x", "longer"], "distance": [0, 12]}))
+    _MatchTable()(pa.table({"query_id": ["漢字", "a\nb"], "id": ["x", "longer"], "distance": [0, 12]}))
     assert capsys.readouterr().out == (
         "query_id  id      distance\n漢字      x              0\na\\nb      longer        12\n"
     )

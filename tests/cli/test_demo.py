@@ -9,6 +9,7 @@ import re
 import shlex
 from pathlib import Path
 
+import demo_texts
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,6 @@ from progress import messages
 
 import neardup_gpu
 from neardup_gpu import cli, demo
-from neardup_gpu.demo import texts
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_other_decisions_are_told() -> None:
 def test_the_program_makes_the_shipped_texts() -> None:
     shipped = {Path(path).stem: pq.read_table(path) for path in demo.FILES}
     library = shipped["library"].select(["id", "text"]).to_pylist()
-    made = texts.collections(library)
+    made = demo_texts.collections(library)
     assert list(made) == list(shipped)
     for name, table in made.items():
         assert table.equals(shipped[name])

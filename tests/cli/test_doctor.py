@@ -109,7 +109,7 @@ def test_there_is_nothing_left_to_compile_a_second_time() -> None:
 def test_method_is_for_compile() -> None:
     assert "--method is for --compile; give both" in run("--method", "exact", status=2)
     said = run("--compile", "--method", "best", status=2)
-    assert said.strip() == f"neardup: --method 'best' is not one of {', '.join(neardup_gpu.METHODS)}"
+    assert said.strip() == f"neardup: --method 'best' is not one of {', '.join(neardup_gpu.stages.METHODS)}"
 
 
 ONE_KERNEL = """

@@ -8,8 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from neardup_gpu import METHODS, Recipe, cli, planning
-from neardup_gpu.planning import Machines, Workload
+from neardup_gpu import Recipe, cli
+from neardup_gpu.planning.choices import COMPARED, plan
+from neardup_gpu.planning.costs import Machines, load_rates, stage_names
+from neardup_gpu.planning.counts import Workload
+from neardup_gpu.stages import METHODS
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -29,19 +32,19 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def test_a_plan_has_a_line_for_each_stage(run: Run, method: str) -> None:
     status, said, err = run("plan", *CRAWL, "--method", method)
     assert (status, err) == (0, "")
-    made = planning.plan(
+    made = plan(
         Workload(documents=1e10, text_bytes=50 * 10**12), Recipe(method=method), machines=Machines(nodes=100, cores=32)
     )
     lines = said.splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("stage "))
     assert [line.split()[0] for line in lines[first + 1 : first + 2 + len(made.stages)]] == [
-        *planning.stage_names(made.shape),
+        *stage_names(made.shape),
         "all",
     ]
     assert "10,000,000,000 documents, 50.0 TB of text" in said
     for label in {"exact", "minhash", method}:
         assert re.search(rf"^{label} +\S+ core hours, \S+ .B exchanged, ", said, re.MULTILINE)
-    assert f"times, from rates measured {planning.load_rates()['date']} on " in said
+    assert f"times, from rates measured {load_rates()['date']} on " in said
     assert max(map(len, lines)) <= 80
 
 
@@ -57,16 +60,16 @@ def test_what_was_chosen_is_said(run: Run) -> None:
 def test_a_plan_as_json(run: Run) -> None:
     status, said, _ = run("plan", "--documents", 20000, "--text", "5MB", "--partitions", 3, "--copies", 0, "--json")
     found = json.loads(said)
-    made = planning.plan(
+    made = plan(
         Workload(documents=20000, text_bytes=5 * 10**6, copies=0), partitions=3, machines=Machines(nodes=1, cores=2)
     )
     assert status == 0
     assert found["totals"] == made.totals and found["partitions"] == 3
-    assert [stage["name"] for stage in found["stages"]] == planning.stage_names(made.shape)
+    assert [stage["name"] for stage in found["stages"]] == stage_names(made.shape)
     payloads = {f"{each['stage']} {each['what']}": each["payload"] for each in found["exchanged"]}
     assert payloads["sketch hashes"] == 24 * 20000 and payloads["copies slices"] == 0
     assert sum(payloads.values()) == sum(stage["exchanged"] for stage in found["stages"])
-    assert set(found["methods"]) == set(planning.COMPARED)
+    assert set(found["methods"]) == set(COMPARED)
     assert found["methods"]["exact"]["exchanged"] == made.totals["exchanged"]
     assert set(found["rates"]) == {"machine", "date", "note"}
     assert found["machines"]["cores"] == 2

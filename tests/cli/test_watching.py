@@ -109,8 +109,8 @@ def test_commands_count_what_they_do(lines: Lines, tmp_path: Path) -> None:
 
 def test_estimates_are_counted(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int | None]] = []
-    flat(nd.sketch, [LIBRARY, MIRROR], tmp_path / "s.parquet", **READING, method="bottomk")
-    pairs = nd.pairs(tmp_path / "s.parquet", progress=lambda *told: seen.append(told))
+    flat(nd.sketches.sketch, [LIBRARY, MIRROR], tmp_path / "s.parquet", **READING, method="bottomk")
+    pairs = nd.sketches.pairs(tmp_path / "s.parquet", progress=lambda *told: seen.append(told))
     last = [told for told in seen if told[0] == "estimate"][-1]
     assert last[1] == last[2] and 0 < last[1] <= pairs.num_rows
 

@@ -206,7 +206,7 @@ def damage_costs(kind, entry, folder):
         path = folder
     found, documents = texts_of(path, on_error="skip", max_document_bytes=500 if entry == "a file" else 1 << 20)
     assert words(found) == words(expected) and documents.skipped.num_rows == 1
-    with pytest.raises(nd.InputError):
+    with pytest.raises(nd.errors.InputError):
         texts_of(path, max_document_bytes=500 if entry == "a file" else 1 << 20)
 
 
@@ -227,7 +227,7 @@ def refused(kind, entry, folder):
     else:
         assert entry == "a file that is not text"
         data, extension = bytes(range(256)), ".data"
-    with pytest.raises(nd.InputError) as caught:
+    with pytest.raises(nd.errors.InputError) as caught:
         texts_of(write(folder, kind, data, extension))
     assert "\n" not in str(caught.value)
 

@@ -1,5 +1,6 @@
 """What the pages of the documentation show is what happens."""
 
+import inspect
 import os
 import re
 import runpy
@@ -106,9 +107,16 @@ def test_every_command_and_option_has_its_place_in_the_reference(site: Path) -> 
 
 def test_every_public_name_has_a_page(site: Path) -> None:
     reference = (site / "reference" / "python.html").read_text()
-    for name in neardup_gpu.__all__:
-        page = site / "reference" / "api" / f"neardup_gpu.{name}.html"
-        assert page.exists() or f'id="neardup_gpu.{name}"' in reference, name
+    modules = [value for name in neardup_gpu.__all__ if inspect.ismodule(value := getattr(neardup_gpu, name))]
+    found = {
+        f"{each.__name__}.{name}": getattr(each, name) for each in (neardup_gpu, *modules) for name in each.__all__
+    }
+    del found["neardup_gpu.errors.NeardupError"]  # which is neardup_gpu.NeardupError
+    for name in [name for name, value in found.items() if callable(value) or inspect.ismodule(value)]:
+        module = site / "reference" / "api" / f"{name.rpartition('.')[0]}.html"
+        described = reference + (module.read_text() if module.exists() else "")
+        page = module.with_name(f"{name}.html")
+        assert page.exists() or f'id="{name}"' in described or f'id="module-{name}"' in described, name
 
 
 def test_every_column_and_entry_of_files_is_explained() -> None:

@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from flat import flat
 
-from neardup_gpu import Index, Reading, SimHash, Workers, dedup, open_documents, pairs, sketch
+from neardup_gpu import Index, Reading, SimHash, Workers, dedup, open_documents
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents.charsets import page_as_utf8
 from neardup_gpu.errors import ParameterError
+from neardup_gpu.sketches import pairs, sketch
 
 RUSSIAN = "съешь же ещё этих мягких французских булок да выпей чаю"
 LONG = "<p>" + "menu " * 1000

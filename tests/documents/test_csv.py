@@ -11,9 +11,10 @@ import pytest
 from flat import flat
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import InputError, Reading, open_documents
+from neardup_gpu import Reading, open_documents
 from neardup_gpu.documents.csv import Csv
 from neardup_gpu.documents.slices import slices_of
+from neardup_gpu.errors import InputError
 
 
 def opened(folder, data, name="d.csv", **options):

@@ -136,7 +136,7 @@ def test_jobs_take_them_alike(tmp_path):
     assert report["counts"]["removed"] == 1
     left = flat(nd.dedup, path, **options, against=path, only_against=True)
     assert left.removed["id"].to_pylist() == [1, 2, 3]
-    assert flat(nd.sketch, path, tmp_path / "s.parquet", **options)["documents"] == 4
+    assert flat(nd.sketches.sketch, path, tmp_path / "s.parquet", **options)["documents"] == 4
     with nd.Index.create(tmp_path / "index") as index:
         assert flat(index.add, path, **options).documents == 4
         assert 3 in flat(index.query, [path], **options)["id"].to_pylist()

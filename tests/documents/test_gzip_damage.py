@@ -7,7 +7,8 @@ import zlib
 import numpy as np
 import pytest
 
-from neardup_gpu import InputError, Reading, open_documents
+from neardup_gpu import Reading, open_documents
+from neardup_gpu.errors import InputError
 
 RANDOM = np.random.default_rng(5)
 ROWS = [f"text {i} {RANDOM.bytes(8).hex()}" for i in range(500)]

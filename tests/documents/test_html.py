@@ -1,4 +1,4 @@
-"""visible_text: what a reader sees, from any markup whatever."""
+"""What a reader sees, from any markup whatever."""
 
 import os
 import random
@@ -11,10 +11,14 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from neardup_gpu.documents.html import Markup, read_page, visible_text, without_markup
+from neardup_gpu.documents.html import Markup, read_page, without_markup
 from neardup_gpu.kernels._markup import MAX_OPEN, is_tame
 
 BOTH = pytest.mark.parametrize("tree", [False, True], ids=["text", "tree"])
+
+
+def visible_text(markup: bytes | str) -> str:
+    return read_page(markup).text
 
 
 @BOTH

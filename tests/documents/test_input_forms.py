@@ -14,9 +14,10 @@ import pytest
 from flat import flat
 from servers import Files, Hub, Whole, serving
 
-from neardup_gpu import InputError, NeardupError, Reading, Recipe, Workers, dedup, open_documents
+from neardup_gpu import NeardupError, Reading, Recipe, Workers, dedup, open_documents
 from neardup_gpu.documents.ahead import in_order
 from neardup_gpu.documents.batches import size_of
+from neardup_gpu.errors import InputError
 from neardup_gpu.store.uris import file_system, impatient
 
 WORDS = ["the", "quick,", '"brown"', "fox\tjumps", "over\nthe", "lazy", "dog", "and", "then", "some", "more", "of it"]
@@ -425,7 +426,7 @@ def opened(path):
         documents = nd.open_documents(f"hf://datasets/user/{path}", id_column="id")
         ids = [id for batch in documents.batches() for id in batch.ids.to_pylist()]
         print(len(ids), ids[-1], *documents.describe()["left_out"])
-    except nd.InputError as error:
+    except nd.errors.InputError as error:
         print(error)
 for path in sys.argv[1:]:
     opened(path)
@@ -488,7 +489,7 @@ def test_an_extra_that_is_not_installed(module, uri):
         "import sys\nclass Without:\n    def find_spec(self, name, *_):\n"
         f"        if name.partition('.')[0] == {module!r}: raise ImportError('No module named ' + name)\n"
         "sys.meta_path.insert(0, Without())\nimport neardup_gpu as nd\n"
-        f"try:\n    nd.open_documents('{uri}.parquet')\nexcept nd.InputError as error:\n    print(error)\n"
+        f"try:\n    nd.open_documents('{uri}.parquet')\nexcept nd.errors.InputError as error:\n    print(error)\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     (line,) = ended.stdout.splitlines()

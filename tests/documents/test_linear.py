@@ -8,7 +8,7 @@ import pytest
 
 from neardup_gpu import Reading, open_documents
 from neardup_gpu.documents import warc_records
-from neardup_gpu.documents.csv import _Block
+from neardup_gpu.documents.csv import _CsvBlock
 from neardup_gpu.documents.json_blocks import Block
 from neardup_gpu.engine.processors import with_threads
 
@@ -104,7 +104,9 @@ def test_calls_grow_with_the_rows(name, tmp_path, monkeypatch):
     assert numbers[1] <= 5 * numbers[0]
 
 
-@pytest.mark.parametrize("name, kind, what", [("type.jsonl", Block, "lengths"), ("few fields.csv", _Block, "lines_of")])
+@pytest.mark.parametrize(
+    "name, kind, what", [("type.jsonl", Block, "lengths"), ("few fields.csv", _CsvBlock, "lines_of")]
+)
 def test_what_takes_a_whole_block_is_done_once_for_it(name, kind, what, tmp_path, monkeypatch):
     """What would be quadratic if it were done for every row."""
     path, number = tmp_path / name, 0

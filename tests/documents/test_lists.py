@@ -238,7 +238,7 @@ def test_jobs_read_them_alike(form, tmp_path):
     assert [[batch.ids.to_pylist() for batch in each.batches()] for each in kept] == [[[0, 2, 3, 4, 5]]] * 2
     left = flat(nd.dedup, path, **CONTENT, against=path, only_against=True)
     assert left.removed.column("id").to_pylist() == [0, 1, 2]
-    assert flat(nd.sketch, path, tmp_path / "s.parquet", **CONTENT)["null_text"] == 3
+    assert flat(nd.sketches.sketch, path, tmp_path / "s.parquet", **CONTENT)["null_text"] == 3
     with nd.Index.create(tmp_path / "index") as index:
         assert flat(index.add, path, **CONTENT).removed == 1
         assert flat(index.query, [path], **CONTENT)["id"].to_pylist()[:2] == [0, 1]

@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import InputError, open_documents
+from neardup_gpu import open_documents
 from neardup_gpu.documents.parquet_types import parquet_columns, parquet_schema
+from neardup_gpu.errors import InputError
 
 TEXTS = ["some words here", "other words here", "some words here", "and more of them"]
 HAS_NULL = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None], pa.int8()), pa.array(["z", None, "c"]))

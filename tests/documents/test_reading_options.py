@@ -9,7 +9,7 @@ import pytest
 
 import neardup_gpu as nd
 
-ENTRANCES = [nd.open_documents, nd.dedup, nd.sketch, nd.Index.add, nd.Index.query]
+ENTRANCES = [nd.open_documents, nd.dedup, nd.sketches.sketch, nd.Index.add, nd.Index.query]
 CLASSES = [nd.Reading, nd.Writing, nd.Engine, nd.Workers]
 
 
@@ -39,10 +39,10 @@ def test_options_are_frozen_and_refuse_unknown_fields(kind):
 def test_an_option_that_is_given_twice_is_refused():
     table = {"id": [1], "text": ["a"], "body": ["b"]}
     for name, value in (("id_column", "id"), ("text_columns", "text")):
-        with pytest.raises(nd.ParameterError, match=f"^reading and {name}: "):
+        with pytest.raises(nd.errors.ParameterError, match=f"^reading and {name}: "):
             nd.open_documents(table, **{name: value}, reading=nd.Reading(**{name: value}))
     for given in ({"threshold": 0.5}, {"method": "minhash"}, {"keep": "longest"}):
-        with pytest.raises(nd.ParameterError, match=f"^recipe and {next(iter(given))}: the recipe holds that"):
+        with pytest.raises(nd.errors.ParameterError, match=f"^recipe and {next(iter(given))}: the recipe holds that"):
             nd.dedup(table, recipe=nd.Recipe(), **given)
     chosen = nd.open_documents(table, id_column="id", reading=nd.Reading(text_columns="body"))
     assert (chosen.id_column, chosen.texts([0])) == ("id", {0: "b"})
@@ -50,7 +50,7 @@ def test_an_option_that_is_given_twice_is_refused():
 
 @pytest.mark.parametrize("name", ["reading", "writing", "engine", "recipe", "workers"])
 def test_options_of_another_type_are_refused(name):
-    with pytest.raises(nd.ArgumentTypeError, match=f"^{name}: "):
+    with pytest.raises(nd.errors.ArgumentTypeError, match=f"^{name}: "):
         nd.dedup({"text": ["a"]}, **{name: 3})
 
 
@@ -63,12 +63,12 @@ def test_what_tasks_exclude(tmp_path):
         ({"memory": "2GB", "engine": nd.Engine(max_comparisons=3)}, "^max_comparisons and memory: "),
     ]
     for given, says in cases:
-        with pytest.raises(nd.ParameterError, match=says) as caught:
+        with pytest.raises(nd.errors.ParameterError, match=says) as caught:
             nd.dedup(texts, **given)
         assert "\n" not in str(caught.value)
     counted = nd.dedup(texts, method=nd.MinHash(weighting="tfidf")).frequencies
     weighed = nd.MinHash(weighting="tfidf", frequencies=counted)
-    with pytest.raises(nd.ParameterError, match=r"^frequencies: tasks read them from a file; write them, and"):
+    with pytest.raises(nd.errors.ParameterError, match=r"^frequencies: tasks read them from a file; write them, and"):
         nd.dedup(texts, method=weighed, output=tmp_path / "out", workers=workers)
     assert not list(tmp_path.iterdir())
 
@@ -82,7 +82,7 @@ def test_a_result_of_tasks_reads_its_tables_when_they_are_used(tmp_path):
     expected = nd.dedup(texts)
     assert found.report["counts"] == {**expected.report["counts"], "comparisons": found.report["counts"]["comparisons"]}
     again = nd.dedup(texts, output=tmp_path / "out", workers=workers, writing=nd.Writing(overwrite=True))
-    with pytest.raises(nd.InputError, match="holds another result by now"):
+    with pytest.raises(nd.errors.InputError, match="holds another result by now"):
         _ = found.documents
     assert again.documents.select(["id", "kept"]).equals(expected.documents.select(["id", "kept"]))
     assert again.pairs.num_rows == expected.pairs.num_rows and again.skipped is None

@@ -276,7 +276,7 @@ def test_a_reading_that_is_stopped_ends_before_the_file(tmp_path, monkeypatch):
         return found(data)
 
     monkeypatch.setattr(warc, "_parsed", waits)
-    work = ahead._Work(iter([]), 1, lambda _: 1)
+    work = ahead._StepQueue(iter([]), 1, lambda _: 1)
     reader = open_documents(path)._readers[0]
 
     def read():

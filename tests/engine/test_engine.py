@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from progress import messages
 
-from neardup_gpu import Engine, Recipe, dedup, tokenize
+from neardup_gpu import Engine, Recipe, dedup
 from neardup_gpu.cli import main
 from neardup_gpu.engine import choice, memory as engine_memory
 from neardup_gpu.engine.choice import resolve
@@ -21,6 +21,7 @@ from neardup_gpu.engine.memory import batch_bytes, parse_size
 from neardup_gpu.engine.pieces import Numbers, Span, spans
 from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from neardup_gpu.kernels import _launch as launch, minhash as minhash_kernel
+from neardup_gpu.stages import tokenize
 
 TEXTS = ["one two three four five six", "one two three four five six", "something else"]
 TEXTS_TABLE = pa.table({"text": TEXTS})
@@ -255,7 +256,8 @@ class TestFoundByItself:
         """Where neither is installed, or no GPU is asked for."""
         code = """
 import sys
-from neardup_gpu import tokenize, Recipe
+from neardup_gpu import Recipe
+from neardup_gpu.stages import tokenize
 from neardup_gpu.engine import choice
 choice.find_spec = lambda name: None
 tokenize(["a"], Recipe(), backend=sys.argv[1] if len(sys.argv) > 1 else None)

@@ -160,7 +160,7 @@ recipe = nd.Recipe(method=nd.MinHash(k=6, s=4, r=2))
 texts = [f"some words that are here {i}" for i in range(2000)]
 together, found = threading.Barrier(200), []
 def stages():
-    shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
+    shingles = nd.stages.shingle(nd.stages.tokenize(texts, recipe), recipe)
     return shingles.values.tobytes(), recipe.method.sketch(shingles).tobytes()
 def call():
     together.wait()

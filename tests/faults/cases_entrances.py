@@ -3,12 +3,12 @@
 from .judge import case
 
 MADE_UP = """
-from neardup_gpu import Verified
+from neardup_gpu.stages import Verified
 recipe, near = nd.Recipe(method='minhash'), nd.Recipe(method=nd.SimHash())
 minima, bits = recipe.method, near.method
-tokens = shingles = nd.Ragged(np.array([1, 2, 3, 1, 2, 9], np.uint64), np.array([0, 3, 5, 6]))
+tokens = shingles = nd.stages.Ragged(np.array([1, 2, 3, 1, 2, 9], np.uint64), np.array([0, 3, 5, 6]))
 signatures, features = np.zeros((3, 140), np.uint32), np.arange(60, dtype=np.uint64).reshape(3, 20)
-pairs = nd.Pairs(np.array([0]), np.array([1]))
+pairs = nd.stages.Pairs(np.array([0]), np.array([1]))
 verified = Verified(pairs, np.ones(1))
 """
 
@@ -17,11 +17,11 @@ recipe, near = nd.Recipe(method='minhash'), nd.Recipe(method=nd.SimHash())
 minima = recipe.method
 words = "amend the title of the united states code to improve the care of veterans".split()
 texts = [" ".join(words), " ".join(words + ["now"]), " ".join(words[::-1])]
-tokens = nd.tokenize(texts, recipe)
-shingles = nd.shingle(tokens, recipe)
+tokens = nd.stages.tokenize(texts, recipe)
+shingles = nd.stages.shingle(tokens, recipe)
 signatures = minima.sketch(shingles)
 features = minima.keys(signatures)
-verified = nd.verify(shingles, nd.Pairs(np.array([0]), np.array([1])), 0.5)
+verified = nd.stages.verify(shingles, nd.stages.Pairs(np.array([0]), np.array([1])), 0.5)
 """
 
 
@@ -78,7 +78,7 @@ def features_of_fewer_groups_than_the_recipe(): ...
 def simhashes_of_more_bits_than_the_recipe(): ...
 
 
-@refuses("nd.shingle(tokens, recipe.describe())", "recipe: a dict; give a Recipe")
+@refuses("nd.stages.shingle(tokens, recipe.describe())", "recipe: a dict; give a Recipe")
 def a_recipe_as_a_report_shows_it(): ...
 
 
@@ -94,26 +94,26 @@ def what_prints_as_several_lines_as_recipe(): ...
 
 
 @refuses(
-    "nd.keep(3, Verified(nd.Pairs([0], [10**6]), np.ones(1)), recipe)",
+    "nd.stages.keep(3, Verified(nd.stages.Pairs([0], [10**6]), np.ones(1)), recipe)",
     "row 1,000,000",
     "3 rows",
 )
 def decisions_about_a_row_far_beyond_the_end(): ...
 
 
-@refuses("nd.keep(1, verified, recipe.with_(cluster='components'))", "verified.pairs", "row 1", "1 rows")
+@refuses("nd.stages.keep(1, verified, recipe.with_(cluster='components'))", "verified.pairs", "row 1", "1 rows")
 def components_of_fewer_documents_than_pairs_name(): ...
 
 
-@refuses("nd.verify(shingles, nd.Pairs([0], [99]), 0.8)", "candidates: a pair names row 99")
+@refuses("nd.stages.verify(shingles, nd.stages.Pairs([0], [99]), 0.8)", "candidates: a pair names row 99")
 def candidates_that_name_a_row_beyond_the_end(): ...
 
 
-@refuses("nd.keep(3, verified, recipe, pinned=np.ones(1, bool))", "pinned: bool of shape (1,)", "(3,)")
+@refuses("nd.stages.keep(3, verified, recipe, pinned=np.ones(1, bool))", "pinned: bool of shape (1,)", "(3,)")
 def fewer_pinned_than_documents(): ...
 
 
-@refuses("nd.keep(3, verified, recipe, pinned=[0, 1, 2])", "pinned: int64", "bool")
+@refuses("nd.stages.keep(3, verified, recipe, pinned=[0, 1, 2])", "pinned: int64", "bool")
 def pinned_documents_by_their_numbers(): ...
 
 
@@ -129,37 +129,37 @@ def more_present_than_simhashes(): ...
 def a_mask_of_other_pairs(): ...
 
 
-@refuses("nd.keep(-1, verified, recipe)", "num_documents must be between 0 and 2**32 - 2, got -1")
+@refuses("nd.stages.keep(-1, verified, recipe)", "num_documents must be between 0 and 2**32 - 2, got -1")
 def fewer_documents_than_none(): ...
 
 
-@refuses("nd.keep(2**32, verified, recipe)", "num_documents must be between 0 and 2**32 - 2, got 4294967296")
+@refuses("nd.stages.keep(2**32, verified, recipe)", "num_documents must be between 0 and 2**32 - 2, got 4294967296")
 def more_documents_than_rows_can_be_counted(): ...
 
 
 # ------------------------------------------------------------------------------------------- numbers that are none
 
 
-@refuses("nd.verify(shingles, pairs, float('nan'))", "threshold must be between 0 and 1, got nan")
+@refuses("nd.stages.verify(shingles, pairs, float('nan'))", "threshold must be between 0 and 1, got nan")
 def a_threshold_that_nothing_passes(): ...
 
 
 @refuses(
-    "nd.keep(3, Verified(pairs, np.array([np.nan])), recipe)",
+    "nd.stages.keep(3, Verified(pairs, np.array([np.nan])), recipe)",
     "verified.resemblance[0] must be between 0 and 1, got nan",
 )
 def a_resemblance_that_is_no_number(): ...
 
 
-@refuses("nd.keep(3, Verified(pairs, np.ones(7)), recipe)", "verified.resemblance: float64 of shape (7,)")
+@refuses("nd.stages.keep(3, Verified(pairs, np.ones(7)), recipe)", "verified.resemblance: float64 of shape (7,)")
 def more_resemblances_than_pairs(): ...
 
 
-@refuses("nd.keep(3, pairs, recipe)", "verified: a Pairs; give a Verified")
+@refuses("nd.stages.keep(3, pairs, recipe)", "verified: a Pairs; give a Verified")
 def pairs_that_were_not_verified(): ...
 
 
-@refuses("nd.HammingIndex([1, 2], 10**5000)", "radius must be between 0 and 63, got an integer of 16,610 bits")
+@refuses("nd.hamming.HammingIndex([1, 2], 10**5000)", "radius must be between 0 and 63, got an integer of 16,610 bits")
 def an_integer_too_long_to_be_printed(): ...
 
 
@@ -180,31 +180,34 @@ def a_thread_and_a_bit(): ...
 # ------------------------------------------------------------------------------------------ arrays of another make
 
 
-@refuses("nd.shingle(nd.Ragged(tokens.values.astype(np.int64), tokens.offsets), recipe)", "tokens: a Ragged of int64")
+@refuses(
+    "nd.stages.shingle(nd.stages.Ragged(tokens.values.astype(np.int64), tokens.offsets), recipe)",
+    "tokens: a Ragged of int64",
+)
 def fingerprints_that_are_signed(): ...
 
 
-@refuses("nd.Ragged.from_rows([[1], [-1]], np.uint64)", "rows[1]: int64 of shape (1,)", "uint64")
+@refuses("nd.stages.Ragged.from_rows([[1], [-1]], np.uint64)", "rows[1]: int64 of shape (1,)", "uint64")
 def a_negative_number_as_a_fingerprint(): ...
 
 
-@refuses("nd.Ragged.from_rows([[1.5]], np.uint64)", "rows[0]: float64")
+@refuses("nd.stages.Ragged.from_rows([[1.5]], np.uint64)", "rows[0]: float64")
 def a_fraction_as_a_fingerprint(): ...
 
 
-@refuses("nd.Ragged(np.arange(4), [0, 3, 2])", "Ragged offsets must not decrease")
+@refuses("nd.stages.Ragged(np.arange(4), [0, 3, 2])", "Ragged offsets must not decrease")
 def rows_that_end_before_they_begin(): ...
 
 
-@refuses("nd.Ragged(np.arange(4), np.array([0, 2**63], np.uint64))", "Ragged offsets: uint64")
+@refuses("nd.stages.Ragged(np.arange(4), np.array([0, 2**63], np.uint64))", "Ragged offsets: uint64")
 def offsets_beyond_64_bits(): ...
 
 
-@refuses("nd.Pairs([0, 0], [1, 1])", "sorted and unique; Pairs.from_unsorted does both")
+@refuses("nd.stages.Pairs([0, 0], [1, 1])", "sorted and unique; Pairs.from_unsorted does both")
 def a_pair_twice(): ...
 
 
-@refuses("nd.Pairs.from_unsorted([0, 1], [1])", "2 and 1")
+@refuses("nd.stages.Pairs.from_unsorted([0, 1], [1])", "2 and 1")
 def a_pair_without_its_other_half(): ...
 
 
@@ -212,15 +215,15 @@ def a_pair_without_its_other_half(): ...
 def signatures_of_which_some_are_masked(): ...
 
 
-@refuses("nd.HammingIndex(np.array([1.0, 2.0]), 1)", "fingerprints: float64 of shape (2,)")
+@refuses("nd.hamming.HammingIndex(np.array([1.0, 2.0]), 1)", "fingerprints: float64 of shape (2,)")
 def fingerprints_that_became_floats(): ...
 
 
-@refuses("nd.HammingIndex([1, 2], 1, ids={'a', 'b'})", "ids")
+@refuses("nd.hamming.HammingIndex([1, 2], 1, ids={'a', 'b'})", "ids")
 def ids_without_an_order(): ...
 
 
-@refuses("nd.HammingIndex([1, 2], 1).query(True)", "fingerprint must be a whole number, got True")
+@refuses("nd.hamming.HammingIndex([1, 2], 1).query(True)", "fingerprint must be a whole number, got True")
 def a_truth_as_a_fingerprint(): ...
 
 
@@ -232,26 +235,28 @@ def a_truth_as_a_fingerprint(): ...
 def an_array_where_several_are_expected(): ...
 
 
-@refuses("nd.Frequencies([7, 3], [1, 1], 2, 1)", "tokens: not ascending")
+@refuses("nd.sketches.Frequencies([7, 3], [1, 1], 2, 1)", "tokens: not ascending")
 def frequencies_out_of_order(): ...
 
 
-@refuses("nd.Frequencies([3, 7], [1, 5], 2, 1)", "counts[1] must be between 1 and 2, got 5")
+@refuses("nd.sketches.Frequencies([3, 7], [1, 5], 2, 1)", "counts[1] must be between 1 and 2, got 5")
 def a_token_in_more_documents_than_there_are(): ...
 
 
 # ----------------------------------------------------------------------------------------------- words and switches
 
 
-@refuses("nd.tokenize([1, 2], recipe)", "documents: 1 is not a text")
+@refuses("nd.stages.tokenize([1, 2], recipe)", "documents: 1 is not a text")
 def numbers_as_texts(): ...
 
 
-@refuses("nd.tokenize(['ab', 'c\\ud800d'], recipe)", "documents", "is not Unicode text; give such texts as bytes")
+@refuses(
+    "nd.stages.tokenize(['ab', 'c\\ud800d'], recipe)", "documents", "is not Unicode text; give such texts as bytes"
+)
 def half_a_character(): ...
 
 
-@refuses("nd.tokenize(b'one text', recipe)", "documents: b'one text'; give a list of str")
+@refuses("nd.stages.tokenize(b'one text', recipe)", "documents: b'one text'; give a list of str")
 def bytes_of_one_text(): ...
 
 
@@ -299,7 +304,7 @@ def nothing_in_a_list_as_a_backend(): ...
 def a_progress_that_cannot_be_called(): ...
 
 
-@refuses("nd.pairs([])", "sketches: none given")
+@refuses("nd.sketches.pairs([])", "sketches: none given")
 def pairs_of_nothing(): ...
 
 
@@ -337,13 +342,13 @@ def groups_beyond_all_numbers(): ...
 # ----------------------------------------------------------------------------------------------- odd, and right
 
 
-@allows("found = nd.Pairs([0], [1])\nassert (found.left.dtype, found.right.tolist()) == (np.int64, [1])")
+@allows("found = nd.stages.Pairs([0], [1])\nassert (found.left.dtype, found.right.tolist()) == (np.int64, [1])")
 def pairs_of_lists(): ...
 
 
 @allows(
-    "odd = nd.Ragged(tokens.values.astype('>u8'), tokens.offsets.astype('>i8'))\n"
-    "assert nd.shingle(odd, recipe).values.tolist() == shingles.values.tolist()\n"
+    "odd = nd.stages.Ragged(tokens.values.astype('>u8'), tokens.offsets.astype('>i8'))\n"
+    "assert nd.stages.shingle(odd, recipe).values.tolist() == shingles.values.tolist()\n"
     "found = minima.keys(signatures.astype('>u4'))\nassert (found == features).all()"
 )
 def arrays_of_the_other_byte_order(): ...
@@ -352,7 +357,7 @@ def arrays_of_the_other_byte_order(): ...
 @allows(
     "spread = np.repeat(signatures, 2, axis=1)[:, ::2]\nturned = np.asfortranarray(signatures)\n"
     "for odd in (spread, turned):\n    assert (minima.keys(odd) == features).all()\n"
-    "wide = nd.Ragged(np.repeat(shingles.values, 2)[::2], shingles.offsets)\n"
+    "wide = nd.stages.Ragged(np.repeat(shingles.values, 2)[::2], shingles.offsets)\n"
     "assert (minima.sketch(wide) == signatures).all()"
 )
 def arrays_that_are_not_contiguous(): ...
@@ -360,7 +365,7 @@ def arrays_that_are_not_contiguous(): ...
 
 @allows(
     "for array in (tokens.values, tokens.offsets, signatures, features):\n    array.flags.writeable = False\n"
-    "assert nd.shingle(tokens, recipe).values.tolist() == shingles.values.tolist()\n"
+    "assert nd.stages.shingle(tokens, recipe).values.tolist() == shingles.values.tolist()\n"
     "assert (minima.keys(signatures) == features).all()\n"
     "assert len(minima.collide(features).pairs) == 1"
 )
@@ -368,9 +373,9 @@ def arrays_that_cannot_be_written_to(): ...
 
 
 @allows(
-    "none = nd.tokenize([], recipe)\nsets = nd.shingle(none, recipe)\nrows = minima.sketch(sets)\n"
+    "none = nd.stages.tokenize([], recipe)\nsets = nd.stages.shingle(none, recipe)\nrows = minima.sketch(sets)\n"
     "groups = minima.keys(rows)\nfound = minima.collide(groups)\n"
-    "kept = nd.keep(0, nd.verify(sets, found.pairs, 0.8), recipe)\n"
+    "kept = nd.stages.keep(0, nd.stages.verify(sets, found.pairs, 0.8), recipe)\n"
     "assert rows.shape == (0, 140) and groups.shape == (0, 20) and len(kept) == 0"
 )
 def no_documents_at_all(): ...
@@ -379,7 +384,7 @@ def no_documents_at_all(): ...
 @allows(
     "import pandas as pd, polars as pl\nwanted = tokens.values.tolist()\n"
     "for column in (pd.Series(texts), pl.Series(texts), np.array(texts), pa.chunked_array([texts[:1], texts[1:]])):\n"
-    "    assert nd.tokenize(column, recipe).values.tolist() == wanted"
+    "    assert nd.stages.tokenize(column, recipe).values.tolist() == wanted"
 )
 def columns_of_texts_of_other_libraries(): ...
 
@@ -387,8 +392,8 @@ def columns_of_texts_of_other_libraries(): ...
 @allows(
     "three, design = np.int8(3), nd.hamming.TableDesign\n"
     "assert design(np.int64(64), three, np.uint8(20)) == design(64, 3, 20)\n"
-    "assert nd.keep(three, verified, recipe, pinned=[False] * 3).tolist() == [0, 0, 2]\n"
-    "assert nd.HammingIndex([1, 2**64 - 1], three).query(np.uint64(2**64 - 1))[0].tolist() == [1]\n"
+    "assert nd.stages.keep(three, verified, recipe, pinned=[False] * 3).tolist() == [0, 0, 2]\n"
+    "assert nd.hamming.HammingIndex([1, 2**64 - 1], three).query(np.uint64(2**64 - 1))[0].tolist() == [1]\n"
     "assert nd.papers.hoeffding(np.int64(9)) == nd.papers.hoeffding(9)\n"
     "assert len(nd.dedup('d.jsonl', writing=nd.Writing(check=three, overwrite=np.bool_(False))).kept) == 5",
     documents=True,

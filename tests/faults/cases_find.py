@@ -611,7 +611,7 @@ def a_list_of_texts_of_which_one_is_a_file(box):
 
 @case(says="'text': texts")
 def one_text(box):
-    return "nd.sketch('the quick brown\\nfox ' * 1000, 's.parquet')"
+    return "nd.sketches.sketch('the quick brown\\nfox ' * 1000, 's.parquet')"
 
 
 @case(says="'text': texts")
@@ -631,7 +631,7 @@ def texts_are_documents(box):
         "    assert list(found.values()) == texts, (type(each), found)\n"
         "assert nd.dedup(np.array(texts), output='o').documents['kept'].to_pylist() == [True] * 5 + [False]\n"
         "shutil.rmtree('o')\n"
-        "assert nd.sketch({'text': texts}, 's.parquet')['documents'] == 6\nPath('s.parquet').unlink()"
+        "assert nd.sketches.sketch({'text': texts}, 's.parquet')['documents'] == 6\nPath('s.parquet').unlink()"
     )
 
 

@@ -82,14 +82,14 @@ def a_file_that_appears_where_a_folder_goes(box):
 def a_file_that_appears_during_a_sketch(box):
     box.documents("d.jsonl")
     act = "late(lambda: Path('s.parquet').write_text('mine'))"
-    return f"{LATE}nd.sketch('d.jsonl', 's.parquet', id_column='id', progress={act})"
+    return f"{LATE}nd.sketches.sketch('d.jsonl', 's.parquet', id_column='id', progress={act})"
 
 
 @case(says=("s.parquet", "s-1.parquet"), writes=("s.parquet", "s-1.parquet"), then=holds("s.parquet", "mine"))
 def a_file_that_appears_during_an_overwriting_sketch(box):
     box.documents("d.jsonl")
     act = "late(lambda: Path('s.parquet').write_text('mine'))"
-    return f"{LATE}nd.sketch('d.jsonl', 's.parquet', id_column='id', overwrite=True, progress={act})"
+    return f"{LATE}nd.sketches.sketch('d.jsonl', 's.parquet', id_column='id', overwrite=True, progress={act})"
 
 
 @case(says=("thesis.txt", "out-1"), writes=("out", "out-1"), then=holds("out/kept/thesis.txt", "mine"))
@@ -117,7 +117,7 @@ def one_of_two_files_that_appears_during_the_run(box):
     act = "late(lambda: Path('s.frequencies.parquet').write_text('mine'))"
     return (
         f"{LATE}weighed = nd.SimHash(weighting='tfidf')\n"
-        f"nd.sketch('d.jsonl', 's.parquet', id_column='id', method=weighed, progress={act})"
+        f"nd.sketches.sketch('d.jsonl', 's.parquet', id_column='id', method=weighed, progress={act})"
     )
 
 
@@ -343,7 +343,7 @@ def a_run_after_one_that_was_killed(box):
 @case(status=0, says="removing what a killed run left", writes=("s.parquet", ".s.parquet.partial"))
 def a_sketch_after_one_that_was_killed(box):
     box.documents("d.jsonl")
-    killed(box, f"{KILL}{LATE}nd.sketch('d.jsonl', 's.parquet', id_column='id', progress=late(kill))")
+    killed(box, f"{KILL}{LATE}nd.sketches.sketch('d.jsonl', 's.parquet', id_column='id', progress=late(kill))")
     return ["sketch", "d.jsonl", "-o", "s.parquet"]
 
 
@@ -576,8 +576,9 @@ def a_temporary_disk_that_is_too_small(box):
 def a_full_disk_under_an_index(box):
     needs_mounts()
     return (
-        f"{DISKS}own_mounts()\nmount('small', '100k')\nindex = nd.HammingIndex(np.arange(30_000, dtype=np.uint64), "
-        f"radius=3)\ntry:\n    index.save('small/i.index'){EMPTY.format([])}"
+        f"{DISKS}own_mounts()\nmount('small', '100k')\n"
+        "index = nd.hamming.HammingIndex(np.arange(30_000, dtype=np.uint64), radius=3)\n"
+        f"try:\n    index.save('small/i.index'){EMPTY.format([])}"
     )
 
 
@@ -586,7 +587,7 @@ def a_full_disk_under_sketches(box):
     needs_mounts()
     box.documents("d.jsonl", 300)
     return (
-        f"{DISKS}own_mounts()\nmount('small', '40k')\ntry:\n    nd.sketch('d.jsonl', 'small/s.parquet', "
+        f"{DISKS}own_mounts()\nmount('small', '40k')\ntry:\n    nd.sketches.sketch('d.jsonl', 'small/s.parquet', "
         f"id_column='id'){EMPTY.format([])}"
     )
 
@@ -615,7 +616,7 @@ def a_limit_on_the_size_of_files_under_a_result(box):
 @case(says="File too large")
 def a_limit_on_the_size_of_files_under_an_index(box):
     limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
-    return f"{limit}nd.HammingIndex(np.arange(30_000, dtype=np.uint64), radius=3).save('i.index')"
+    return f"{limit}nd.hamming.HammingIndex(np.arange(30_000, dtype=np.uint64), radius=3).save('i.index')"
 
 
 @case(says="output: 5 is not a path")

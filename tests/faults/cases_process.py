@@ -98,7 +98,7 @@ def workers_that_tokenize_for_the_parent(box):
     return PREPARE + (
         "recipe = nd.Recipe(method=nd.MinHash(filter=(6, 4, 2)))\n"
         "@named\ndef work(texts):\n"
-        "    shingles = nd.shingle(nd.tokenize(texts, recipe, backend='cpu'), recipe, backend='cpu')\n"
+        "    shingles = nd.stages.shingle(nd.stages.tokenize(texts, recipe, backend='cpu'), recipe, backend='cpu')\n"
         "    return recipe.method.sketch(shingles, backend='cpu').sum()\n"
         "expected = work(texts)\n"
         "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
@@ -168,7 +168,7 @@ def a_stream_that_starts_a_job(box):
 def a_stream_that_sketches_another(box):
     box.documents("d.jsonl")
     return PREPARE + (
-        "def batches():\n    nd.sketch('d.jsonl', 's.parquet')\n    yield from table.to_batches()\n"
+        "def batches():\n    nd.sketches.sketch('d.jsonl', 's.parquet')\n    yield from table.to_batches()\n"
         "nd.dedup(pa.RecordBatchReader.from_batches(table.schema, batches()), engine='cpu')"
     )
 
@@ -199,8 +199,8 @@ def jobs_of_several_threads(box):
 
 STAGES = (
     "import threading\nrecipe = nd.Recipe(method=nd.MinHash(filter=(6, 4, 2)))\n"
-    "tokens = nd.tokenize(['some words that are here'] * 2000, recipe, backend='cpu')\n"
-    "shingles = nd.shingle(tokens, recipe, backend='cpu')\n"
+    "tokens = nd.stages.tokenize(['some words that are here'] * 2000, recipe, backend='cpu')\n"
+    "shingles = nd.stages.shingle(tokens, recipe, backend='cpu')\n"
     "def run():\n    for _ in range(20): recipe.method.sketch(shingles, backend='cpu')\n"
     "threads = [threading.Thread(target=run) for _ in range(3)]\n"
     "for thread in threads: thread.start()\n"
@@ -294,7 +294,7 @@ def sketches_of_more_than_memory(box):
     return (
         "from unittest import mock\n"
         "with mock.patch('pyarrow.parquet.ParquetFile', side_effect=pa.ArrowMemoryError('malloc of size 8 failed')):\n"
-        "    nd.pairs('s.parquet')"
+        "    nd.sketches.pairs('s.parquet')"
     )
 
 

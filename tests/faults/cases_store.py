@@ -84,7 +84,7 @@ def a_flipped_bit_of_an_index_s_header(box):
 def a_flipped_bit_of_an_index_s_first_byte(box):
     box.index("i.index")
     box.flip("i.index", 0)
-    return "nd.HammingIndex.load('i.index')"
+    return "nd.hamming.HammingIndex.load('i.index')"
 
 
 @case(says="has changed since it was written")
@@ -150,7 +150,7 @@ def an_index_whose_header_says_it_is_of_terabytes(box):
 def a_damaged_index_that_is_saved_again(box):
     box.index("i.index")
     box.flip("i.index", -1)
-    return "nd.HammingIndex.load('i.index').save('copy.index')"
+    return "nd.hamming.HammingIndex.load('i.index').save('copy.index')"
 
 
 @case(status=0, says="are as written")
@@ -241,7 +241,7 @@ def frequencies_whose_number_of_documents_is_no_number(box):
     table = pq.read_table(path)
     metadata = {**table.schema.metadata, b"neardup_gpu_documents": b"many"}
     pq.write_table(table.replace_schema_metadata(metadata), path)
-    return "nd.Frequencies.load('h.frequencies.parquet')"
+    return "nd.sketches.Frequencies.load('h.frequencies.parquet')"
 
 
 @case(says="frequencies")
@@ -252,7 +252,7 @@ def frequencies_whose_counts_are_text(box):
     )
     name = "h.frequencies.parquet"
     rewrite(box, name, with_column("documents", lambda table: pa.array(["x"] * len(table))))
-    return f"nd.Frequencies.load('{name}')"
+    return f"nd.sketches.Frequencies.load('{name}')"
 
 
 @case(says="has changed since it was written")
@@ -322,7 +322,7 @@ def samples_that_are_floats(box):
 def samples_in_lists_of_any_length(box):
     box.sketches("s.parquet")
     rewrite(box, "s.parquet", with_column("signature", lambda t: t["signature"].cast(pa.list_(pa.uint32()))))
-    return "nd.pairs('s.parquet')"
+    return "nd.sketches.pairs('s.parquet')"
 
 
 @case(says="its recipe makes")
@@ -465,7 +465,7 @@ def a_recipe_with_an_entry_that_nobody_knows(box):
 def a_recipe_without_its_seed(box):
     box.sketches("s.parquet")
     rewrite(box, "s.parquet", seed=...)
-    return "nd.pairs('s.parquet')"
+    return "nd.sketches.pairs('s.parquet')"
 
 
 @case(says="its recipe cannot be read")
@@ -639,7 +639,7 @@ def more_documents_than_32_bits_number(box):
 
 @case(says="4,294,967,296 rows")
 def more_fingerprints_than_32_bits_number(box):
-    return "nd.HammingIndex(np.broadcast_to(np.uint64(0), 2**32), 3)"
+    return "nd.hamming.HammingIndex(np.broadcast_to(np.uint64(0), 2**32), 3)"
 
 
 @case(says="method minhash makes no clusters; choose bottomk")

@@ -78,8 +78,8 @@ def test_pairs_that_do_not_fit_leave_the_device(kernel, monkeypatch):
     """Few pairs are written at a time, and what was found waits in host memory; both are as many as memory takes."""
     monkeypatch.setattr(_near, "most_rows", lambda row_bytes: 7)
     monkeypatch.setattr(_matches, "most_rows", lambda row_bytes: 7)
-    left, leave = [], _matches.Matches._leave_device
-    monkeypatch.setattr(_matches.Matches, "_leave_device", lambda found: (left.append(found), leave(found)))
+    left, leave = [], _matches.DistinctPairs._leave_device
+    monkeypatch.setattr(_matches.DistinctPairs, "_leave_device", lambda found: (left.append(found), leave(found)))
     for number in range(2):
         result, _ = run(kernel, fixed(kernel, number), "lane")
         assert_same(expected(kernel, number), result)

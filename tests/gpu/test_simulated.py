@@ -17,11 +17,12 @@ import troubled
 from flat import flat
 from in_parts import compare
 
-from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, dedup, pairs, sketch
+from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, dedup
 from neardup_gpu.engine import local
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
 from neardup_gpu.kernel_inputs import kernel_modules
+from neardup_gpu.sketches import pairs, sketch
 
 pytestmark = pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="needs NUMBA_ENABLE_CUDASIM=1")
 

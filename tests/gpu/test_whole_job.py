@@ -17,26 +17,7 @@ from cupy_calls import DeviceArray, on_device
 from flat import flat
 from versions import WORDS, corpus, decisions, families
 
-from neardup_gpu import (
-    BottomK,
-    Engine,
-    MinHash,
-    ModM,
-    Pairs,
-    Ragged,
-    Recipe,
-    Shingles,
-    SimHash,
-    dedup,
-    keep,
-    pairs,
-    partners,
-    selftest,
-    shingle,
-    sketch,
-    tokenize,
-    verify,
-)
+from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, partners, selftest
 from neardup_gpu.errors import NeardupError
 from neardup_gpu.hamming import HammingIndex, join, pairs as near_pairs
 from neardup_gpu.kernels import (
@@ -56,6 +37,8 @@ from neardup_gpu.kernels import (
 )
 from neardup_gpu.report import facts
 from neardup_gpu.sketch_jobs import frequencies_path
+from neardup_gpu.sketches import pairs, sketch
+from neardup_gpu.stages import Pairs, Ragged, keep, shingle, tokenize, verify
 from neardup_gpu.store.spool import DeviceSpool
 
 

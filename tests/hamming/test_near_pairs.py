@@ -30,14 +30,14 @@ def test_what_tables_find_again_is_not_held_again(num_words, monkeypatch):
     crowd = [1 << int(place) for place in generator.integers(0, 40, 300)]  # two bits from one another at most
     values = of_integers(crowd + [int.from_bytes(generator.bytes(8 * num_words)) for _ in range(100)], num_words)
     design = TableDesign(64 * num_words, 10, 12)
-    most, drop_repeats = [], _matches.Matches._drop_repeats
+    most, drop_repeats = [], _matches.DistinctPairs._drop_repeats
 
     def noted(matches):
         most.append(matches.num_held)
         drop_repeats(matches)
 
-    monkeypatch.setattr(kernel, "Matches", partial(_matches.Matches, at_least=0))
-    monkeypatch.setattr(_matches.Matches, "_drop_repeats", noted)
+    monkeypatch.setattr(kernel, "DistinctPairs", partial(_matches.DistinctPairs, at_least=0))
+    monkeypatch.setattr(_matches.DistinctPairs, "_drop_repeats", noted)
     found = hamming.pairs(values, 10, design=design, bucket_limit=299, collapse=False)
     expected = kernel.reference(values, design.array, 10, 299, hamming.BUCKET_PROBE)
     assert rows_of(found) == rows_of(expected) and found.num_large == expected[3] > 2

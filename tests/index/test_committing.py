@@ -57,10 +57,10 @@ def test_documents_are_looked_up_while_those_before_are_written(index, monkeypat
 
 def test_a_commit_that_fails_ends_the_adding(index, monkeypatch) -> None:
     def full() -> None:
-        raise nd.OutputError("full")
+        raise nd.errors.OutputError("full")
 
     at_change(monkeypatch, 2, full)
-    with pytest.raises(nd.OutputError, match=r"^full$"):
+    with pytest.raises(nd.errors.OutputError, match=r"^full$"):
         index.add(table(list(LIVE), TEXTS), id_column="id", commit_every=8)
     assert len(index) == 8
     monkeypatch.undo()
@@ -75,12 +75,12 @@ def test_an_error_beside_another_is_told(index, monkeypatch, caplog) -> None:
 
     def fail() -> None:
         begun.wait(60)
-        raise nd.OutputError("the disk has failed")
+        raise nd.errors.OutputError("the disk has failed")
 
     end = Commits.__exit__
     monkeypatch.setattr(Commits, "__exit__", lambda *given: (begun.set(), end(*given))[1])
     at_change(monkeypatch, 1, fail)
-    with caplog.at_level(logging.WARNING), pytest.raises(nd.InputError, match="id 'd0' stands for several"):
+    with caplog.at_level(logging.WARNING), pytest.raises(nd.errors.InputError, match="id 'd0' stands for several"):
         index.add(table(ids, TEXTS[:16]), id_column="id", commit_every=8)
     assert "the disk has failed" in caplog.text and len(index) == 0
 
@@ -110,7 +110,7 @@ def test_documents_of_a_commit_that_is_being_made_are_found_and_refused(index, m
     threads = at_change(monkeypatch, 0, None)
     index.add(table(ids, texts), id_column="id", commit_every=8)
     same_as_dedup(index, dict(zip(ids, texts, strict=True)))
-    with pytest.raises(nd.InputError, match="id 'f1' stands for several documents"):
+    with pytest.raises(nd.errors.InputError, match="id 'f1' stands for several documents"):
         index.add(table(["f0", "f1", "f2", "f1"], TEXTS[:4]), id_column="id", commit_every=2)
     assert len(threads) == 4 and len(index) == 26
 
@@ -130,10 +130,10 @@ def test_what_comes_before_an_error_is_committed(index, monkeypatch) -> None:
 
     def cut(*arguments):
         yield from pieces(*arguments)
-        raise nd.InputError("cut")
+        raise nd.errors.InputError("cut")
 
     monkeypatch.setattr(adding.Adding, "_pieces", cut)
-    with pytest.raises(nd.InputError, match=r"^cut$"):
+    with pytest.raises(nd.errors.InputError, match=r"^cut$"):
         index.add(table(list(LIVE), TEXTS), id_column="id", commit_every=3)
     assert len(index) == 24
     same_as_dedup(index, LIVE)

@@ -158,7 +158,7 @@ def test_a_damaged_order_is_an_error(harm: str, tmp_path) -> None:
     if harm != "gone":
         path.write_bytes(data if harm == "flipped" else data[:-4096])
     if harm != "flipped":
-        with pytest.raises(nd.InputError, match=path.name):
+        with pytest.raises(nd.errors.InputError, match=path.name):
             nd.Index.open(tmp_path / "x", engine="cpu")
         return
     with nd.Index.open(tmp_path / "x", engine="cpu") as index:
@@ -167,7 +167,7 @@ def test_a_damaged_order_is_an_error(harm: str, tmp_path) -> None:
             lambda: index.query("to be or not"),
             lambda: index.add(table([2], ["to be"]), id_column="id"),
         ):
-            with pytest.raises(nd.InputError, match=path.name):
+            with pytest.raises(nd.errors.InputError, match=path.name):
                 call()
         assert len(index) == 2
 
@@ -183,7 +183,9 @@ def test_a_disk_that_is_full_after_the_order_was_written(tmp_path, monkeypatch) 
             write(kind, *arguments)
 
         monkeypatch.setattr(ArraysFormat, "write_to", full)
-        with pytest.raises(nd.OutputError, match="No space left on device; the index is as it was committed last"):
+        with pytest.raises(
+            nd.errors.OutputError, match="No space left on device; the index is as it was committed last"
+        ):
             index.add(documents, id_column="id")
         monkeypatch.undo()
         assert len(index) == 0 and len(list((tmp_path / "x/segments").iterdir())) == 1
@@ -195,15 +197,15 @@ def test_a_disk_that_is_full_after_the_order_was_written(tmp_path, monkeypatch) 
 def test_what_is_refused(grown, tmp_path) -> None:
     folder, live = grown
     with nd.Index.open(folder, engine="cpu") as index:
-        with pytest.raises(nd.ParameterError, match=r"threshold 0\.39: this index finds pairs at 0\.4 or above"):
+        with pytest.raises(nd.errors.ParameterError, match=r"threshold 0\.39: this index finds pairs at 0\.4 or above"):
             index.query("to be", threshold=0.39)
-        with pytest.raises(nd.InputError, match="is in the index already"):
+        with pytest.raises(nd.errors.InputError, match="is in the index already"):
             index.add(table([next(iter(live))], ["to be"]), id_column="id")
-        with pytest.raises(nd.RecipeMismatchError, match=r"made with threshold = 0\.4, but 0\.5 is needed"):
+        with pytest.raises(nd.errors.RecipeMismatchError, match=r"made with threshold = 0\.4, but 0\.5 is needed"):
             nd.Index.open(folder, recipe=exact(0.5))
-    with pytest.raises(nd.ParameterError, match="choose exact, minhash or simhash"):
+    with pytest.raises(nd.errors.ParameterError, match="choose exact, minhash or simhash"):
         nd.Index.create(tmp_path / "x", method="containment")
-    with pytest.raises(nd.ParameterError, match="keep and cluster"):
+    with pytest.raises(nd.errors.ParameterError, match="keep and cluster"):
         nd.Index.create(tmp_path / "x", recipe=exact().with_(keep="longest"))
     assert not (tmp_path / "x").exists()
 

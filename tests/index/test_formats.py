@@ -76,7 +76,9 @@ def test_a_later_format_is_refused_by_its_number(plays: Path) -> None:
     newer = path.read_bytes().replace(b'"format": 1', b'"format": 3')
     text = newer.partition(b'"manifest": ')[2].removesuffix(b"}\n")
     _write_manifest(path, text)
-    with pytest.raises(nd.InputError, match="written by a later version, in format 3; this version reads format 2"):
+    with pytest.raises(
+        nd.errors.InputError, match="written by a later version, in format 3; this version reads format 2"
+    ):
         nd.Index.open(plays)
 
 
@@ -87,5 +89,5 @@ def test_other_definitions_are_refused(plays: Path) -> None:
     values |= {"recipe": recipe, "segments": [], "inputs": [], "number": values["number"] + 1}
     changed = manifests.Manifest(**values)
     manifests.commit(plays, changed)
-    with pytest.raises(nd.RecipeMismatchError, match="definitions"):
+    with pytest.raises(nd.errors.RecipeMismatchError, match="definitions"):
         nd.Index.open(plays)

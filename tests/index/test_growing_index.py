@@ -39,7 +39,7 @@ def brute_force(live: dict, text: str, recipe: nd.Recipe) -> list[tuple]:
     """(id, resemblance), best first, of the documents that share enough features and resemble the text enough."""
     ids = list(live)
     texts = [text, *live.values()]
-    shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
+    shingles = nd.stages.shingle(nd.stages.tokenize(texts, recipe), recipe)
     keys = recipe.method.keys(recipe.method.sketch(shingles, seed=recipe.seed), seed=recipe.seed)
     if not shingles.sizes[0]:
         return []
@@ -86,29 +86,29 @@ def test_what_is_refused_changes_nothing(grown, tmp_path) -> None:
             (table([1000, 1000], ["to be", "or not"]), "1000"),
             (table(pa.array([2**63], pa.uint64()), ["to be"]), "below 2..63"),
         ):
-            with pytest.raises(nd.InputError, match=words):
+            with pytest.raises(nd.errors.InputError, match=words):
                 index.add(source, id_column="id")
-        with pytest.raises(nd.InputError, match="100000 is not in the index; nothing was removed"):
+        with pytest.raises(nd.errors.InputError, match="100000 is not in the index; nothing was removed"):
             index.remove([there, 100000])
-        with pytest.raises(nd.ParameterError, match="keeps no column 'date'; it keeps none"):
+        with pytest.raises(nd.errors.ParameterError, match="keeps no column 'date'; it keeps none"):
             index.decide(keep="date")
         with pytest.raises(
-            nd.ParameterError,
+            nd.errors.ParameterError,
             match="method bottomk cannot find candidates in an index; choose exact, ",
         ):
             nd.Index.create(tmp_path / "x", method="bottomk")
-        with pytest.raises(nd.OutputError, match="is an index already"):
+        with pytest.raises(nd.errors.OutputError, match="is an index already"):
             nd.Index.create(folder)
-        with pytest.raises(nd.RecipeMismatchError, match="made with filter = "):
+        with pytest.raises(nd.errors.RecipeMismatchError, match="made with filter = "):
             nd.Index.open(folder, recipe=nd.Recipe(method="minhash"))
-        with pytest.raises(nd.InputError, match="there is no index"):
+        with pytest.raises(nd.errors.InputError, match="there is no index"):
             nd.Index.open(tmp_path / "nowhere")
         (tmp_path / "empty").mkdir()
-        with pytest.raises(nd.InputError, match="is no index"):
+        with pytest.raises(nd.errors.InputError, match="is no index"):
             nd.Index.open(tmp_path / "empty")
         after = index.info()
         assert {**after, "commit": 0} == {**before, "commit": 0}
-    with pytest.raises(nd.ParameterError, match="closed"):
+    with pytest.raises(nd.errors.ParameterError, match="closed"):
         index.query("to be")
 
 
@@ -116,7 +116,7 @@ def test_one_writes_and_names_itself(grown) -> None:
     folder, live = grown
     with nd.Index.open(folder, engine="cpu") as writer, nd.Index.open(folder, engine="cpu") as other:
         writer.add(table([500], ["all else is silence"]), id_column="id")
-        with pytest.raises(nd.OutputError, match=f"is being written by process {os.getpid()} on"):
+        with pytest.raises(nd.errors.OutputError, match=f"is being written by process {os.getpid()} on"):
             other.remove([500])
         assert len(other) == len(live)
         assert len(other.refresh()) == len(live) + 1
@@ -182,11 +182,11 @@ def test_an_input_that_failed_is_gone_on_with(tmp_path) -> None:
     file.write_text("\n".join([*good[:25], "{", *good[25:]]) + "\n")
     with nd.Index.create(tmp_path / "x", recipe=recipe_of(), engine="cpu") as index:
         how = {"id_column": "id", "commit_every": 10}
-        with pytest.raises(nd.InputError):
+        with pytest.raises(nd.errors.InputError):
             flat(index.add, file, **how)
         done = len(index)
         if done:
-            with pytest.raises(nd.InputError, match="has changed since"):
+            with pytest.raises(nd.errors.InputError, match="has changed since"):
                 file.write_text("\n".join(good) + "\n")
                 flat(index.add, file, **how)
 
@@ -244,10 +244,10 @@ def test_every_byte_of_a_file_counts(tmp_path) -> None:
                 index.check()
             assert path.name in str(caught.value)
         path.write_bytes(data[: len(data) // 2])
-        with pytest.raises(nd.DamagedError), nd.Index.open(folder, engine="cpu") as index:
+        with pytest.raises(nd.errors.DamagedError), nd.Index.open(folder, engine="cpu") as index:
             index.check()
         path.unlink()
-        with pytest.raises(nd.InputError), nd.Index.open(folder, engine="cpu") as index:
+        with pytest.raises(nd.errors.InputError), nd.Index.open(folder, engine="cpu") as index:
             index.check()
         path.write_bytes(data)
     with nd.Index.open(folder, engine="cpu") as index:
@@ -271,7 +271,7 @@ def test_damage_that_hides_what_is_there_is_an_error(method, name, tmp_path) -> 
     for question in ({"source": asked}, {"texts": [asked, "nothing like that"]}):
         with (
             nd.Index.open(tmp_path / "x", engine="cpu") as index,
-            pytest.raises(nd.DamagedError, match=re.escape(segment.name)),
+            pytest.raises(nd.errors.DamagedError, match=re.escape(segment.name)),
         ):
             flat(index.query, **question)
 

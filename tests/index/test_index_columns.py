@@ -240,15 +240,17 @@ def test_a_file_that_lacks_a_column_adds_nothing(tmp_path: Path, capsys) -> None
             ("c", r"column 'date' holds list<.*>; an index keeps integers, floats, strings, bools, dates and"),
             ("ad", "column 'date' holds"),
         ):
-            with pytest.raises(nd.InputError, match=words):
+            with pytest.raises(nd.errors.InputError, match=words):
                 opened.add([tmp_path / f"{name}.parquet" for name in names], id_column="id")
             assert len(opened) == 0 and opened.info()["inputs"] == []
-        with pytest.raises(nd.InputError, match="no column 'date'"):
+        with pytest.raises(nd.errors.InputError, match="no column 'date'"):
             opened.add({"text": ["to be"]})
         opened.add(tmp_path / "a.parquet", id_column="id")
-        with pytest.raises(nd.InputError, match=r"column 'date' holds large_string, but date32\[day\] in the index"):
+        with pytest.raises(
+            nd.errors.InputError, match=r"column 'date' holds large_string, but date32\[day\] in the index"
+        ):
             opened.add(tmp_path / "d.parquet", id_column="id")
-        with pytest.raises(nd.InputError, match=r"column 'date' holds .*timestamp.*, but date32"):
+        with pytest.raises(nd.errors.InputError, match=r"column 'date' holds .*timestamp.*, but date32"):
             opened.add(
                 {"id": ["x"], "text": ["y"], "date": np.array(["2026-01-31T12"], "datetime64[ms]")}, id_column="id"
             )
@@ -264,7 +266,7 @@ def test_values_that_do_not_fit(tmp_path: Path) -> None:
             (pa.array([2**63], pa.uint64()), ["a"], "column 'n' holds what the index cannot keep as int64"),
             ([2], pa.array([b"\xff"]).view(pa.string()), "column 'who' .*UTF"),
         ):
-            with pytest.raises(nd.InputError, match=words):
+            with pytest.raises(nd.errors.InputError, match=words):
                 index.add({"text": ["or not"], "n": n, "who": who})
         assert len(index) == 1
 
@@ -291,23 +293,23 @@ def test_values_that_do_not_fit(tmp_path: Path) -> None:
     ],
 )
 def test_what_remove_refuses(grown, how: dict, words: str) -> None:
-    with nd.Index.open(grown[0]) as index, pytest.raises(nd.ParameterError, match=words):
+    with nd.Index.open(grown[0]) as index, pytest.raises(nd.errors.ParameterError, match=words):
         index.remove(**how)
 
 
 def test_other_refusals(grown, tmp_path: Path) -> None:
     with nd.Index.open(grown[0]) as index:
-        with pytest.raises(nd.ParameterError, match="keep 'when:desc': the index keeps no column 'when'"):
+        with pytest.raises(nd.errors.ParameterError, match="keep 'when:desc': the index keeps no column 'when'"):
             index.decide(keep="when:desc")
-        with pytest.raises(nd.ParameterError, match="columns: the index keeps no column 'when'"):
+        with pytest.raises(nd.errors.ParameterError, match="columns: the index keeps no column 'when'"):
             index.query("to be", columns=["date", "when"])
     for names, words in ((["a", "a"], "'a' is named twice"), ("", "'' is no name"), ([""], "'' is no name")):
-        with pytest.raises(nd.ParameterError, match=words):
+        with pytest.raises(nd.errors.ParameterError, match=words):
             nd.Index.create(tmp_path / "index", columns=names)
     assert not (tmp_path / "index").exists()
     with nd.Index.create(tmp_path / "index", columns="kept") as index:
         index.add({"text": ["to be"], "kept": [True]})
-        with pytest.raises(nd.ParameterError, match="the answer has a column 'kept' of its own"):
+        with pytest.raises(nd.errors.ParameterError, match="the answer has a column 'kept' of its own"):
             index.query("to be", columns="kept")
         assert index.decide(keep="kept").documents["kept"].to_pylist() == [True]
 

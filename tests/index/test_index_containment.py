@@ -64,7 +64,7 @@ class Pages:
 
 
 def sets_of(texts: list[str], recipe: nd.Recipe) -> list[set[int]]:
-    shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
+    shingles = nd.stages.shingle(nd.stages.tokenize(texts, recipe), recipe)
     return [set(row.tolist()) for row in np.split(shingles.values, shingles.offsets[1:-1])]
 
 
@@ -119,7 +119,10 @@ def tried_by(index: nd.Index, live: dict, queries: list[str], least: float, dire
         _, snapshot = index._opened.snapshot(runtime)
         text, offsets = "".join(queries).encode(), np.cumsum([0, *map(len, queries)])
         sketches = sketched(
-            nd.Ragged(np.frombuffer(text, np.uint8), offsets), index.recipe, index._opened.manifest.keeps, runtime
+            nd.stages.Ragged(np.frombuffer(text, np.uint8), offsets),
+            index.recipe,
+            index._opened.manifest.keeps,
+            runtime,
         )
         lists = Lists(snapshot, elements.elements_of(sketches.sets, m, index.recipe, "cpu"), common)
         query, entry = candidates(snapshot, sketches.sets, lists, ContainmentQuery(least, direction, common, None), m)
@@ -338,7 +341,7 @@ def test_damage_to_what_a_search_meets_is_no_answer(tmp_path) -> None:
                 with nd.Index.open(tmp_path / "x", engine="cpu") as reader:
                     try:
                         answer = reader.query(" ".join(words[2000:2007]), containment=0.8)
-                    except nd.DamagedError as error:
+                    except nd.errors.DamagedError as error:
                         assert file.name in str(error)
                         outcomes.append(False)
                     else:
@@ -424,7 +427,7 @@ def test_bills_inside_other_bills(corpora, tmp_path) -> None:
     with nd.Index.create(tmp_path / "x", containment=16, engine="cpu") as index:
         index.add(bills, id_column="id")
         recipe = index.recipe
-        shingles = nd.stages.shingle_sets(nd.shingle(nd.tokenize(texts, recipe), recipe), "cpu")
+        shingles = nd.stages.shingle_sets(nd.stages.shingle(nd.stages.tokenize(texts, recipe), recipe), "cpu")
         values, rows = np.array(shingles.values), np.repeat(np.arange(len(ids)), shingles.sizes)
         order = np.argsort(values, kind="stable")
         values, rows = values[order], rows[order]

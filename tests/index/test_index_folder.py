@@ -50,7 +50,7 @@ def test_what_a_killed_create_left_is_no_hindrance(tmp_path) -> None:
         assert not list((tmp_path / "x").glob("*.new"))
     (tmp_path / "y" / "segments").mkdir(parents=True)
     (tmp_path / "y" / "segments" / "mine").write_text("not an index's")
-    with pytest.raises(nd.OutputError, match="is not empty"):
+    with pytest.raises(nd.errors.OutputError, match="is not empty"):
         nd.Index.create(tmp_path / "y")
 
 
@@ -66,10 +66,10 @@ def test_no_output_goes_into_an_index(place, folder, tmp_path, monkeypatch) -> N
         ["dedup", "a.jsonl", "-o", place],
         ["sketch", "a.jsonl", "-o", place],
     ):
-        with pytest.raises(nd.OutputError, match=rf"^{place}: lies in the index x, .*; name another output$"):
+        with pytest.raises(nd.errors.OutputError, match=rf"^{place}: lies in the index x, .*; name another output$"):
             run(words)
     if place != "x":
-        with pytest.raises(nd.OutputError, match=f"^{place}: lies in the index x; name another folder$"):
+        with pytest.raises(nd.errors.OutputError, match=f"^{place}: lies in the index x; name another folder$"):
             nd.Index.create(place)
     assert sorted(each for each in folder.rglob("*") if each.name != "writer.lock") == [
         each for each in before if each.name != "writer.lock"
@@ -81,11 +81,11 @@ def test_decisions_are_written_over(folder, tmp_path) -> None:
         (tmp_path / f"{id}.jsonl").write_text(f'{{"id": "{id}", "text": "to be {id}"}}\n')
         assert run(["index", "add", "x", f"{id}.jsonl", "--id-column", "id", "-o", "d.parquet", "--overwrite"]) == 0
         assert pq.read_table("d.parquet")["id"].to_pylist() == [id]
-    with pytest.raises(nd.OutputError, match=r"d.parquet: exists already"):
+    with pytest.raises(nd.errors.OutputError, match=r"d.parquet: exists already"):
         run(["index", "add", "x", "d.jsonl", "--id-column", "id", "-o", "d.parquet"])
     assert run(["index", "decide", "x", "-o", "out", "-q"]) == 0
     with pytest.raises(
-        nd.OutputError, match=r"out/documents.parquet: was not written by neardup"
+        nd.errors.OutputError, match=r"out/documents.parquet: was not written by neardup"
     ):  # it is the result's
         run(["index", "add", "x", "d.jsonl", "--id-column", "id", "-o", "out/documents.parquet", "--overwrite"])
 
@@ -105,7 +105,7 @@ def test_rows_that_were_left_out_are_listed(folder, tmp_path, caplog) -> None:
 
 def test_info_says_what_describes_an_index(folder) -> None:
     for path, what in (("x", "is an index that grows"), ("x/manifest.00000002", "is part of an index that grows")):
-        with pytest.raises(nd.InputError, match=f"^{path}: {what}; try neardup index info x$"):
+        with pytest.raises(nd.errors.InputError, match=f"^{path}: {what}; try neardup index info x$"):
             run(["info", path])
 
 
@@ -132,7 +132,10 @@ def test_who_begins_to_write_removes_nothing_of_another_writer(folder, monkeypat
     commit = writers.commit
 
     def late(*arguments: object) -> None:  # another one opens the index to write
-        with nd.Index.open(folder, engine="cpu") as other, pytest.raises(nd.OutputError, match="is being written by"):
+        with (
+            nd.Index.open(folder, engine="cpu") as other,
+            pytest.raises(nd.errors.OutputError, match="is being written by"),
+        ):
             other.remove(["nowhere"])
         commit(*arguments)
 
@@ -166,7 +169,7 @@ with nd.Index.open(sys.argv[1], engine="cpu") as index:
     print(index.check()["documents"], len(index.query("to be or not to be")))
     try:
         index.remove(["a"])
-    except nd.OutputError as error:
+    except nd.errors.OutputError as error:
         print(error)
 """
 
@@ -185,7 +188,7 @@ with nd.Index.create(sys.argv[1] + "/x", engine="cpu") as index:
         ids = [f"d{len(index) + i}" for i in range(4)]
         try:
             index.add({"id": ids, "text": [f"text of {id}" for id in ids]}, id_column="id")
-        except nd.OutputError as error:
+        except nd.errors.OutputError as error:
             said = str(error)
     index.check()
     number = len(index)

@@ -42,15 +42,15 @@ def make(tmp_path):
 @pytest.mark.parametrize(
     ("ids", "error", "words"),
     [
-        ("12", nd.ParameterError, "ids: one str given; put it into a list"),
-        (b"12", nd.ParameterError, "ids: one bytes given; put it into a list"),
-        (["1", None], nd.InputError, "ids: null is no id; nothing was removed"),
-        ([None], nd.InputError, "ids: null is no id; nothing was removed"),
-        (["1", 2], nd.ParameterError, "ids: expected integers, strings or bytes"),
-        (["1", "\udc80"], nd.ParameterError, "ids: expected integers, strings or bytes"),
-        ([2**64], nd.InputError, "below 2..63"),
-        (12, nd.ParameterError, "ids: expected integers, strings or bytes"),
-        ([1], nd.InputError, "ids of type string, these are of type integer"),
+        ("12", nd.errors.ParameterError, "ids: one str given; put it into a list"),
+        (b"12", nd.errors.ParameterError, "ids: one bytes given; put it into a list"),
+        (["1", None], nd.errors.InputError, "ids: null is no id; nothing was removed"),
+        ([None], nd.errors.InputError, "ids: null is no id; nothing was removed"),
+        (["1", 2], nd.errors.ParameterError, "ids: expected integers, strings or bytes"),
+        (["1", "\udc80"], nd.errors.ParameterError, "ids: expected integers, strings or bytes"),
+        ([2**64], nd.errors.InputError, "below 2..63"),
+        (12, nd.errors.ParameterError, "ids: expected integers, strings or bytes"),
+        ([1], nd.errors.InputError, "ids of type string, these are of type integer"),
     ],
 )
 def test_ids_that_cannot_be_removed(ids, error, words, make) -> None:
@@ -65,7 +65,7 @@ def test_ids_that_cannot_be_removed(ids, error, words, make) -> None:
 )
 def test_integers_that_cannot_be_removed(ids, words, make) -> None:
     index = make({0: "to be", 1: "or not"})
-    with pytest.raises(nd.InputError, match=words):
+    with pytest.raises(nd.errors.InputError, match=words):
         index.remove(ids)
     assert len(index) == 2
 
@@ -96,7 +96,7 @@ def test_after_a_failed_commit_segments_can_be_merged(make, monkeypatch) -> None
 
     with monkeypatch.context() as patch:
         patch.setattr("neardup_gpu.index.writer.commit", full)
-        with pytest.raises(nd.OutputError, match="the index is as it was committed last"):
+        with pytest.raises(nd.errors.OutputError, match="the index is as it was committed last"):
             index.compact()
     index.compact()
     assert index.info()["segments"] == 1
@@ -112,7 +112,7 @@ def test_an_opening_that_failed_does_not_keep_the_lock(make, tmp_path, monkeypat
     make({"a": "to be"}).close()
     with nd.Index.open(tmp_path / "x", engine="cpu") as index:
         (tmp_path / "x" / "segments" / "00000099").write_text("what a killed writer left")
-        with monkeypatch.context() as patch, pytest.raises(nd.OutputError, match="permitted"):
+        with monkeypatch.context() as patch, pytest.raises(nd.errors.OutputError, match="permitted"):
             patch.setattr(Folder, "remove", refused)
             index.remove(["a"])
         with nd.Index.open(tmp_path / "x", engine="cpu") as other:
@@ -124,7 +124,7 @@ def test_a_commit_replaces_no_manifest(make, tmp_path, monkeypatch) -> None:
     index = make({"a": "to be"})
     folder, theirs = tmp_path / "x", (tmp_path / "x" / "manifest.00000002").read_bytes()
     other = replace(index._opened.manifest, id_kind="integer")
-    with pytest.raises(nd.OutputError, match="another process has written to the index"):
+    with pytest.raises(nd.errors.OutputError, match="another process has written to the index"):
         manifests.commit(folder, other)
     assert (folder / "manifest.00000002").read_bytes() == theirs
 
@@ -151,7 +151,7 @@ def test_a_repeated_id_is_refused_in_one_commit_or_several(commit_every, replace
     index = make({"x": "an older one"})
     if not replace:
         index.remove(["x"])
-    with pytest.raises(nd.InputError, match="id 'x' stands for several documents; ids name one each"):
+    with pytest.raises(nd.errors.InputError, match="id 'x' stands for several documents; ids name one each"):
         index.add(tmp_path / "a.jsonl", id_column="id", commit_every=commit_every, replace=replace)
 
 

@@ -23,7 +23,7 @@ class Samples:
     """What the sketches of some texts say of each two of them."""
 
     def __init__(self, texts: list[str], recipe: nd.Recipe) -> None:
-        shingles = nd.shingle(nd.tokenize(texts, recipe), recipe)
+        shingles = nd.stages.shingle(nd.stages.tokenize(texts, recipe), recipe)
         made = recipe.method.sketch(shingles, seed=recipe.seed)
         self.keys = recipe.method.keys(made, seed=recipe.seed)
         self.stored = recipe.method.stored(made, seed=recipe.seed)

@@ -37,7 +37,7 @@ def asking(segments: list[Segment], others: int) -> SortedQueries:
 
 def left(marks: Marks, segments: list[Segment], others: int = 100) -> tuple[int, int]:
     """Looks for all that is there: all keys of the covered segments are left; (first covered, how many are left)."""
-    found, number = marks.look("x", asking(segments, others), segments)
+    found, number = marks.drop_absent("x", asking(segments, others), segments)
     for keys, size, column in zip(found[0], found[2], range(2), strict=True):
         for each in segments[number:]:
             assert np.isin(each.arrays["x_keys"][column], keys[:size]).all()
@@ -46,12 +46,12 @@ def left(marks: Marks, segments: list[Segment], others: int = 100) -> tuple[int,
 
 def test_what_is_added_is_covered_and_older_ones_when_it_pays() -> None:
     marks = Marks()
-    assert marks.look("x", asking([], 3), [])[1] == 0
+    assert marks.drop_absent("x", asking([], 3), [])[1] == 0
     segments = [segment(0, 50_000), segment(50_000, 3000)]
     few = asking(segments[1:], 0)
     for asked, covered in ((10, 2), (180, 1), (1000, 1), (2200, 0)):  # 16 entries for each that is asked
         some = SortedQueries(few.keys[:, :asked].copy(), few.numbers[:, :asked].copy(), np.full(2, asked))
-        assert marks.look("x", some, segments)[1] == covered
+        assert marks.drop_absent("x", some, segments)[1] == covered
     segments.append(segment(53_000, 500))
     assert left(marks, segments)[0] == 0
 
@@ -86,10 +86,10 @@ def test_too_many_keys_are_not_marked(monkeypatch) -> None:
     monkeypatch.setattr(module, "MOST_KEYS", 5000)
     marks, segments = Marks(), [segment(0, 2000)]
     asked = asking(segments, 1000)
-    assert marks.look("x", asked, segments)[1] == 0
+    assert marks.drop_absent("x", asked, segments)[1] == 0
     segments.append(segment(2000, 1000))
     for _ in range(2):
-        found, number = marks.look("x", asked, segments)
+        found, number = marks.drop_absent("x", asked, segments)
         assert found is asked and number == 2
 
 

@@ -112,14 +112,14 @@ def test_an_error_of_a_merge_is_raised(fault, index, monkeypatch) -> None:
             byte = file.read(1)
             file.seek(-1, os.SEEK_CUR)
             file.write(bytes([byte[0] ^ 1]))
-        error, words = nd.DamagedError, path.name
+        error, words = nd.errors.DamagedError, path.name
     else:
 
         def full(*_: object) -> None:
             raise OSError(28, os.strerror(28))
 
         monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-        error, words = nd.OutputError, "No space left on device; the index is as it was committed last"
+        error, words = nd.errors.OutputError, "No space left on device; the index is as it was committed last"
     with pytest.raises(error, match=words):
         index.add(table(["e"], ["else"]), id_column="id")
     assert len(index) == 22  # what was committed is there
@@ -133,7 +133,7 @@ def test_an_error_of_a_merge_is_raised(fault, index, monkeypatch) -> None:
 def test_a_merge_is_given_up_where_adding_fails(index, held) -> None:
     goes, threads = held
     folder, texts = index.folder, [f"text {i}" for i in range(9)]
-    with pytest.raises(nd.InputError, match="'d0' is in the index already"):
+    with pytest.raises(nd.errors.InputError, match="'d0' is in the index already"):
         index.add(table([*(f"e{i}" for i in range(8)), "d0"], texts), id_column="id", commit_every=3)
     assert threads and len(index) == 27 and not any(each.name.startswith("neardup-m") for each in threading.enumerate())
     goes.set()

@@ -41,7 +41,7 @@ def add(index: nd.Index, id: str) -> None:
 
 
 def refused(folder: Path, says: str) -> None:
-    with opened(folder) as index, pytest.raises(nd.OutputError, match=says) as caught:
+    with opened(folder) as index, pytest.raises(nd.errors.OutputError, match=says) as caught:
         add(index, "late")
     assert "\n" not in str(caught.value)
 
@@ -73,7 +73,7 @@ def test_who_lost_the_lease_is_refused_and_removes_nothing(folder, without) -> N
         add(other, "b")
         there = sorted(folder.rglob("*"))
         for act in (lambda: add(late, "c"), late.compact, lambda: late.remove(["d0"])):
-            with pytest.raises(nd.OutputError, match=r"lost the right to write|has written to the index"):
+            with pytest.raises(nd.errors.OutputError, match=r"lost the right to write|has written to the index"):
                 act()
         assert sorted(folder.rglob("*")) == there
         late.close()
@@ -99,7 +99,7 @@ def test_a_writer_that_stops_just_before_its_commit(how, folder, without, monkey
     with opened(folder) as late:
         add(late, "a")
         monkeypatch.setattr(writers, "commit", held_up)
-        with pytest.raises(nd.OutputError, match="another process has written to the index"):
+        with pytest.raises(nd.errors.OutputError, match="another process has written to the index"):
             add(late, "c")
     with opened(folder) as index:
         index.check()
@@ -114,7 +114,7 @@ def test_a_machine_without_locks_and_one_with_them(folder, monkeypatch) -> None:
             add(leased, "b")
             patch.undo()
             for act in (lambda: add(locked, "c"), locked.compact):
-                with pytest.raises(nd.OutputError, match=r"cannot lock files here|has written to the index"):
+                with pytest.raises(nd.errors.OutputError, match=r"cannot lock files here|has written to the index"):
                     act()
             locked.close()
             refused(folder, "is being written by process")
@@ -137,7 +137,7 @@ def test_old_files_are_removed_after_a_while(folder, without, monkeypatch) -> No
         assert files | {path.relative_to(folder).as_posix() for path in folder.glob("deleted/*")} == (
             index._opened.manifest.files()
         )
-        with pytest.raises(nd.InputError, match="its files may have been removed; refresh it"):
+        with pytest.raises(nd.errors.InputError, match="its files may have been removed; refresh it"):
             reader.query("text")
         assert len(reader.refresh()) == len(LIVE) + 2
 
@@ -162,7 +162,7 @@ def test_one_of_two_that_find_a_stale_lease_gets_it(tmp_path, monkeypatch) -> No
     path = tmp_path / "lease"
     path.write_text("half written")
     os.utime(path, (time.time() - 1000,) * 2)
-    stale, first, second = locks._look(path), FolderLease(path), FolderLease(path)
+    stale, first, second = locks._read_lease(path), FolderLease(path), FolderLease(path)
     assert first.take() is None
     assert second._remove_if_stale(stale)
     assert first.holds() and "process" in second.take()
@@ -212,7 +212,7 @@ def test_a_commit_that_was_begun_and_not_made(folder, monkeypatch) -> None:
         assert newest(folder) == number + 1 and numbers(folder) == [number + 1]
         index.check()
         (folder / f"manifest.{number + 1:08}").write_bytes(b"")
-    with pytest.raises(nd.DamagedError):
+    with pytest.raises(nd.errors.DamagedError):
         opened(folder)
 
 
@@ -244,7 +244,7 @@ while done < number and time.time() < until:
                     done += 1
             if done % 6 == 0:
                 index.compact()
-    except nd.OutputError as error:
+    except nd.errors.OutputError as error:
         assert chr(10) not in str(error)
         time.sleep(0.02)
 if name == "k":
@@ -322,12 +322,12 @@ def test_a_forked_child(fcntl, folder, monkeypatch) -> None:
                 try:
                     act(index)
                     found.append(f"{act} was not refused")
-                except nd.ParameterError as error:
+                except nd.errors.ParameterError as error:
                     found += [] if "open the index again in this process" in str(error) else [str(error)]
             try:
                 index.query("text")
                 found.append("a query was not refused")
-            except nd.ParameterError:
+            except nd.errors.ParameterError:
                 pass
             index.close()
             os.write(tells, "; ".join(found).encode() or b"fine")
@@ -353,7 +353,7 @@ import sys, os, glob, neardup_gpu as nd
 from neardup_gpu import Index
 folder, act = sys.argv[1], sys.argv[2]
 if act == "hamming":
-    index = nd.HammingIndex.load(folder, check=True)
+    index = nd.hamming.HammingIndex.load(folder, check=True)
     files = [folder]
 else:
     index = Index.open(folder, engine="cpu")
@@ -369,7 +369,7 @@ try:
     if act == "writes": index.add({"id": ["new"], "text": ["text of number 1 and no other"]}, id_column="id")
     if act == "compact": index.compact(); index.remove(["d1"]); index.compact()
     if act == "hamming": index.query(7)
-except nd.DamagedError as error:
+except nd.errors.DamagedError as error:
     print(error)
 """
 
@@ -378,7 +378,7 @@ except nd.DamagedError as error:
 def test_a_file_that_is_cut_short_while_it_is_open(act, folder, tmp_path) -> None:
     if act == "hamming":
         folder = tmp_path / "h"
-        nd.HammingIndex(list(range(5000)), 1).save(folder)
+        nd.hamming.HammingIndex(list(range(5000)), 1).save(folder)
     else:
         with opened(folder) as index:
             add(index, "more")

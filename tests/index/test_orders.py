@@ -77,7 +77,7 @@ def test_a_segment_of_another_order_is_refused(tmp_path) -> None:
             lambda: index.add(table(["a"], ["to be"]), id_column="id"),
         ):
             with pytest.raises(
-                nd.DamagedError, match=r"follow another order than those .* `neardup index compact --re"
+                nd.errors.DamagedError, match=r"follow another order than those .* `neardup index compact --re"
             ):
                 call()
 
@@ -112,7 +112,7 @@ def test_check_finds_wrong_postings_and_a_rebuild_repairs_them(wrong) -> None:
         with pytest.raises(AssertionError):
             same_as_dedup(index, live)
         for everything in (False, True):
-            with pytest.raises(nd.DamagedError, match=r"posting table is not that .* `neardup index compact"):
+            with pytest.raises(nd.errors.DamagedError, match=r"posting table is not that .* `neardup index compact"):
                 index.check(all=everything)
         index.compact(rebuild=True)
         assert index.check(all=True)["compared"] == index.info()["entries"]
@@ -129,7 +129,7 @@ def test_check_finds_wrong_postings_and_a_rebuild_repairs_them(wrong) -> None:
 def test_the_commands_that_check_and_rebuild(wrong, capsys) -> None:
     folder, live = wrong
     for words in (["index", "check", f"{folder}"], ["index", "check", f"{folder}", "--all"]):
-        with pytest.raises(nd.DamagedError, match="`neardup index compact --rebuild`"):
+        with pytest.raises(nd.errors.DamagedError, match="`neardup index compact --rebuild`"):
             run(words)
     assert run(["index", "compact", f"{folder}", "--rebuild"]) == 0
     assert run(["index", "check", f"{folder}", "--all", "--json"]) == 0

@@ -62,7 +62,7 @@ def test_batches_decide_as_all_at_once(name: str, tmp_path: Path, monkeypatch: p
 
 def distances(texts: list[str], recipe: nd.Recipe) -> tuple[np.ndarray, np.ndarray]:
     """(bits in which the simhashes of each two texts differ, whether each text has words)."""
-    tokens = nd.tokenize(texts, recipe)
+    tokens = nd.stages.tokenize(texts, recipe)
     made = recipe.method.sketch(tokens, seed=recipe.seed)
     return np.bitwise_count(made[:, None] ^ made[None, :]).astype(int), tokens.sizes > 0
 
@@ -103,19 +103,21 @@ def test_queries_are_all_within_the_radius(tmp_path: Path) -> None:
 def test_what_is_asked_has_to_be_told(tmp_path: Path) -> None:
     with nd.Index.create(tmp_path / "x", method=nd.SimHash(radius=4), engine="cpu") as index:
         index.add({"text": ["to be or not to be"]})
-        with pytest.raises(nd.ParameterError, match="radius 5: the index was made with radius 4 and finds no farther"):
+        with pytest.raises(
+            nd.errors.ParameterError, match="radius 5: the index was made with radius 4 and finds no farther"
+        ):
             index.query("to be", radius=5)
-        with pytest.raises(nd.ParameterError, match=r"threshold 0.5: the index verifies nothing"):
+        with pytest.raises(nd.errors.ParameterError, match=r"threshold 0.5: the index verifies nothing"):
             index.query("to be", threshold=0.5)
         assert index.query("to be or not to be", radius=4)["distance"].to_pylist() == [0]
-    refused = pytest.raises(nd.ParameterError, match="radius 3: the index finds by minhash; ask for a threshold")
+    refused = pytest.raises(nd.errors.ParameterError, match="radius 3: the index finds by minhash; ask for a threshold")
     with nd.Index.create(tmp_path / "y", engine="cpu") as index, refused:
         index.query("to be", radius=3)
-    with pytest.raises(nd.ParameterError, match="an index cannot count all documents first"):
+    with pytest.raises(nd.errors.ParameterError, match="an index cannot count all documents first"):
         nd.Index.create(tmp_path / "z", method=nd.SimHash(weighting="tfidf"))
-    with pytest.raises(nd.ParameterError, match="sets: "):
+    with pytest.raises(nd.errors.ParameterError, match="sets: "):
         nd.Index.create(tmp_path / "z", method="simhash", sets=True)
-    with pytest.raises(nd.ParameterError, match="expected must be between 1"):
+    with pytest.raises(nd.errors.ParameterError, match="expected must be between 1"):
         nd.Index.create(tmp_path / "z", method="simhash", expected=0)
     assert not (tmp_path / "z").exists()
 

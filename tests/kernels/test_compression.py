@@ -9,7 +9,7 @@ import pytest
 
 from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import _huffman, hamming_probe, hamming_table, huffman_decode, huffman_encode, huffman_probe
-from neardup_gpu.kernels._huffman import BLOCK_BITS, LONGEST, SYMBOLS, Tables, code_lengths
+from neardup_gpu.kernels._huffman import BLOCK_BITS, LONGEST, SYMBOLS, HuffmanTables, code_lengths
 from neardup_gpu.kernels.hamming import NO_LIMIT
 
 TOP = 2**64 - 1
@@ -304,7 +304,7 @@ def damaged(generator, tables, kind):
         firsts[:-1] += generator.choice([-1300, 10**6])
     else:
         firsts[generator.integers(0, len(firsts))] = generator.choice([-1, 0, 3, 2**40, -(2**63)])
-    return Tables(*changed)
+    return HuffmanTables(*changed)
 
 
 UNSEEN = {"a bit of a block", "a truncated block", "keys", "keys of ones"}  # or not always

@@ -10,9 +10,10 @@ import math
 import numpy as np
 import pytest
 
-from neardup_gpu import Filter, MinHash, Recipe, theory
+from neardup_gpu import MinHash, Recipe, theory
 from neardup_gpu.data import Ragged
 from neardup_gpu.kernels import minhash as kernel, pairtables
+from neardup_gpu.methods.minhash import Filter
 
 FAILURE = 1e-9
 

@@ -12,7 +12,7 @@ from agreement import assert_same, on_host
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.kernels import _buckets, _launch as launch, pairtables
-from neardup_gpu.kernels._matches import Matches
+from neardup_gpu.kernels._matches import DistinctPairs
 
 POLY = np.uint64(0xD800000000000000)  # x**64 + x**4 + x**3 + x + 1
 BACKENDS = [pairtables.reference, pairtables.cpu, pytest.param(pairtables.gpu, marks=pytest.mark.launches)]
@@ -238,10 +238,10 @@ def test_a_thread_takes_rows_in_strides(monkeypatch):
 @pytest.mark.parametrize("limit", [5, 1000])
 def test_pairs_are_written_and_merged_in_chunks(monkeypatch, limit):
     merges = []
-    drop_repeats = Matches._drop_repeats
+    drop_repeats = DistinctPairs._drop_repeats
     for module in (_buckets, pairtables):
         monkeypatch.setattr(module, "PAIRS_AT_ONCE", 37)
-    monkeypatch.setattr(Matches, "_drop_repeats", lambda found: merges.append(found) or drop_repeats(found))
+    monkeypatch.setattr(DistinctPairs, "_drop_repeats", lambda found: merges.append(found) or drop_repeats(found))
     features, present = some_features(60, 4, 3)
     check_on_device(features, present, 1, POLY, limit, 3)
     assert len(merges) > 2

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from witnesses import fingerprint, token_strings
 
-from neardup_gpu import Ragged, Recipe, Shingles, compare, shingle, tokenize
+from neardup_gpu import Recipe, Shingles, compare
 from neardup_gpu.kernels import shingles
+from neardup_gpu.stages import Ragged, shingle, tokenize
 
 Q, BAG_Q = (np.uint64(q | 1 << 63) for q in (0x1234_5678_9ABC_DEF1, 0x0FED_CBA9_8765_4321))
 BOTH = pytest.mark.parametrize("function", [shingles.reference, shingles.cpu], ids=["reference", "cpu"])

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from witnesses import fingerprint
 
-from neardup_gpu import Ragged
 from neardup_gpu.kernels import shingles, spots
+from neardup_gpu.stages import Ragged
 
 Q = np.uint64(0x1234_5678_9ABC_DEF1 | 1 << 63)
 BOTH = pytest.mark.parametrize("function", [spots.reference, spots.cpu], ids=["reference", "cpu"])

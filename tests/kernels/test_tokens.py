@@ -5,6 +5,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+import unicode_data
 from hypothesis import given, settings, strategies as st
 from witnesses import BORDER, decoded, invisible, kind, rabin_hasher, token_places, token_strings
 
@@ -15,7 +16,7 @@ Q = np.uint64(0x9A3D1C2B4E5F6071 | 1 << 63)
 hashed = rabin_hasher(Q)
 BOTH = [tokens.reference, tokens.cpu]
 IDS = ["reference", "cpu"]
-SAME_UNICODE = unicodedata.unidata_version == unicode_table.UNICODE_VERSION
+SAME_UNICODE = unicodedata.unidata_version == unicode_data.UNICODE_VERSION
 
 
 def ragged(documents):
@@ -80,7 +81,7 @@ def test_every_code_point(every_character, pattern):
 def test_listed_ranges_are_the_scripts_without_spaces(every_character):
     for c in every_character:
         if kind(c) in ("word", "single") and unicodedata.normalize("NFKD", c) == c:
-            listed = any(first <= ord(c) <= last for first, last, _ in unicode_table.SINGLE_RANGES)
+            listed = any(first <= ord(c) <= last for first, last, _ in unicode_data.SINGLE_RANGES)
             assert listed == (kind(c) == "single"), f"U+{ord(c):04X} {unicodedata.name(c, '')}"
 
 
@@ -425,13 +426,13 @@ def test_the_witness_hashes_as_the_definition_does():
 
 
 def test_the_committed_table_is_the_one_in_every_recipe():
-    assert unicode_table.digest(unicode_table.load()) == unicode_table.DIGEST
+    assert unicode_data.digest(unicode_table.load()) == unicode_table.DIGEST
 
 
 @pytest.mark.skipif(not SAME_UNICODE, reason=f"the table is made on Python 3.11, this is {sys.version_info[:2]}")
 def test_the_committed_table_is_what_unicodedata_gives():
     for name, built, stored in zip(
-        unicode_table.Table._fields, unicode_table.build(), unicode_table.load(), strict=True
+        unicode_table.Table._fields, unicode_data.build(), unicode_table.load(), strict=True
     ):
         assert built.dtype == stored.dtype, name
         np.testing.assert_array_equal(built, stored, name)
@@ -439,7 +440,7 @@ def test_the_committed_table_is_what_unicodedata_gives():
 
 def test_what_is_invisible_is_what_unicode_calls_default_ignorable():
     """Derived as Unicode Standard Annex 44, 5.2 derives it, but from names:"""
-    listed = {code for first, last, _ in unicode_table.IGNORABLE_RANGES for code in range(first, last + 1)}
+    listed = {code for first, last, _ in unicode_data.IGNORABLE_RANGES for code in range(first, last + 1)}
     for code in range(0x110000):
         if not 0xD800 <= code < 0xE000:
             expected = invisible(chr(code)) and unicodedata.category(chr(code)) != "Cf"

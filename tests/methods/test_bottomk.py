@@ -7,7 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neardup_gpu import BottomK, ParameterError, Ragged, Recipe, RecipeMismatchError, dedup, pairs, sketch
+from neardup_gpu import BottomK, Recipe, dedup
+from neardup_gpu.errors import ParameterError, RecipeMismatchError
+from neardup_gpu.sketches import pairs, sketch
+from neardup_gpu.stages import Ragged
 
 
 def two_sets(num_shared, num_own, seed):

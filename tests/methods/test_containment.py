@@ -309,7 +309,7 @@ class TestRefusals:
             dedup({"text": ["a"]}, method="containment", threshold=threshold)
 
     def test_it_keeps_no_sketches(self):
-        from neardup_gpu import sketch
+        from neardup_gpu.sketches import sketch
 
         with pytest.raises(ParameterError, match="method containment keeps no sketches; choose "):
             sketch({"text": ["a"]}, method="containment", output="x.parquet")

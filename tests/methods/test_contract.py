@@ -17,32 +17,12 @@ from rule import contained
 from versions import decisions
 from witnesses import jaccard, shingle_set
 
-from neardup_gpu import (
-    METHODS,
-    ArgumentTypeError,
-    Candidates,
-    Estimate,
-    Index,
-    Join,
-    MinHash,
-    NeardupError,
-    OutputError,
-    Pairs,
-    ParameterError,
-    Ragged,
-    Recipe,
-    Sketch,
-    Writing,
-    clusters,
-    dedup,
-    merge,
-    pairs,
-    shingle,
-    sketch,
-    tokenize,
-)
+from neardup_gpu import Index, MinHash, NeardupError, Recipe, Writing, dedup
 from neardup_gpu.engine.pieces import Numbers
+from neardup_gpu.errors import ArgumentTypeError, OutputError, ParameterError
 from neardup_gpu.methods.contract import Buckets, Entries, merged
+from neardup_gpu.sketches import clusters, merge, pairs, sketch
+from neardup_gpu.stages import METHODS, Candidates, Estimate, Join, Pairs, Ragged, Sketch, shingle, tokenize
 
 pytestmark = pytest.mark.quick
 

@@ -6,8 +6,11 @@ import random
 import numpy as np
 import pytest
 
-from neardup_gpu import BottomK, MinHash, ModM, ParameterError, Ragged, Recipe, SimHash, dedup, merge, papers
+from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash, dedup, papers
+from neardup_gpu.errors import ParameterError
 from neardup_gpu.kernels import bottomk, distinct, groups, shared
+from neardup_gpu.sketches import merge
+from neardup_gpu.stages import Ragged
 
 FAILURE = 1e-9
 """Probability that a statistical test of this file fails though all is right."""

@@ -10,22 +10,12 @@ import pytest
 from versions import decisions
 from witnesses import jaccard, shingle_set
 
-from neardup_gpu import (
-    DamagedError,
-    MinHash,
-    NeardupError,
-    ParameterError,
-    Ragged,
-    Recipe,
-    RecipeMismatchError,
-    dedup,
-    pairs,
-    papers,
-    sketch,
-    theory,
-)
+from neardup_gpu import MinHash, NeardupError, Recipe, dedup, papers, theory
+from neardup_gpu.errors import DamagedError, ParameterError, RecipeMismatchError
 from neardup_gpu.kernels import bbit
 from neardup_gpu.methods import _bbit
+from neardup_gpu.sketches import pairs, sketch
+from neardup_gpu.stages import Ragged
 
 VARIANTS = {
     "fast": MinHash(sampler="fast"),

@@ -18,26 +18,13 @@ from flat import flat
 from versions import corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set
 
-from neardup_gpu import (
-    Engine,
-    Frequencies,
-    Index,
-    Ragged,
-    Recipe,
-    Shingles,
-    SimHash,
-    Workers,
-    cli,
-    dedup,
-    pairs,
-    shingle,
-    sketch,
-    tokenize,
-)
+from neardup_gpu import Engine, Index, Recipe, Shingles, SimHash, Workers, cli, dedup
 from neardup_gpu.arrow_versions import has_null_lists
 from neardup_gpu.definitions import METADATA_KEY, mix64
 from neardup_gpu.errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from neardup_gpu.recipe import choose_recipe
+from neardup_gpu.sketches import Frequencies, pairs, sketch
+from neardup_gpu.stages import Ragged, shingle, tokenize
 
 STEP = 0x9E3779B97F4A7C15
 

@@ -13,25 +13,11 @@ import pytest
 from flat import flat
 
 import neardup_gpu as nd
-from neardup_gpu import (
-    ArgumentTypeError,
-    Frequencies,
-    MinHash,
-    NeardupError,
-    ParameterError,
-    Ragged,
-    Recipe,
-    RecipeMismatchError,
-    Shingles,
-    SimHash,
-    Writing,
-    dedup,
-    pairs,
-    papers,
-    sketch,
-    theory,
-)
+from neardup_gpu import MinHash, NeardupError, Recipe, Shingles, SimHash, Writing, dedup, papers, theory
+from neardup_gpu.errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from neardup_gpu.explanation import explain
+from neardup_gpu.sketches import Frequencies, pairs, sketch
+from neardup_gpu.stages import Ragged
 
 WEIGHTINGS = ("tf", "log", "tfidf")
 WEIGHTED = pytest.mark.parametrize("weighting", WEIGHTINGS)

@@ -101,7 +101,7 @@ def test_a_warning_leads_to_its_groups(page):
 
 
 def test_distances(browser, news, tmp_path):
-    result = dedup(news[1].sources[0].describe()["paths"], id_column="id", method="simhash")
+    result = dedup(news[1].sources.documents.describe()["paths"], id_column="id", method="simhash")
     result.write_report(tmp_path / "page.html")
     with opened(browser, tmp_path / "page.html") as page:
         page.locator("#sort").select_option("distance")

@@ -12,7 +12,8 @@ from flat import flat
 from page_of import page_of
 
 import neardup_gpu as nd
-from neardup_gpu import InputError, OutputError, ParameterError, Recipe, SimHash, Writing, cli, dedup
+from neardup_gpu import Recipe, SimHash, Writing, cli, dedup
+from neardup_gpu.errors import InputError, OutputError, ParameterError
 from neardup_gpu.report_page import of_folder
 from neardup_gpu.report_page.groups import chosen, groups_of
 from neardup_gpu.report_page.losses import losses

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Writing, dedup, pairs, saving, sketch
+from neardup_gpu import Writing, dedup, saving
 from neardup_gpu.errors import OutputError
-from neardup_gpu.measures import MEASURES
+from neardup_gpu.measures import CONTAINMENT, RESEMBLANCE
+from neardup_gpu.sketches import pairs, sketch
 from neardup_gpu.store import artefacts
 from neardup_gpu.store.outputs import new_file, new_folder
 from neardup_gpu.store.parquet import write_table
@@ -156,4 +157,4 @@ def test_nothing_is_left_where_a_table_cannot_be_written(file: Path, monkeypatch
 
 
 def test_tables_of_pairs_are_known_by_the_columns_of_all_measures() -> None:
-    assert {measure.name for measure in MEASURES} == artefacts.MEASURED
+    assert {measure.name for measure in (RESEMBLANCE, CONTAINMENT)} == artefacts.MEASURED

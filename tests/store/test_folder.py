@@ -176,7 +176,7 @@ def test_a_lock_that_is_another_file(how: Callable, index: Path, tmp_path: Path)
     before = foreign(tmp_path)
     (index / "writer.lock").unlink(missing_ok=True)
     how(tmp_path / "elsewhere" / "precious", index / "writer.lock")
-    with pytest.raises(nd.OutputError, match="link"), nd.Index.open(index, engine="cpu") as opened:
+    with pytest.raises(nd.errors.OutputError, match="link"), nd.Index.open(index, engine="cpu") as opened:
         opened.remove(["b"])
     assert foreign(tmp_path) == before
 
@@ -199,7 +199,7 @@ def test_files_of_others_stay(index: Path) -> None:
 def test_a_manifest_that_is_no_file(kind: str, index: Path, monkeypatch) -> None:
     monkeypatch.chdir(index)
     MADE[kind](Path("manifest.00000099"))
-    with within(5), pytest.raises(nd.InputError, match=r"manifest.00000099: is (a|an) .*, not a regular file"):
+    with within(5), pytest.raises(nd.errors.InputError, match=r"manifest.00000099: is (a|an) .*, not a regular file"):
         nd.Index.open(index)
 
 
@@ -235,7 +235,7 @@ def test_fields_of_manifests_that_no_index_has(name: str, tmp_path: Path) -> Non
     if name == "segments":
         fields |= {"segments": [asdict(PLACE)] * 5_000, "id_kind": "integer"}
     _write_manifest(tmp_path / "x", fields)
-    with within(5), pytest.raises(nd.DamagedError, match=r"is not a manifest that this package writes \(.*\)"):
+    with within(5), pytest.raises(nd.errors.DamagedError, match=r"is not a manifest that this package writes \(.*\)"):
         nd.Index.open(tmp_path / "x")
 
 
@@ -275,7 +275,7 @@ def test_segments_that_contradict_themselves(change: dict, index: Path) -> None:
             (index / name).unlink()
     fields["segments"][0] |= change
     _write_manifest(index, fields)
-    with within(5), pytest.raises(nd.DamagedError, match="is not a manifest that this package writes"):
+    with within(5), pytest.raises(nd.errors.DamagedError, match="is not a manifest that this package writes"):
         nd.Index.open(index)
 
 
@@ -284,9 +284,9 @@ def test_a_manifest_is_bounded(tmp_path: Path, monkeypatch) -> None:
 
     nd.Index.create(tmp_path / "x", engine="cpu").close()
     monkeypatch.setattr(manifests, "MOST_BYTES", 100)
-    with pytest.raises(nd.InputError, match="larger than 100 bytes"):
+    with pytest.raises(nd.errors.InputError, match="larger than 100 bytes"):
         nd.Index.open(tmp_path / "x")
-    with pytest.raises(nd.OutputError, match="the list of inputs takes"):
+    with pytest.raises(nd.errors.OutputError, match="the list of inputs takes"):
         commit(tmp_path / "x", Manifest(2, "x" * 100))
 
 
@@ -374,16 +374,16 @@ def test_a_report_that_names_files_elsewhere(made: Path, tmp_path: Path) -> None
     )
     path = tmp_path / "x" / "report.json"
     tampering.change_report(path, lambda found: found["checksums"].update({"../precious": "0" * 16}))
-    with pytest.raises(nd.DamagedError, match="is not the name of a file of a result"):
+    with pytest.raises(nd.errors.DamagedError, match="is not the name of a file of a result"):
         check(tmp_path / "x")
 
 
 def test_fingerprints_that_are_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.index")
-    for use in (nd.HammingIndex.load, describe, check, lambda path: nd.pairs([path])):
+    for use in (nd.hamming.HammingIndex.load, describe, check, lambda path: nd.sketches.pairs([path])):
         with (
             within(5),
-            pytest.raises(nd.InputError, match=r"a pipe, not a regular file|not an artefact"),
+            pytest.raises(nd.errors.InputError, match=r"a pipe, not a regular file|not an artefact"),
         ):
             use(tmp_path / "x.index")
 

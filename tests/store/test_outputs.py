@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Frequencies, Recipe, SimHash, dedup, sketch
+from neardup_gpu import Recipe, SimHash, dedup
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import OutputError
+from neardup_gpu.sketches import Frequencies, sketch
 from neardup_gpu.store import disk, locks, outputs
 from neardup_gpu.store.artefacts import REPORT
 from neardup_gpu.store.outputs import new_file, new_files, new_folder

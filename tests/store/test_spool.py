@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu import Ragged
 from neardup_gpu.errors import OutputError, ResourceError
+from neardup_gpu.stages import Ragged
 from neardup_gpu.store import disk
 from neardup_gpu.store.spool import Spool
 

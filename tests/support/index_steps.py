@@ -295,9 +295,9 @@ class Run:
             return None
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
-            elements = nd.tokenize(utf8(new), self.recipe, backend="cpu")
+            elements = nd.stages.tokenize(utf8(new), self.recipe, backend="cpu")
             if method.elements == "shingles":
-                elements = nd.shingle(elements, self.recipe, backend="cpu")
+                elements = nd.stages.shingle(elements, self.recipe, backend="cpu")
             made = method.sketch(elements, seed=self.recipe.seed, backend="cpu")
             self._known |= dict(zip(new, made, strict=True))
         return np.array([self._known[text] for text in texts])

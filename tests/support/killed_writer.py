@@ -191,13 +191,13 @@ def write(folder: Path, at: list[Any] | None, how: str, say: Any) -> None:
             watch.step = name
             try:
                 step()
-            except nd.OutputError as error:
+            except nd.errors.OutputError as error:
                 say({"refused": name, "message": str(error)})
                 if how.startswith("LIMIT"):
                     limit_files(None)
                 try:
                     step()
-                except nd.InputError as error:
+                except nd.errors.InputError as error:
                     say({"not again": str(error)})
             say({"done": name})
     say({"calls": watch.calls})
@@ -228,7 +228,7 @@ def read(folder: Path, say: Any) -> None:
             for name, step in steps(index).items():
                 try:
                     step()
-                except nd.OutputError as error:
+                except nd.errors.OutputError as error:
                     say({"refused": name, "message": str(error)})
     finally:
         os.seteuid(os.getuid())

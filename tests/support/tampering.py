@@ -227,7 +227,7 @@ def make_sketches(kind: str) -> Callable[[Path], None]:
             "simhash": nd.SimHash(radius=8),
         }
         written(folder)
-        nd.sketch(
+        nd.sketches.sketch(
             folder / "in.jsonl",
             folder / "x.parquet",
             id_column="id",
@@ -244,8 +244,8 @@ def use_sketches(folder: Path, draw: random.Random) -> list[Any]:
     path = folder / "x.parquet"
     engine = nd.Engine(backend="cpu", threads=1)
     return _tried(
-        lambda: nd.pairs([path], engine=engine),
-        lambda: nd.clusters([path], threshold=0.5),  # refused, but of bottom-k
+        lambda: nd.sketches.pairs([path], engine=engine),
+        lambda: nd.sketches.clusters([path], threshold=0.5),  # refused, but of bottom-k
         lambda: describe(path)["kind"],
         lambda: check(path)[:3],
     )

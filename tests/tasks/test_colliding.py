@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from grids import some
 
-from neardup_gpu import BottomK, MinHash, ModM, Recipe, ResourceError, SimHash
+from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash
 from neardup_gpu.data import Pairs
 from neardup_gpu.decisions import found_by
 from neardup_gpu.engine.host import HostRuntime
+from neardup_gpu.errors import ResourceError
 from neardup_gpu.tasks.colliding import (
     collide_range,
     collide_stream,

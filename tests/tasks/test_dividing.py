@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from neardup_gpu.tasks.dividing import divided, together
+from neardup_gpu.tasks.dividing import divided, join_rows
 
 DTYPES = np.int64, np.uint64, np.float64
 
@@ -36,7 +36,7 @@ def test_parts(tmp_path, case, most):
 
     found, before = [], first
     for part in divided(read, len(ranks), 3, first, stop, most, tmp_path):
-        rows = together(part.rows, DTYPES)
+        rows = join_rows(part.rows, DTYPES)
         assert part.first == before and part.stop <= stop
         before = part.stop
         assert ((rows[0] >= part.first) & (rows[0] < part.stop)).all()
@@ -59,7 +59,7 @@ def test_few_parts_of_many_rows(tmp_path):
         times.append(1)
         yield [ranks]
 
-    parts = [together(part.rows, (np.int64,))[0] for part in divided(read, len(ranks), 1, 0, 10_000, 1000, tmp_path)]
+    parts = [join_rows(part.rows, (np.int64,))[0] for part in divided(read, len(ranks), 1, 0, 10_000, 1000, tmp_path)]
     assert sum(map(len, parts)) == len(ranks)
     assert len(times) == 2
     assert len(parts) <= 2 * 50 + 1
@@ -69,4 +69,4 @@ def test_few_parts_of_many_rows(tmp_path):
 def test_one_rank_is_one_part(tmp_path, most):
     ranks = np.full(100, 5)
     [part] = divided(lambda: [[ranks]], 100, 1, 5, 6, most, tmp_path)
-    assert len(together(part.rows, (np.int64,))[0]) == 100
+    assert len(join_rows(part.rows, (np.int64,))[0]) == 100

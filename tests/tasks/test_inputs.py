@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from in_parts import both, errors, in_tasks
 
-from neardup_gpu import InputError, MinHash, Recipe, SimHash, Workers
+from neardup_gpu import MinHash, Recipe, SimHash, Workers
 from neardup_gpu.engine.memory import MachineMemory
+from neardup_gpu.errors import InputError
 from neardup_gpu.store.artefacts import read_report
 from neardup_gpu.store.places import Place
 from neardup_gpu.tasks import running

@@ -15,9 +15,10 @@ from grids import some
 from in_parts import both, compare, in_tasks
 from test_inputs import REFERENCE, TABLE
 
-from neardup_gpu import InputError, OutputError, Recipe, ResourceError, Workers, dedup
+from neardup_gpu import Recipe, Workers, dedup
 from neardup_gpu.documents.ray_data import RayDataset
 from neardup_gpu.engine.tasks import TaskFailedError
+from neardup_gpu.errors import InputError, OutputError, ResourceError
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")

@@ -20,9 +20,11 @@ import troubled
 from flat import flat
 from grids import ALL, some
 
-from neardup_gpu import BottomK, Join, MinHash, ModM, ParameterError, Recipe, Shingles, SimHash, dedup
+from neardup_gpu import BottomK, MinHash, ModM, Recipe, Shingles, SimHash, dedup
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.slices import slices_of
+from neardup_gpu.errors import ParameterError
+from neardup_gpu.stages import Join
 from neardup_gpu.tasks import colliding, crowds, frequencies, naming, pairs
 from neardup_gpu.tasks.workers import Workers
 

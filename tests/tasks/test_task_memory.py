@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import MinHash, Recipe, ResourceError, dedup
+from neardup_gpu import MinHash, Recipe, dedup
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.settings import as_engine
+from neardup_gpu.errors import ResourceError
 from neardup_gpu.store.exchange import read_partition
 from neardup_gpu.tasks import candidates, colliding, copies, crowds, frequencies, naming, pairs, sketching
 from neardup_gpu.tasks.columns import lists_of

@@ -11,6 +11,7 @@ import numpy as np
 
 import neardup_gpu as nd
 from neardup_gpu import hamming, papers, theory
+from neardup_gpu.documents import Documents
 from neardup_gpu.errors import ArgumentTypeError, NeardupError
 from neardup_gpu.report_page.page import Page
 
@@ -35,13 +36,13 @@ assert_type(repr(result), str)
 report: dict[str, Any] = result.report
 assert_type(result.report["counts"], Any)
 assert_type(result.write_report("report.html", text=False), Page)
-assert_type(nd.sketch("a.parquet", "s.parquet", method=nd.MinHash(recall=0.95)), dict[str, Any])
-assert_type(nd.sketch_text("one", nd.Recipe(method="minhash"), html=True), dict[str, Any])
-nd.sketch_text(["one"], nd.Recipe())  # wrong
-nd.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
-assert_type(nd.open_documents("a.parquet"), nd.Documents)
-assert_type(nd.open_documents("a.parquet", reading=nd.Reading(html="tree")), nd.Documents)
-nd.clusters(["a.parquet", Path("b.parquet")], threshold=0.9, representative="commonest")
+assert_type(nd.sketches.sketch("a.parquet", "s.parquet", method=nd.MinHash(recall=0.95)), dict[str, Any])
+assert_type(nd.sketches.sketch_text("one", nd.Recipe(method="minhash"), html=True), dict[str, Any])
+nd.sketches.sketch_text(["one"], nd.Recipe())  # wrong
+nd.sketches.pairs(["a.parquet", Path("b.parquet")], threshold=0.9, r=2)
+assert_type(nd.open_documents("a.parquet"), Documents)
+assert_type(nd.open_documents("a.parquet", reading=nd.Reading(html="tree")), Documents)
+nd.sketches.clusters(["a.parquet", Path("b.parquet")], threshold=0.9, representative="commonest")
 
 nd.dedup("a", threshold="0.8")  # wrong
 nd.dedup("a", threshhold=0.8)  # wrong
@@ -51,11 +52,11 @@ nd.dedup("a", method=nd.MinHash)  # wrong
 nd.dedup("a", recipe={"threshold": 0.8})  # wrong
 nd.dedup("a", progress=lambda: None)  # wrong
 nd.dedup("a", writing=nd.Writing(overwrite="yes"))  # wrong
-nd.sketch("a.parquet", output=3)  # wrong
-nd.pairs(3)  # wrong
-nd.pairs("s.parquet", r=0.5)  # wrong
+nd.sketches.sketch("a.parquet", output=3)  # wrong
+nd.sketches.pairs(3)  # wrong
+nd.sketches.pairs("s.parquet", r=0.5)  # wrong
 nd.open_documents("a", reading=nd.Reading(html="yes"))  # wrong
-nd.clusters("s.parquet", representative=3)  # wrong
+nd.sketches.clusters("s.parquet", representative=3)  # wrong
 result.keeps  # wrong
 nd.dedupe("a")  # wrong
 
@@ -65,33 +66,33 @@ recipe = nd.Recipe(threshold=0.8, method=nd.MinHash(filter="altavista"))
 assert_type(recipe, nd.Recipe)
 shortest = nd.MinHash(k=20, s=7)
 assert_type(shortest, nd.MinHash)
-tokens = nd.tokenize(["one two three"], recipe)
-assert_type(tokens, nd.Ragged)
-shingles = nd.shingle(tokens, recipe, backend="cpu")
+tokens = nd.stages.tokenize(["one two three"], recipe)
+assert_type(tokens, nd.stages.Ragged)
+shingles = nd.stages.shingle(tokens, recipe, backend="cpu")
 signatures = shortest.sketch(shingles, seed=recipe.seed)
 keys = shortest.keys(signatures, seed=recipe.seed)
 candidates = shortest.collide(keys, seed=recipe.seed, present=np.ones(1, bool))
-assert_type(candidates, nd.Candidates)
-assert_type(candidates.pairs, nd.Pairs)
-verified = nd.verify(shingles, candidates.pairs, 0.8)
-assert_type(verified, nd.Verified)
-nd.keep(1, verified, recipe)
-assert_type(nd.Clusters(recipe, threshold=0.5).add(signatures), nd.Joined)
+assert_type(candidates, nd.stages.Candidates)
+assert_type(candidates.pairs, nd.stages.Pairs)
+verified = nd.stages.verify(shingles, candidates.pairs, 0.8)
+assert_type(verified, nd.stages.Verified)
+nd.stages.keep(1, verified, recipe)
+assert_type(nd.sketches.Clusters(recipe, threshold=0.5).add(signatures), nd.sketches.Joined)
 near = nd.SimHash(radius=3)
 near.collide(near.keys(near.sketch(tokens)))
-methods: list[nd.Join | nd.Sketch] = [nd.Exact(), shortest, near, nd.METHODS["minhash"]()]
-frequencies = nd.Frequencies.of(tokens, seed=recipe.seed)
-assert_type(frequencies, nd.Frequencies)
+methods: list[nd.stages.Join | nd.stages.Sketch] = [nd.Exact(), shortest, near, nd.stages.METHODS["minhash"]()]
+frequencies = nd.sketches.Frequencies.of(tokens, seed=recipe.seed)
+assert_type(frequencies, nd.sketches.Frequencies)
 
 shortest.sketch([[1, 2]])  # wrong
 shortest.sketch(tokens, recipe)  # wrong
 near.sketch(tokens, statistics=5)  # wrong
 shortest.collide(keys, recipe)  # wrong
 near.keys()  # wrong
-nd.verify(shingles, candidates, 0.8)  # wrong
-nd.verify(shingles, candidates.pairs)  # wrong
-nd.keep("1", verified, recipe)  # wrong
-nd.keep(1, verified.pairs, recipe)  # wrong
+nd.stages.verify(shingles, candidates, 0.8)  # wrong
+nd.stages.verify(shingles, candidates.pairs)  # wrong
+nd.stages.keep("1", verified, recipe)  # wrong
+nd.stages.keep(1, verified.pairs, recipe)  # wrong
 nd.Recipe(threshold="high")  # wrong
 nd.Recipe(nd.Shingles(5))  # wrong
 nd.SimHash(3)  # wrong
@@ -102,37 +103,37 @@ frequencies.num_documents.lower()  # wrong
 
 # Containers
 
-assert_type(nd.Pairs.from_unsorted([3, 1], [2, 0]), nd.Pairs)
-assert_type(nd.Ragged.from_rows([[1], [2, 3]], np.uint64), nd.Ragged)
+assert_type(nd.stages.Pairs.from_unsorted([3, 1], [2, 0]), nd.stages.Pairs)
+assert_type(nd.stages.Ragged.from_rows([[1], [2, 3]], np.uint64), nd.stages.Ragged)
 assert_type(len(tokens), int)
 
-nd.Ragged.from_rows([[1]])  # wrong
+nd.stages.Ragged.from_rows([[1]])  # wrong
 tokens["first"]  # wrong
 
 # Fingerprints
 
 words = np.array([7, 8, 2**63], np.uint64)
-index = nd.HammingIndex(words, 1, ids=["a", "b", "c"])
-nd.HammingIndex([7, 8], 1, compress=True, recipe=recipe)
+index = nd.hamming.HammingIndex(words, 1, ids=["a", "b", "c"])
+nd.hamming.HammingIndex([7, 8], 1, compress=True, recipe=recipe)
 ids, distances = index.query(5)
 assert_type(ids.dtype, np.dtype[Any])
 rows, _ = index.query(words, radius=1)
-assert_type(rows, nd.Ragged)
-assert_type(index.nearest([5, 6], 3)[0], nd.Ragged)
+assert_type(rows, nd.stages.Ragged)
+assert_type(index.nearest([5, 6], 3)[0], nd.stages.Ragged)
 index.save(Path("i.index"), overwrite=True)
-assert_type(nd.HammingIndex.load("i.index"), nd.HammingIndex)
-assert_type(hamming.pairs(words, 3), nd.NearPairs)
-assert_type(nd.hamming.join(words, words, 3), nd.Matches)
-assert_type(nd.TableDesign(64, 3, 20).num_tables, int)
+assert_type(nd.hamming.HammingIndex.load("i.index"), nd.hamming.HammingIndex)
+assert_type(hamming.pairs(words, 3), nd.hamming.NearPairs)
+assert_type(nd.hamming.join(words, words, 3), nd.hamming.Matches)
+assert_type(nd.hamming.TableDesign(64, 3, 20).num_tables, int)
 
-nd.HammingIndex(words)  # wrong
-nd.HammingIndex("words", 1)  # wrong
+nd.hamming.HammingIndex(words)  # wrong
+nd.hamming.HammingIndex("words", 1)  # wrong
 index.query(words, radius="1")  # wrong
 index.query(5)[0].offsets  # wrong
 index.nearest(words)  # wrong
 hamming.pairs(words, 3, design=3)  # wrong
 hamming.join(words, None, 3)  # wrong
-nd.TableDesign(64, 3)  # wrong
+nd.hamming.TableDesign(64, 3)  # wrong
 
 # Mathematics
 
@@ -151,9 +152,9 @@ theory.prefix_lengths(1000)  # wrong
 
 try:
     nd.dedup("a")
-except nd.ParameterError as error:
-    assert_type(error, nd.ParameterError)
-except (ArgumentTypeError, nd.DamagedError, NeardupError):
+except nd.errors.ParameterError as error:
+    assert_type(error, nd.errors.ParameterError)
+except (ArgumentTypeError, nd.errors.DamagedError, NeardupError):
     pass
 
 nd.InputErrors  # wrong

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ...engine.settings import Engine
-from ...fingerprint_options import Columns, TableOptions
+from ...fingerprint_options import FingerprintColumns, TableOptions
 from ...printable import shell_path
 from ...report import size
 from ...settings import setting
@@ -16,14 +16,14 @@ from .options import FINGERPRINT_FILES, ColumnsFlags, RadiusFlags, left_out, tab
 
 
 @dataclass(frozen=True, kw_only=True)
-class Index(Output):
+class IndexFile(Output):
     """The index file to write."""
 
     output: str = setting("index.hamming", "File to write the index to.", metavar="FILE", flag="--output -o")
 
 
 DesignFlags: Any = flags(TABLES, TableOptions)
-IndexFlags: Any = flags(OUTPUT, Index)
+IndexFlags: Any = flags(OUTPUT, IndexFile)
 
 
 def build(
@@ -37,14 +37,14 @@ def build(
     """Build an index of fingerprints, for `neardup hamming query`."""
     from ...hamming import jobs
 
-    shown = Index(**given(written))
+    shown = IndexFile(**given(written))
     with shown_progress(shown) as progress:
         found = jobs.build(
             list(fingerprints),
             shown.output,
             **given(radius),
             tables=TableOptions(**given(design)),
-            columns=Columns(**given(columns)),
+            columns=FingerprintColumns(**given(columns)),
             engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,

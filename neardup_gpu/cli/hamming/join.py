@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...engine.settings import Engine
-from ...fingerprint_options import Columns, NearQueries
+from ...fingerprint_options import FingerprintColumns, NearQueries
 from ...printable import shell_path
 from ..console import say_written, shown_progress
-from ..options import EngineFlags, argument, given
-from .options import FILES, ColumnsFlags, NearQueriesFlags, Pairs, PairsFlags, bits, left_out
+from ..options import EngineFlags, PairsFile, PairsFlags, argument, given
+from .options import FILES, ColumnsFlags, NearQueriesFlags, bits, left_out
 
 
 def join(
@@ -25,14 +25,14 @@ def join(
     """Find the fingerprints of a large set that are near some queries: id_a (existing), id_b (query), distance."""
     from ...hamming import jobs
 
-    shown = Pairs(**given(written))
+    shown = PairsFile(**given(written))
     with shown_progress(shown) as progress:
         found = jobs.join(
             existing,
             queries,
             shown.output,
             near=NearQueries(**given(near)),
-            columns=Columns(**given(columns)),
+            columns=FingerprintColumns(**given(columns)),
             engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,

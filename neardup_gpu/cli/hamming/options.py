@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from ...fingerprint_options import Columns, Near, NearQueries, Radius
+from ...fingerprint_options import FingerprintColumns, Near, NearQueries, Radius
 from ...report import count
-from ...settings import setting
-from ..options import FINGERPRINTS, MATCHING, OUTPUT, Output, argument, flags
+from ..options import FINGERPRINTS, MATCHING, argument, flags
 
 FILES = "Files that `neardup sketch --method simhash` wrote, other Parquet or Arrow IPC, .npy of uint64, or a folder."
 FINGERPRINT_FILES = argument("FINGERPRINTS", FILES)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pairs(Output):
-    """The file of pairs to write."""
-
-    output: str = setting("pairs.parquet", "File to write the pairs to.", metavar="FILE", flag="--output -o")
-
-
-ColumnsFlags: Any = flags(FINGERPRINTS, Columns)
+ColumnsFlags: Any = flags(FINGERPRINTS, FingerprintColumns)
 RadiusFlags: Any = flags(MATCHING, Radius)
 NearFlags: Any = flags(MATCHING, Near)
 NearQueriesFlags: Any = flags(MATCHING, NearQueries)
-PairsFlags: Any = flags(OUTPUT, Pairs)
 
 
 def bits(number: int) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...engine.settings import Engine
-from ...fingerprint_options import Columns, Near
+from ...fingerprint_options import FingerprintColumns, Near
 from ...printable import shell_path
 from ..console import say_written, shown_progress
-from ..options import EngineFlags, given
-from .options import FINGERPRINT_FILES, ColumnsFlags, NearFlags, Pairs, PairsFlags, bits, left_out, tables
+from ..options import EngineFlags, PairsFile, PairsFlags, given
+from .options import FINGERPRINT_FILES, ColumnsFlags, NearFlags, bits, left_out, tables
 
 
 def pairs(
@@ -22,13 +22,13 @@ def pairs(
     """Find all pairs of a set that differ in few bits: id_a, id_b, distance."""
     from ...hamming import jobs
 
-    shown = Pairs(**given(written))
+    shown = PairsFile(**given(written))
     with shown_progress(shown) as progress:
         found = jobs.pairs(
             list(fingerprints),
             shown.output,
             near=Near(**given(near)),
-            columns=Columns(**given(columns)),
+            columns=FingerprintColumns(**given(columns)),
             engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,

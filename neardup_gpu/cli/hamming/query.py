@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...engine.settings import Engine
 from ...fingerprint_options import Query, QueryColumns, Reach
 from ...printable import printable, readable_id, shell_path
 from ...report import count
-from ...settings import setting
 from ..console import say, say_json, say_written, shown_progress
-from ..options import FINGERPRINTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given
+from ..options import FINGERPRINTS, MATCHING, OUTPUT, EngineFlags, MatchesFile, argument, flags, given
 from .options import FILES, bits, left_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, kw_only=True)
-class Matches(Output):
-    """The file of matches to write."""
-
-    output: str | None = setting(
-        None, "Parquet file to write the matches to.", metavar="FILE", flag="--output -o", shown="print them"
-    )
-
-
 AskedFlags: Any = flags(FINGERPRINTS, QueryColumns)
 NearFlags: Any = flags(MATCHING, Reach)
-MatchesFlags: Any = flags(OUTPUT, Matches)
+MatchesFlags: Any = flags(OUTPUT, MatchesFile)
 
 
 def query(
     index: Annotated[str, argument("INDEX", "The file that `neardup hamming build` wrote.")],
     /,
     *fingerprints: Annotated[str, argument("FINGERPRINTS", FILES, required=False)],
-    asked: AskedFlags = None,
+    query_flags: AskedFlags = None,
     near: NearFlags = None,
     written: MatchesFlags = None,
     engine: EngineFlags = None,
@@ -44,14 +33,14 @@ def query(
     """Find what an index holds near some queries: query_id, id, distance; the nearest first."""
     from ...hamming import jobs
 
-    shown = Matches(**given(written))
-    show = None if shown.output is not None else _print_lines if shown.json else _Table()
+    shown = MatchesFile(**given(written))
+    show = None if shown.output is not None else _print_lines if shown.json else _MatchTable()
     with shown_progress(shown) as progress:
         found = jobs.query(
             index,
             list(fingerprints),
             shown.output,
-            query=Query(**given(asked, near)),
+            query=Query(**given(query_flags, near)),
             engine=Engine(**given(engine)),
             overwrite=shown.overwrite,
             progress=progress,
@@ -71,7 +60,7 @@ def _print_lines(matches: pa.Table) -> None:
         say_json(match)
 
 
-class _Table:
+class _MatchTable:
     """Prints matches as columns, wide enough for the first matches."""
 
     def __init__(self) -> None:

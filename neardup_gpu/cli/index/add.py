@@ -15,7 +15,7 @@ from .options import IndexFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decisions(Output):
+class DecisionsFile(Output):
     """The file of decisions to write."""
 
     output: str | None = setting(
@@ -28,15 +28,15 @@ class Decisions(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adding:
+class AddSettings:
     """How documents are added."""
 
     commit_every: int = setting(10_000, "Documents of a commit, which nothing takes back.", metavar="N")
     replace: bool = setting(False, "Let a document take the place of an earlier one with its id.")
 
 
-DecisionsFlags: Any = flags(OUTPUT, Decisions)
-AddingFlags: Any = flags(RUNNING, Adding)
+DecisionsFlags: Any = flags(OUTPUT, DecisionsFile)
+AddingFlags: Any = flags(RUNNING, AddSettings)
 
 
 def add(
@@ -51,7 +51,7 @@ def add(
     """Add documents to an index, and decide of each whether it is kept."""
     from ...index import Index
 
-    shown = Decisions(**given(written))
+    shown = DecisionsFile(**given(written))
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
         try:
             found = opened.add(

@@ -13,13 +13,13 @@ from .options import IndexFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class ComparedTables:
     """Which tables are compared with the sets that they were made of."""
 
     all: bool = setting(False, "Compare the tables of all documents with the stored sets, not those of a sample.")
 
 
-ComparedFlags: Any = flags(DOCUMENTS, Compared)
+ComparedFlags: Any = flags(DOCUMENTS, ComparedTables)
 
 
 def check(index: IndexFolder, /, *, compared: ComparedFlags = None, printed: JsonFlags = None) -> None:

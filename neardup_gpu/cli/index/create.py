@@ -9,7 +9,7 @@ from ...methods import names_with
 from ...printable import shell_path
 from ...settings import setting
 from ..console import say_written
-from ..methods import DECIDING as DECIDING_BY, Shingles, chosen_recipe
+from ..methods import DECIDING as DECIDING_BY, ShingleSettings, chosen_recipe
 from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given, method_flags
 from .options import NewIndex, Said, SaidFlags, names_in
 
@@ -20,7 +20,7 @@ METHODS: dict[str, tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class IndexMethod:
     """How candidates are found, and which are near-duplicates."""
 
     method: str = setting("minhash", f"How near-duplicates are found: {', '.join(METHODS)}.", metavar="NAME")
@@ -41,7 +41,7 @@ class Listing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored:
+class StoredColumns:
     """Columns of the documents that the index keeps."""
 
     columns: list[str] | None = setting(
@@ -53,7 +53,7 @@ class Stored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class KeptTables:
     """The sets and tables that the index keeps."""
 
     sets: bool = setting(
@@ -73,10 +73,10 @@ class Kept:
     )
 
 
-StoredFlags: Any = flags(DOCUMENTS, Stored)
-ChoiceFlags: Any = flags(MATCHING, Choice, Shingles)
+StoredFlags: Any = flags(DOCUMENTS, StoredColumns)
+ChoiceFlags: Any = flags(MATCHING, IndexMethod, ShingleSettings)
 MethodFlags: Any = method_flags(MATCHING, METHODS, without=("frequencies",))
-KeptFlags: Any = flags(MATCHING, Kept)
+KeptFlags: Any = flags(MATCHING, KeptTables)
 ListingFlags: Any = flags(DECIDING, Listing)
 
 

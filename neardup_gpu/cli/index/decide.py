@@ -15,7 +15,7 @@ from .options import IndexFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keeping:
+class IndexKeeping:
     """Which documents are kept."""
 
     keep: str = setting(
@@ -27,7 +27,7 @@ class Keeping:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result(Output):
+class DecidedResult(Output):
     """The result to write, and the way to print it."""
 
     output: str | None = setting(
@@ -35,8 +35,8 @@ class Result(Output):
     )
 
 
-KeepingFlags: Any = flags(DECIDING, Keeping)
-ResultFlags: Any = flags(OUTPUT, Result)
+KeepingFlags: Any = flags(DECIDING, IndexKeeping)
+ResultFlags: Any = flags(OUTPUT, DecidedResult)
 
 
 def decide(
@@ -50,7 +50,7 @@ def decide(
     """Decide which documents of an index to keep: what `neardup dedup` of them would, but for their rows."""
     from ...index import Index
 
-    shown = Result(**given(result))
+    shown = DecidedResult(**given(result))
     if shown.output is None:
         raise ParameterError("--output: name a folder for the result")
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:

@@ -12,7 +12,7 @@ from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ...settings import setting
 from ..console import note, say, say_json, say_written, shown_progress
-from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, Output, argument, flags, given, one_or_all
+from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, MatchesFile, argument, flags, given, one_or_all
 from .options import IndexFolder, names_in
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Near:
+class MatchLimits:
     """Which matches to find."""
 
     threshold: float | None = setting(None, "Minimum resemblance.", metavar="X", shown="the index's")
@@ -50,16 +50,7 @@ class Near:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Matches(Output):
-    """The file of matches to write."""
-
-    output: str | None = setting(
-        None, "Parquet file to write the matches to.", metavar="FILE", flag="--output -o", shown="print them"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shown:
+class ShownColumns:
     """Columns to show with each match."""
 
     columns: list[str] | None = setting(
@@ -69,8 +60,8 @@ class Shown:
 
 QueryFlags: Any = flags(DOCUMENTS, Reading, without=("on_error", "max_document_bytes", "null_values"))
 AskedFlags: Any = flags(DOCUMENTS, Asked)
-NearFlags: Any = flags(MATCHING, Near)
-MatchesFlags: Any = flags(OUTPUT, Matches, Shown)
+NearFlags: Any = flags(MATCHING, MatchLimits)
+MatchesFlags: Any = flags(OUTPUT, MatchesFile, ShownColumns)
 
 
 def query(
@@ -79,7 +70,7 @@ def query(
     *inputs: Annotated[
         str, argument("INPUT", "Documents to ask for, as `neardup index add` reads them.", required=False)
     ],
-    asked: AskedFlags = None,
+    query_flags: AskedFlags = None,
     reading: QueryFlags = None,
     near: NearFlags = None,
     written: MatchesFlags = None,
@@ -91,7 +82,7 @@ def query(
 
     output = given(written)
     columns = names_in(output.pop("columns", []))
-    shown, text = Matches(**output), given(asked).get("text")
+    shown, text = MatchesFile(**output), given(query_flags).get("text")
     if (text is None) == (not inputs):
         raise ParameterError("--text and INPUT: give one of them, a text or files of documents")
     how = given(reading)

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from ..segments import Segment
     from ..snapshot import Snapshot
 
-Look = Callable[["Segment", np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+SearchSegment = Callable[
+    ["Segment", np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+]
 """Looks into a segment for some documents, given by their numbers: their first rows from one on and before another, so
 many at most of those that are allowed. Gives (rows, where those of each document begin)."""
 
@@ -24,9 +26,9 @@ def by_segment(
     stop: np.ndarray,
     most: int,
     allowed: list[np.ndarray] | None,
-    look: Look,
+    search: SearchSegment,
 ) -> FoundEntries:
-    """The first `most` candidates of each document, as `Finder.first` says, by what `look` finds in each segment."""
+    """The first `most` candidates of each document, as `Finder.first` says, by what `search` finds in each segment."""
     remaining = np.full(len(first), most, np.int64)
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     for number, segment in enumerate(snapshot.segments):
@@ -38,7 +40,7 @@ def by_segment(
             continue
         begin, end = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
         live = segment.live_entries if allowed is None else allowed[number]
-        rows, offsets = look(segment, some, begin, end, remaining[some], live)
+        rows, offsets = search(segment, some, begin, end, remaining[some], live)
         sizes = np.diff(offsets)
         remaining[some] -= sizes
         parts.append((np.repeat(some, sizes), founders[rows]))
@@ -51,6 +53,6 @@ def found_of(parts: list[tuple[np.ndarray, np.ndarray]]) -> FoundEntries:
         return FoundEntries(np.empty(0, np.int64), np.empty(0, np.int64))
     if len(parts) == 1:
         return FoundEntries(*parts[0])
-    asked, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
-    order = np.argsort(asked, kind="stable")
-    return FoundEntries(asked[order], entries[order])
+    queries, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(queries, kind="stable")
+    return FoundEntries(queries[order], entries[order])

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class FoundEntries(NamedTuple):
-    """Candidates of some documents that were asked for.
+    """Candidates of some documents.
 
-    asked : array of int64, shape (candidates,)
+    queries : array of int64, shape (candidates,)
         Number of the document, ascending.
     entries : array of int64, shape (candidates,)
         Its candidates, ascending for each.
     """
 
-    asked: np.ndarray
+    queries: np.ndarray
     entries: np.ndarray
 
 

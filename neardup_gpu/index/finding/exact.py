@@ -126,14 +126,14 @@ class ByPrefixes:
         if snapshot.order is not None and not isinstance(mine, Prefixes):
             mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
 
-        def look(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def search(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if segment.order is None:  # of entries without shingles
                 return np.empty(0, np.int64), np.zeros(len(some) + 1, np.int64)
             asking = mine if len(some) == len(first) else mine[some]
             table = segment["posting_keys"], segment["posting_rows"], segment["set_offsets"]
             return run(*table, asking.keys, asking.places, asking.offsets, asking.sizes, self.threshold, *bounds)
 
-        return by_segment(snapshot, first, stop, most, allowed, look)
+        return by_segment(snapshot, first, stop, most, allowed, search)
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """Nothing of each entry: documents are joined by their shingles."""

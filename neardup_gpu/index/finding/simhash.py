@@ -115,11 +115,11 @@ class ByBits:
         """The first `most` entries within the radius of each document, from `first` on and before `stop`."""
         run = kernel(bucket_probe, snapshot.backend)
 
-        def look(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def search(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             tables = segment["simhash_keys"], segment["simhash_rows"], self.design.array, segment["sketch"]
             return run(*tables, sketches.keys[some], self.method.radius, *bounds)
 
-        return by_segment(snapshot, first, stop, most, allowed, look)
+        return by_segment(snapshot, first, stop, most, allowed, search)
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
         """The simhashes of entries: uint64, shape (entries,) or (entries, 2)."""

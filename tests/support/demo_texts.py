@@ -1,14 +1,14 @@
-"""The texts of `neardup demo`, made by one deterministic program, and the truth about them.
+"""Make the texts of `neardup demo`, and the truth about them: from one novel always the same files.
 
     apt-get download r-cran-janeaustenr && dpkg-deb -x r-cran-janeaustenr_*.deb austen
-    python -m neardup_gpu.demo.texts austen/usr/lib/R/site-library/janeaustenr/data neardup_gpu/demo
+    python tests/support/demo_texts.py austen/usr/lib/R/site-library/janeaustenr/data neardup_gpu/demo
 
 The documents of library.parquet are the passages of a novel. Two made-up collections hold variants of them, as the web
 does: mirror.parquet puts passages into the frame of a site or edits them, scans.parquet misreads letters as optical
 character recognition does. Each variant says which passage it was made from, how, and their resemblance, which is
 computed here from its definition by Python's sets and by nothing else of this package.
 
-NOTICE.md says where the novel comes from.
+The package's demo/NOTICE.md says where the novel comes from.
 """
 
 from __future__ import annotations

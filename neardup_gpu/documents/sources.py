@@ -1,0 +1,143 @@
+"""The documents of a job and of its reference set, as one value."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..data import one_array
+from ..errors import InputError
+from .batches import one_integer_type
+from .rereading import text_of
+from .stream import Documents
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """The documents that a job reads.
+
+    Parameters
+    ----------
+    documents : Documents
+        The input.
+    reference : Documents, default None
+        The reference set, if there is one.
+    """
+
+    documents: Documents
+    reference: Documents | None = None
+
+    @property
+    def in_order(self) -> list[Documents]:
+        """The reference set, if there is one, and then the input: the order of rows in all stages."""
+        return [self.documents] if self.reference is None else [self.reference, self.documents]
+
+    @property
+    def rewindable(self) -> bool:
+        """Whether all documents can be read more than once."""
+        return all(each.rewindable for each in self.in_order)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of documents, which may be estimated; None if it is not known."""
+        numbers = [each.num_rows for each in self.in_order]
+        known = [number for number in numbers if number is not None]
+        return sum(known) if len(known) == len(numbers) else None
+
+    @property
+    def local_files(self) -> list[str]:
+        """Paths of all files on this machine that are read."""
+        return [path for each in self.in_order for path in each.local_files]
+
+    @property
+    def skipped(self) -> pa.Table | None:
+        """Rows that were skipped, the input's first; None if rows were not to be skipped."""
+        tables = [each.skipped for each in reversed(self.in_order)]
+        return None if tables[0] is None else pa.concat_tables(tables)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the input and the reference set as a report describes them."""
+        return {
+            "input": self.documents.describe(),
+            "against": None if self.reference is None else self.reference.describe(),
+        }
+
+    def check_ids_early(self) -> None:
+        """Raise InputError for null and repeated ids, if the ids can be read without the text."""
+        self.documents.check_ids_early("input")
+        if self.reference is not None:
+            self.reference.check_ids_early("reference set")
+
+    def joined_ids(self, known: list[pa.Array], ids: list[pa.Array]) -> pa.Array:
+        """Join the ids of all batches, those of the reference set (`known`) before the input's; empty both lists.
+
+        Raises
+        ------
+        InputError
+            If two documents of the input, or of the reference set, have the same id, or the ids have different types.
+        """
+        of_input = ids_of(self.documents, ids)
+        if self.documents.id_column is not None:  # row numbers and paths are unique
+            self.documents.check_unique(of_input, "input")
+        if self.reference is None:
+            return of_input
+        of_reference = ids_of(self.reference, known)
+        self.reference.check_unique(of_reference, "reference set")
+        of_input, of_reference = _one_type(of_input, of_reference)
+        return pa.concat_arrays([of_reference, of_input]) if len(of_reference) else of_input
+
+    def text_again(self, id: pa.Scalar, row: int, num_known: int) -> str | None:
+        """Return the text of a row of all documents; None if it cannot be read again.
+
+        Parameters
+        ----------
+        id : pyarrow.Scalar
+        row : int
+        num_known : int
+            Rows of the reference set, which come first.
+        """
+        first = 0 if row < num_known else num_known
+        documents = self.documents if self.reference is None or first else self.reference
+        if not documents.rewindable:
+            return None
+        with contextlib.suppress(InputError):
+            return text_of(documents, id, row - first)
+        return None
+
+
+def ids_of(documents: Documents, ids: list[pa.Array]) -> pa.Array:
+    """Join the ids of the batches of documents into one array, and empty the list."""
+    if not any(map(len, ids)):
+        return pa.nulls(0, documents._id_type)
+    chunks = pa.chunked_array(one_integer_type(ids))
+    ids.clear()
+    return one_array(chunks)
+
+
+def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Give the ids of the input and of the reference set one type; integers become strings if others are strings.
+
+    Raises
+    ------
+    InputError
+        If one has bytes, and the other does not.
+    """
+    families = (
+        (pa.int64(), pa.types.is_integer),
+        (pa.large_string(), lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind)),
+        (pa.large_binary(), lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind)),
+    )
+    if len(known) == 0 or ids.type == known.type:
+        return ids, known if len(known) else pa.nulls(0, ids.type)
+    for common, belongs in families:
+        if belongs(ids.type) and belongs(known.type):
+            for kind in (common, pa.uint64()):
+                with contextlib.suppress(pa.ArrowInvalid):  # a value that it cannot hold
+                    return ids.cast(kind), known.cast(kind)
+    for kind, other in ((ids.type, known.type), (known.type, ids.type)):
+        if families[1][1](kind) and pa.types.is_integer(other):
+            return ids.cast(kind), known.cast(kind)
+    raise InputError(f"ids of the input are {ids.type}, ids of the reference set {known.type}; make them one type")
