@@ -66,7 +66,7 @@ def reference(
     words : array of uint64
         The bitmaps of all rows that have places, as `bitmaps` makes them: flipped for resemblance.
     held : array of uint8, shape (all rows,)
-        Not 0 for rows that may be candidates: those of which there are entries.
+        Not 0 for rows that may be candidates: those that have entries.
     needed : array of int32
         The least number of common elements of two sets, by the smaller size plus `both` times the larger size. The
         short prefix of a set has the places up to its size less what two sets of that size need.
@@ -86,8 +86,8 @@ def reference(
     ends : array of int64, shape (queries + 1,)
         Where the candidates of each query begin.
     looked_at : array of int64, shape (queries, 4)
-        Number of entries or rows that were looked at for each query; and how many of these were passed over by size, by
-        place and by bits, each counted by the first filter that it fails.
+        Number of entries or rows that were looked at for each query, and how many of them fail by size, by place and by
+        bits. Each is counted by the first filter that it fails.
     """
 
     def bitmap(row):
@@ -215,8 +215,10 @@ def _differ(words, small, large, flip, most):
 
 @jit()
 def _count_fours(words, place, other_place, width, flip, most):
-    """Return how many ones of two bitmaps of one width differ in their first words, four at a time, and how many words
-    that are: all, or as many as it takes to find more than `most`."""
+    """Return the number of ones by which the first words of two bitmaps of one width differ, and the number of words.
+
+    Words are compared by fours, until there are more than `most` ones.
+    """
     count, word = np.uint32(0), np.uint32(0)
     while np.uint32(word + np.uint32(4)) <= width and count <= most:
         for step in range(4):
@@ -245,7 +247,7 @@ def _rejected(sizes, bitmaps, words, both, row, other, least):
 
 @jit()
 def _ends(entries, start, split, stop, first, last):
-    """Return the first and the last row of a run's entries and of those given; both parts of the run ascend."""
+    """Return the first and the last row, from a run's entries and the given rows; both parts of the run ascend."""
     if start < split:
         first = min(first, _row_of(entries[start]))
         last = max(last, _row_of(entries[split - np.int64(1)]))

@@ -45,7 +45,7 @@ def rows_of_entries(entries: Any) -> Any:
 
 
 class KnownSets(NamedTuple):
-    """What the join knows of each row's set; see kernels/setjoin.py for the arrays."""
+    """Sizes and bitmaps of all rows' sets; see kernels/setjoin.py for the arrays."""
 
     sizes: Any
     bitmaps: Any
@@ -80,7 +80,7 @@ class PostingsIndex(NamedTuple):
 
     @property
     def sets(self) -> KnownSets:
-        """What is known of each row's set."""
+        """Sizes and bitmaps of all rows' sets."""
         return KnownSets(self.sizes, self.bitmaps, self.words)
 
     def put(self, runtime: Runtime) -> PostingsIndex:
@@ -313,7 +313,7 @@ def _taken(
     runtime: Runtime,
     part: Span,
 ) -> tuple[np.ndarray, Any, Any, Ragged]:
-    """Return (rows, the shingles and entries of their postings, the sets of those that have any) of some documents."""
+    """Return (rows, shingles and entries of their postings, sets of the rows with postings) of some documents."""
     rows = in_file[part.rows]
     shingles = spool.gather(spool_rows[rows])
     take = kernel(prefixes, runtime.backend)
@@ -396,7 +396,7 @@ LISTED = 1 << 22
 
 
 FILTERS = ("size", "place", "bits")
-"""What an entry or row that is looked at may fail by, in the order of the columns that count it; see `Met.looks`."""
+"""The filters that an entry or row may fail, in the order of the columns that count it; see `Met.looks`."""
 
 
 class Met(NamedTuple):
@@ -408,7 +408,7 @@ class Met(NamedTuple):
     counts : array of int64, shape (asked,)
         How many candidates each has.
     looks : array of int64, shape (4,)
-        Entries or rows that were looked at, and how many of these failed by each of `FILTERS`.
+        Entries or rows that were looked at, and how many of them failed by each of `FILTERS`.
     """
 
     rows: np.ndarray

@@ -80,8 +80,8 @@ TOGETHER = 1 << 22
 """Candidates that are verified together, about."""
 
 SLOW_SECONDS, SLOW_COMPARED, SLOW_FOUND = 20.0, 10_000_000, 1_000
-"""A join says that its data is hard for it once it has taken so many seconds and compared so many pairs, of which fewer
-than one in `SLOW_FOUND` was found; then each time that the pairs have doubled."""
+"""A join logs that its data is hard after `SLOW_SECONDS`, when it has compared `SLOW_COMPARED` pairs and found fewer
+than one in `SLOW_FOUND`. It logs it again each time that the number of compared pairs has doubled."""
 
 NAMED = 3
 """Shingles that are named where there are too many comparisons."""
@@ -267,7 +267,7 @@ class Search:
     looks: np.ndarray = field(default_factory=lambda: np.zeros(4, np.int64))
     began: float = field(default_factory=perf_counter)
     said: int = 0
-    """Pairs that had been compared when it was last said that the data is hard."""
+    """Number of compared pairs when `_say_if_slow` last logged a line."""
 
     expected: int = 0
     """About how many looks there will be at most: more only where lists fill up and are gone on with."""
