@@ -149,7 +149,7 @@ class Inputs:
     @property
     def of_prefixes(self) -> tuple:
         """Arguments of `prefixes`."""
-        return *self.shingles, np.arange(len(self.text)), *self.table, THRESHOLD
+        return *self.shingles, np.arange(len(self.text)), *self.table, THRESHOLD, 1
 
     @cached_property
     def postings(self) -> tuple:

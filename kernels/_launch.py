@@ -127,11 +127,14 @@ _devices: dict[Callable, Device] = {}
 
 
 class Device:
-    """Decorator: a function that kernels call, of arrays; those of scalars alone are `jit`, for the CPU as well."""
+    """Decorator: a function that kernels call, of arrays; those of scalars alone are `jit`, for the CPU as well.
 
-    def __init__(self, function: Callable) -> None:
+    Kernels also call it where they name `stands_for`, the Python function of another function of the CPU.
+    """
+
+    def __init__(self, function: Callable, stands_for: Callable | None = None) -> None:
         self.function = function
-        _devices[function] = self
+        _devices[stands_for or function] = self
 
     @cached_property
     def compiled(self) -> Any:

@@ -14,6 +14,17 @@ A posting is an element of a prefix whose count is 2 or more: a shingle that is 
 A posting's entry says whose it is: 2**63 if it is in the long prefix alone, the document's row times 2**31, and its
 place in the order of the document's elements, from 0.
 
+Some sets are so small that only an equal set resembles them by t. Their one posting may then be of a key of the whole
+set instead of its rarest element, so that such a set meets only those that are equal, however common its elements are:
+
+    key(A) = sum of the elements of A, times FACTOR, mod 2**64        where |A| / (|A| + 1) < t
+
+Let r(A, B) >= t, |A| <= |B|, and A not equal to B. If the sizes are equal, |A n B| <= |A| - 1, so that r(A, B) is at
+most (|A| - 1) / (|A| + 1). Else |A n B| <= |A| and |B| >= |A| + 1, so that it is at most |A| / (|A| + 1). Either is at
+most |A| / (|A| + 1), and this is at most |B| / (|B| + 1), also after rounding. So neither of the last two is below t,
+and neither set has a key: a set with a key resembles equal sets alone, which have the same key. It has one posting at
+most: (|A| - 1) / |A| is below t as well, so least_shared(|A|) = |A|. Sets that have one key by chance cost time alone.
+
 Source: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007; Xiao, Wang, Lin and Yu 2008, for the places.
 Cost: one look at the counter of each shingle; documents whose prefix has no posting, most of them where documents
 differ, end there. The others are made into sets, which are kept for verification, and a counting sort by count takes
@@ -40,8 +51,10 @@ PLACE_BITS = 31
 LONG = np.uint64(1 << 63)
 """The bit of an entry that is in the long prefix alone."""
 
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
-def reference(values, offsets, rows, counters, beyond, threshold):
+
+def reference(values, offsets, rows, counters, beyond, threshold, whole):
     """Postings of all prefixes, from the definition.
 
     Parameters
@@ -55,6 +68,8 @@ def reference(values, offsets, rows, counters, beyond, threshold):
         The table of `rarity`, in which all these shingles are counted.
     threshold : float
         In (0, 1].
+    whole : int
+        1 if the posting of a set that only equal sets resemble has the key of the set in place of a shingle.
 
     Returns
     -------
@@ -77,9 +92,10 @@ def reference(values, offsets, rows, counters, beyond, threshold):
         size = len(ordered)
         long = size - next((c for c in range(size + 1) if size and c / size >= threshold), 0) + 1
         short = size - next((c for c in range(size + 1) if size and c / (2 * size - c) >= threshold), 0) + 1
+        key = sum(x for _, x in ordered) * int(FACTOR) % 2**64
         for place, (number, shingle) in enumerate(ordered[:long]):
             if number >= 2:
-                shingles.append(shingle)
+                shingles.append(key if whole and size / (size + 1) < threshold else shingle)
                 entries.append((place >= short) * 2**63 + int(rows[d]) * 2**31 + place)
                 sizes[d] = size
         if sizes[d]:
@@ -134,7 +150,13 @@ def _take(row, counts, starts, need, chosen):
 
 
 @jit()
-def _write_postings(row, number, counters, beyond, shift, threshold, room, shingles, entries):
+def _is_alone(size, threshold):
+    """Return whether only an equal set resembles a set of this size by the threshold."""
+    return np.float64(size) / np.float64(size + 1) < threshold
+
+
+@jit()
+def _write_postings(row, number, counters, beyond, shift, threshold, whole, room, shingles, entries):
     """Write the postings of a set, whose row is `number`; returns how many there are. `room` are arrays to work in."""
     counts, chosen, starts = room
     counts, size, single = counts[: len(row)], len(row), 0
@@ -155,15 +177,20 @@ def _write_postings(row, number, counters, beyond, shift, threshold, room, shing
         place = single + i
         entry = np.uint64(number) << np.uint64(PLACE_BITS) | np.uint64(place)
         shingles[i], entries[i] = row[chosen[i]], entry | LONG if place >= short else entry
+    if whole and _is_alone(size, threshold):
+        key = np.uint64(0)
+        for x in row:
+            key += x
+        shingles[0] = key * FACTOR
     return need
 
 
 @parallel(
-    "uint64[::1], int64[::1], int64[::1], int64[::1], (uint8[::1], uint32[::1], uint64), float64, "
+    "uint64[::1], int64[::1], int64[::1], int64[::1], (uint8[::1], uint32[::1], uint64), float64, int64, "
     "int64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64[:, ::1]"
 )
 def _postings(
-    lower, upper, values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made
+    lower, upper, values, offsets, rows, bounds, table, threshold, whole, room, shingles, entries, elements, sizes, made
 ):
     """Write what runs of documents have: postings from `room` on, sets from where a run begins; `made` counts them."""
     counters, beyond, shift = table
@@ -180,9 +207,8 @@ def _postings(
             if _most_postings(row, counters, beyond, shift, threshold) <= 0:
                 continue
             found = distinct(row, elements[element : element + len(row)], ends)
-            number = _write_postings(
-                found, rows[d], counters, beyond, shift, threshold, work, shingles[posting:], entries[posting:]
-            )
+            some, theirs = shingles[posting:], entries[posting:]
+            number = _write_postings(found, rows[d], counters, beyond, shift, threshold, whole, work, some, theirs)
             if number:
                 sizes[d] = len(found)
                 posting += number
@@ -190,7 +216,7 @@ def _postings(
         made[p, 0], made[p, 1] = posting - first, element - begin
 
 
-def cpu(values, offsets, rows, counters, beyond, threshold):
+def cpu(values, offsets, rows, counters, beyond, threshold, whole):
     """As `reference`; runs of documents in parallel, of which each writes one thing after another."""
     bounds = shares(offsets)
     begins = offsets[bounds] - offsets[0]
@@ -200,9 +226,8 @@ def cpu(values, offsets, rows, counters, beyond, threshold):
     shingles, entries, elements = (np.empty(size, np.uint64) for size in (room[-1], room[-1], begins[-1]))
     sizes, made = np.zeros(len(rows), np.int32), np.empty((len(most), 2), np.int64)
     table = counters, beyond, shift_of(counters)
-    _postings(
-        len(bounds) - 1, values, offsets, rows, bounds, table, threshold, room, shingles, entries, elements, sizes, made
-    )
+    made_of = values, offsets, rows, bounds, table, threshold, whole
+    _postings(len(bounds) - 1, *made_of, room, shingles, entries, elements, sizes, made)
     shingles, entries = (_closed_up(array, room, made[:, 0]).copy() for array in (shingles, entries))
     return shingles, entries, sizes, _closed_up(elements, begins, made[:, 1])
 
@@ -259,7 +284,7 @@ def _write_entries(counts, offsets, rows, short, long, entries):
     entries[at] = entry
 
 
-def gpu(values, offsets, rows, counters, beyond, threshold):
+def gpu(values, offsets, rows, counters, beyond, threshold, whole):
     """As `reference`; in a first pass those documents end whose prefix surely has no posting.
 
     The others become sets, each in the order of counts, and an element's place there says whether it is a posting.
@@ -281,8 +306,14 @@ def gpu(values, offsets, rows, counters, beyond, threshold):
     short, long = prefix_lengths_of(distinct_sizes, threshold)
     entries = xp.empty(len(counts), np.uint64)
     _write_entries.threads(len(counts), counts, ends, xp.asarray(rows)[which], short, long, entries)
-    there = entries != _NONE
+    there, shingles = entries != _NONE, elements[order]
+    if whole:
+        sums = xp.zeros(len(elements) + 1, np.uint64)
+        sums[1:] = xp.cumsum(elements)
+        keys = (sums[ends[1:]] - sums[ends[:-1]]) * FACTOR
+        alone = distinct_sizes / (distinct_sizes + 1) < threshold
+        shingles[ends[:-1][alone]] = keys[alone]
     sizes = xp.zeros(len(rows), np.int32)
     has = long > singles[which]
     sizes[which] = xp.where(has, distinct_sizes, 0).astype(np.int32)
-    return elements[order][there], entries[there], sizes, gather.gpu(elements, ends, xp.flatnonzero(has))[0]
+    return shingles[there], entries[there], sizes, gather.gpu(elements, ends, xp.flatnonzero(has))[0]

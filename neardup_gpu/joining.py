@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import containers, prefixes, rarity, runs as runs_kernel, setjoin
+from neardup_gpu.kernels import bitmaps, containers, prefixes, rarity, runs as runs_kernel, setjoin
 from neardup_gpu.kernels._bounds import least_shares_of
 from neardup_gpu.kernels._launch import array_module
+from neardup_gpu.kernels.bitmaps import num_words
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
+from neardup_gpu.kernels.setjoin import SCAN, WIDTH_BITS
 
 from .data import Ragged
 from .engine.arrays import concat_and_clear, same_device
@@ -37,6 +39,19 @@ MOST_MARK_BITS = 28
 """A table of marks, of a byte for each counter, takes at most 256 MiB."""
 
 
+def rows_of_entries(entries: Any) -> Any:
+    """Return the row of each entry of an index."""
+    return ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+
+
+class KnownSets(NamedTuple):
+    """Sizes and bitmaps of all rows' sets; see kernels/setjoin.py for the arrays."""
+
+    sizes: Any
+    bitmaps: Any
+    words: Any
+
+
 class PostingsIndex(NamedTuple):
     """Runs of postings of some range of shingles, or of all; see kernels/runs.py and setjoin.py for the arrays.
 
@@ -49,19 +64,28 @@ class PostingsIndex(NamedTuple):
     places: Any
     offsets: Any
     sizes: Any
+    bitmaps: Any
+    words: Any
+    held: Any
     needed: Any
     both_sizes: int
 
     @classmethod
-    def of(cls, made: Sequence[Any], sizes: Any, needed: Any, both_sizes: int) -> PostingsIndex:
-        """The index of what `runs` made."""
+    def of(cls, made: Sequence[Any], sets: KnownSets, needed: Any, both_sizes: int) -> PostingsIndex:
+        """Return the index of what `runs` made."""
         entries, starts, splits, places, offsets = made
-        return cls(entries, starts, splits, places, offsets, sizes, needed, both_sizes)
+        held = array_module(entries).zeros(len(sets.sizes), np.uint8)
+        held[rows_of_entries(entries)] = 1
+        return cls(entries, starts, splits, places, offsets, *sets, held, needed, both_sizes)
+
+    @property
+    def sets(self) -> KnownSets:
+        """Sizes and bitmaps of all rows' sets."""
+        return KnownSets(self.sizes, self.bitmaps, self.words)
 
     def put(self, runtime: Runtime) -> PostingsIndex:
-        """The same where the backend wants its arrays."""
-        arrays = [runtime.put(array) for array in self[:-1]]
-        return PostingsIndex.of(arrays[:5], arrays[5], arrays[6], self.both_sizes)
+        """Return the index with its arrays where the backend wants them."""
+        return PostingsIndex._make([*map(runtime.put, self[:-1]), self.both_sizes])
 
     def of_short_prefixes(self) -> PostingsIndex:
         """The same without the places of elements that are in no short prefix: rows meet all entries as the smaller."""
@@ -75,12 +99,11 @@ class PostingsIndex(NamedTuple):
 
     def only(self, rows: Any) -> PostingsIndex:
         """The same with the entries of some rows alone, given as a bool for each; places stay as they are."""
-        xp = array_module(self.entries)
-        row = (self.entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)
-        kept = rows[row.astype(np.int64)]
-        before = xp.zeros(len(kept) + 1, np.int64)
-        before[1:] = xp.cumsum(kept)
-        return self._replace(entries=self.entries[kept], starts=before[self.starts], splits=before[self.splits])
+        kept = rows[rows_of_entries(self.entries)]
+        before = array_module(kept).zeros(len(kept) + 1, np.int64)
+        before[1:] = kept.cumsum()
+        starts, splits = before[self.starts], before[self.splits]
+        return self._replace(entries=self.entries[kept], starts=starts, splits=splits, held=self.held * rows)
 
 
 def build_index(
@@ -118,15 +141,50 @@ def build_index(
     """
     in_file = in_order_of(spool_rows, members)
     with Postings(spool.folder, runtime.shares.postings) as postings:
-        distinct = _add_postings(postings, spool, spool_rows, in_file, sets, measure, threshold, clock, runtime)
-        needed = measure.needed(int(distinct.max(initial=0)), threshold)
-        ends = runtime.put(distinct), runtime.put(needed), measure.both_sizes
+        known = _add_postings(postings, spool, spool_rows, in_file, sets, measure, threshold, clock, runtime)
+        needed = measure.needed(int(known.sizes.max(initial=0)), threshold)
+        ends = KnownSets(*map(runtime.put, known)), runtime.put(needed), measure.both_sizes
         made = (
             PostingsIndex.of(runtime.run(_runs, *part, len(spool_rows), runtime), *ends) for part in postings.parts()
         )
         if measure.directed:
             made = (runtime.run(part.of_short_prefixes) for part in made)
         return stored(made, 2 if postings.divided else 1, spool.folder, runtime)
+
+
+class SetCollector:
+    """Collects what the join knows of each row's set, in host memory.
+
+    Parameters
+    ----------
+    num_rows : int
+    threshold : float
+    flip : int
+        See kernels/bitmaps.py.
+    """
+
+    def __init__(self, num_rows: int, threshold: float, flip: int) -> None:
+        self._threshold, self._flip = threshold, flip
+        self._sizes, self._bitmaps = np.zeros(num_rows, np.int32), np.zeros(num_rows, np.int64)
+        self._words: list[np.ndarray] = []
+        self._end = 0
+
+    def num_words(self, sizes: np.ndarray) -> np.ndarray:
+        """Return the number of words of the bitmap of each set."""
+        return num_words(sizes, self._threshold, self._flip)
+
+    def add(self, rows: np.ndarray, sizes: np.ndarray, words: np.ndarray) -> None:
+        """Add the sizes and the bitmaps of the sets of some rows; a row without elements is in no pair."""
+        number = self.num_words(sizes)
+        begins = self._end + np.cumsum(number) - number
+        self._sizes[rows] = sizes
+        self._bitmaps[rows] = begins << WIDTH_BITS | np.log2(np.maximum(number, 1)).astype(np.int64)
+        self._words.append(words)
+        self._end += len(words)
+
+    def known(self) -> KnownSets:
+        """Return what was collected."""
+        return KnownSets(self._sizes, self._bitmaps, concat_and_clear(self._words, dtype=np.uint64))
 
 
 def in_order_of(spool_rows: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -138,7 +196,10 @@ def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: R
     """Parts of an index: where the backend has them, if there is one; else in mapped files, a file each."""
     if number <= 1:
         return list(parts)
-    return [PostingsIndex.of(mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]) for part in parts]
+    return [
+        PostingsIndex._make([*mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]])
+        for part in parts
+    ]
 
 
 def _add_postings(
@@ -151,32 +212,38 @@ def _add_postings(
     threshold: float,
     clock: Clock,
     runtime: Runtime,
-) -> np.ndarray:
-    """Add the postings of all members, in the order of the spool; returns the size of each row's set, 0 without."""
+) -> KnownSets:
+    """Add the postings of all members, in the order of the spool; return what is known of each row's set."""
     parts = _parts(spool, spool_rows[in_file], runtime)
     table = _counted(spool, spool_rows[in_file], parts, runtime)
     take = partial(_taken, spool, spool_rows, in_file, table, measure, threshold, runtime)
     marks = no_marks(table[0]) if measure.directed else None
     passes = 1 if marks is None else 2
-    done, distinct = 0, np.zeros(len(spool_rows), np.int32)
-    for rows, shingles, entries, size, elements in runtime.map(take, parts):
+    done, known = 0, SetCollector(len(spool_rows), threshold, measure.both_sizes)
+
+    def collect(rows: np.ndarray, some: Ragged) -> None:
+        sizes = runtime.fetch(some.sizes)
+        make, number = kernel(bitmaps, runtime.backend), runtime.put(known.num_words(sizes))
+        words = runtime.run(make, some.values, some.offsets, number, measure.both_sizes)
+        known.add(rows, sizes, runtime.fetch(words))
+
+    for rows, shingles, entries, sets_of_part in runtime.map(take, parts):
         postings.add(shingles, entries)
-        distinct[rows] = size = runtime.fetch(size)
         if marks is None:
-            sets.append(Ragged(elements, np.concatenate([[0], np.cumsum(size, dtype=np.int64)])))
+            collect(rows, sets_of_part)
+            sets.append(sets_of_part)
         else:
             runtime.run(mark, marks, shingles)
         done += len(rows)
         clock.report("index", done // passes, len(in_file))
-    if marks is None:
-        return distinct
-    contain = partial(_containing, spool, spool_rows, in_file, table, marks, threshold, runtime)
-    for rows, shingles, entries in runtime.map(contain, parts):
-        postings.add(shingles, entries)
-        done += len(rows)
-        clock.report("index", done // passes, len(in_file))
-    distinct[in_file] = np.diff(spool.offsets)[spool_rows[in_file]]
-    return distinct
+    if marks is not None:
+        contain = partial(_containing, spool, spool_rows, in_file, table, marks, threshold, runtime)
+        for rows, shingles, entries, sets_of_part in runtime.map(contain, parts):
+            postings.add(shingles, entries)
+            collect(rows, sets_of_part)
+            done += len(rows)
+            clock.report("index", done // passes, len(in_file))
+    return known.known()
 
 
 def no_marks(counters: Any) -> Any:
@@ -198,12 +265,12 @@ def _containing(
     threshold: float,
     runtime: Runtime,
     part: Span,
-) -> tuple[np.ndarray, Any, Any]:
-    """(rows, and the postings beyond their prefixes: shingles and entries) of some documents, whose sets wait."""
+) -> tuple[np.ndarray, Any, Any, Ragged]:
+    """Return (rows, the shingles and entries of postings beyond their prefixes, sets) of documents whose sets wait."""
     rows = in_file[part.rows]
     sets = spool.gather(spool_rows[rows])
     contain = kernel(containers, runtime.backend)
-    return rows, *contain(sets.values, sets.offsets, runtime.put(rows), *table, marks, threshold)
+    return rows, *contain(sets.values, sets.offsets, runtime.put(rows), *table, marks, threshold), sets
 
 
 def _parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
@@ -245,15 +312,18 @@ def _taken(
     threshold: float,
     runtime: Runtime,
     part: Span,
-) -> tuple[np.ndarray, Any, Any, Any, Any]:
-    """(rows, and their postings: shingles, entries, the sizes of sets, and these sets) of some documents."""
+) -> tuple[np.ndarray, Any, Any, Ragged]:
+    """Return (rows, shingles and entries of their postings, sets of the rows with postings) of some documents."""
     rows = in_file[part.rows]
     shingles = spool.gather(spool_rows[rows])
     take = kernel(prefixes, runtime.backend)
-    found, entries, sizes, elements = take(shingles.values, shingles.offsets, runtime.put(rows), *table, threshold)
+    found, entries, sizes, elements = take(
+        shingles.values, shingles.offsets, runtime.put(rows), *table, threshold, measure.both_sizes
+    )
     if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
         entries &= ~LONG
-    return rows, found, entries, sizes, elements
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])
+    return rows, found, entries, Ragged(elements, ends)
 
 
 def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
@@ -295,7 +365,7 @@ def raised(
         part = part.put(runtime)._replace(needed=runtime.put(needed))
         return runtime.run(lambda: part.of_short_prefixes().only(runtime.put(pinned)))
     entries, starts = runtime.fetch(part.entries), runtime.fetch(part.starts)
-    row = ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+    row = rows_of_entries(entries)
     place = (entries & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64)
     size = sizes[row].astype(np.int64)
     asks = np.zeros(len(pinned), bool)
@@ -306,9 +376,8 @@ def raised(
     there &= ((of_asking > 0) & (of_known > 0))[run]
     long = np.where(place > size - needed[2 * size], LONG, np.uint64(0))
     made = named_runs(run[there], (entries & ~LONG | long)[there], len(pinned), len(starts), runtime)
-    return (
-        PostingsIndex.of(made, part.sizes, runtime.put(needed), part.both_sizes).put(runtime).only(runtime.put(pinned))
-    )
+    index = PostingsIndex.of(made, part.sets, runtime.put(needed), part.both_sizes)
+    return index.put(runtime).only(runtime.put(pinned))
 
 
 def named_runs(run: np.ndarray, entries: np.ndarray, num_rows: int, num_runs: int, runtime: Runtime) -> Any:
@@ -326,6 +395,10 @@ LISTED = 1 << 22
 """Places in lists of candidates at a time: 32 MB."""
 
 
+FILTERS = ("size", "place", "bits")
+"""The filters that an entry or row may fail, in the order of the columns that count it; see `Met.looks`."""
+
+
 class Met(NamedTuple):
     """The first candidates of some rows, in host memory.
 
@@ -334,14 +407,14 @@ class Met(NamedTuple):
         Asked row by asked row.
     counts : array of int64, shape (asked,)
         How many candidates each has.
-    looks : int
-        Entries that were looked at.
+    looks : array of int64, shape (4,)
+        Entries or rows that were looked at, and how many of them failed by each of `FILTERS`.
     """
 
     rows: np.ndarray
     candidates: np.ndarray
     counts: np.ndarray
-    looks: int
+    looks: np.ndarray
 
 
 def meet(
@@ -356,7 +429,7 @@ def meet(
     """The first `most` candidates of some rows, from rows `first` on and before `stop`; about `listed` at a time."""
     weights = np.ones(len(rows), np.int64)
     for part in parts:
-        weights += runtime.fetch(runtime.run(_entries_met, part, rows))
+        weights += np.minimum(runtime.fetch(runtime.run(_entries_met, part, rows)), SCAN * np.maximum(stop - first, 1))
     ends = Span.of_sizes(np.maximum(weights, LOOKS * most // listed)).ends
 
     def probe(span: Span) -> Met:
@@ -364,7 +437,7 @@ def meet(
         given = [runtime.put(array) for array in (asked, first[span.rows], stop[span.rows])]
         found = [kernel(setjoin, runtime.backend)(*part.put(runtime), *given, most) for part in parts]
         fetched = [tuple(map(runtime.fetch, each)) for each in found]
-        looks = sum(int(each[2].sum()) for each in fetched)
+        looks = sum(each[2].sum(axis=0) for each in fetched)
         candidates, counts = _first_of([(each[0], np.diff(each[1])) for each in fetched], most)
         return Met(asked, candidates, counts, looks)
 
@@ -395,12 +468,19 @@ def _first_of(lists: list[tuple[np.ndarray, np.ndarray]], most: int) -> tuple[np
 
 
 def expected_comparisons(index: list[PostingsIndex], runtime: Runtime) -> int:
-    """Entries that are looked at where each row looks once for all its better partners, from the lengths of runs.
+    """Return about how many entries or rows are looked at where each row looks once for all its better partners.
 
-    Two entries of a run meet unless both are of long prefixes alone. There will be fewer where rows have partners
-    enough, and some more where the list of a row's candidates fills up and it has to go on.
+    Two entries of a run meet unless both are of long prefixes alone. If these are many times the pairs of rows, rows
+    are scanned instead. There will be fewer where rows have partners enough, and some more where the list of a row's
+    candidates fills up and it has to go on.
     """
-    return sum(int(_comparisons(part, runtime).sum()) for part in index)
+    return sum(_expected(part, runtime) for part in index)
+
+
+def _expected(part: PostingsIndex, runtime: Runtime) -> int:
+    entries, rows = int(_comparisons(part, runtime).sum()), int(part.held.sum())
+    pairs = rows * (rows - 1) // 2
+    return pairs if entries > SCAN * pairs else entries
 
 
 def _comparisons(part: PostingsIndex, runtime: Runtime) -> np.ndarray:

@@ -23,6 +23,7 @@ import numpy as np
 from neardup_gpu import kernels
 from neardup_gpu.kernels import (
     bbit as bbit_kernel,
+    bitmaps as bitmaps_kernel,
     bucket_probe as bucket_probe_kernel,
     gather as gather_kernel,
     hamming_table as table_kernel,
@@ -566,7 +567,8 @@ def prefixes(draw: Draw, size: int) -> tuple:
     values, offsets = _within_more(draw, *_alike(draw, size))
     num_rows = len(offsets) - 1
     rows = draw.random.permutation(num_rows) + draw.option([0, 2**32 - num_rows])
-    return values, offsets, rows, *_table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
+    table = _table(draw, values[offsets[0] : offsets[-1]])
+    return values, offsets, rows, *table, draw.option(THRESHOLDS), draw.option([1, 0])
 
 
 def prefix_probe(draw: Draw, size: int) -> tuple:
@@ -575,7 +577,7 @@ def prefix_probe(draw: Draw, size: int) -> tuple:
     table, threshold = _table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
     table = np.maximum(table[0], np.uint8(2)), table[1]  # none is skipped
     num_rows = len(offsets) - 1
-    shingles, entries, sizes, _ = prefixes_kernel.cpu(values, offsets, np.arange(num_rows), *table, threshold)
+    shingles, entries, sizes, _ = prefixes_kernel.cpu(values, offsets, np.arange(num_rows), *table, threshold, 0)
     row = ((entries & ~prefixes_kernel.LONG) >> np.uint64(prefixes_kernel.PLACE_BITS)).astype(np.int64)
     keys, places = prefix_probe_kernel.keys_of(shingles, entries)
     if len(keys) <= FEW and draw.chance():  # of several shingles
@@ -600,36 +602,50 @@ def containers(draw: Draw, size: int) -> tuple:
     return *_within_more(draw, sets, ends), rows, *table, marks, draw.option(THRESHOLDS)
 
 
-def _postings(draw: Draw, size: int, threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(shingles, entries) in any order, of rows some of which have none, and the size of each row's set."""
+def bitmaps(draw: Draw, size: int) -> tuple:
+    """Sets, and bitmaps of any sizes, or of none, for each of them."""
+    sets, ends = sets_kernel.cpu(*_alike(draw, size))
+    words = 1 << draw.random.integers(0, 4 if size > FEW else 11, len(ends) - 1)
+    words[draw.random.random(len(words)) < draw.option([0.0, 0.3])] = 0
+    return *_within_more(draw, sets, ends), words, draw.option([1, 0])
+
+
+def _postings(draw: Draw, size: int, threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple]:
+    """Return (shingles, entries) in any order, of rows some of which have none, the size of each row's set, and the
+    sets: (rows, elements, offsets)."""
     values, offsets = _alike(draw, size)
     num_rows = len(offsets) - 1
     rows = draw.random.permutation(num_rows + draw.integer(0, 3))[:num_rows]
     table = _table(draw, values[offsets[0] : offsets[-1]])
-    shingles, entries, distinct, _ = prefixes_kernel.cpu(values, offsets, rows, *table, threshold)
+    shingles, entries, distinct, elements = prefixes_kernel.cpu(
+        values, offsets, rows, *table, threshold, draw.option([1, 0])
+    )
     sizes = np.zeros(max(len(rows), int(rows.max(initial=-1)) + 1), np.int32)
     sizes[rows] = distinct
     if len(entries) <= FEW and draw.chance():
         entries[draw.random.random(len(entries)) < draw.option([0.5, 1.0])] |= prefixes_kernel.LONG
     order = draw.random.permutation(len(entries))
-    return shingles[order], entries[order], sizes
+    return shingles[order], entries[order], sizes, (rows, elements, np.cumsum([0, *distinct]))
 
 
 def runs(draw: Draw, size: int) -> tuple:
     """Postings of the prefixes of documents, in any order."""
-    shingles, entries, sizes = _postings(draw, size, draw.option(THRESHOLDS))
+    shingles, entries, sizes, _ = _postings(draw, size, draw.option(THRESHOLDS))
     return shingles, entries, len(sizes)
 
 
 def setjoin(draw: Draw, size: int) -> tuple:
     """Runs, some of whose entries may be gone, and rows that ask them; some for nothing at all."""
-    from .joining import PostingsIndex
+    from .joining import PostingsIndex, SetCollector
 
     threshold, random = draw.option(THRESHOLDS), draw.random
-    shingles, entries, sizes = _postings(draw, size, threshold)
+    shingles, entries, sizes, (of, elements, ends) = _postings(draw, size, threshold)
     largest, larger = int(sizes.max(initial=0)), draw.option([1, 0])
     needed = least_overlaps(2 * largest, threshold) if larger else least_shares(largest, threshold)
-    index = PostingsIndex.of(runs_kernel.cpu(shingles, entries, len(sizes)), sizes, needed, larger)
+    sets = SetCollector(len(sizes), threshold, larger)
+    sets.add(of, np.diff(ends), bitmaps_kernel.cpu(elements, ends, sets.num_words(np.diff(ends)), larger))
+    made = runs_kernel.cpu(shingles, entries, len(sizes))
+    index = PostingsIndex.of(made, sets.known(), needed, larger)
     if size <= FEW and draw.chance():
         index = index.only(random.random(len(sizes)) < 0.7)
     rows = np.flatnonzero(random.random(len(sizes)) < draw.option([1.0, 0.5]))

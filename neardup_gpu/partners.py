@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ from .errors import ResourceError
 from .joining import (
     LISTED,
     Common,
+    KnownSets,
     PostingsIndex,
     build_index,
     commonest,
@@ -49,6 +51,7 @@ from .joining import (
     meet,
     named_runs,
     raised,
+    rows_of_entries,
     stored,
 )
 from .methods.contract import Join, Sketch
@@ -76,6 +79,10 @@ BESTS = 16
 TOGETHER = 1 << 22
 """Candidates that are verified together, about."""
 
+SLOW_SECONDS, SLOW_COMPARED, SLOW_FOUND = 20.0, 10_000_000, 1_000
+"""A join logs that its data is hard after `SLOW_SECONDS`, when it has compared `SLOW_COMPARED` pairs and found fewer
+than one in `SLOW_FOUND`. It logs it again each time that the number of compared pairs has doubled."""
+
 NAMED = 3
 """Shingles that are named where there are too many comparisons."""
 
@@ -99,8 +106,8 @@ class Partners(NamedTuple):
         Pairs in V that are not listed, or a lower bound.
     counted : bool
         Whether `num_unlisted` is all that are not listed.
-    looks : int
-        Entries of runs that were looked at.
+    looks : array of int64, shape (4,)
+        As in `Met`.
     """
 
     listed: Verified
@@ -109,7 +116,7 @@ class Partners(NamedTuple):
     num_candidates: int
     num_unlisted: int
     counted: bool
-    looks: int
+    looks: np.ndarray
 
 
 Accepts = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -256,7 +263,12 @@ class Search:
     only_known: bool = False
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
-    looks: int = 0
+    num_found: int = 0
+    looks: np.ndarray = field(default_factory=lambda: np.zeros(4, np.int64))
+    began: float = field(default_factory=perf_counter)
+    said: int = 0
+    """Number of compared pairs when `_say_if_slow` last logged a line."""
+
     expected: int = 0
     """About how many looks there will be at most: more only where lists fill up and are gone on with."""
 
@@ -373,13 +385,28 @@ class Search:
             with self.clock.stage("join"):
                 met = next(found_in_turn, None)
                 if met is not None:
-                    self.clock.report("join", met.looks, max(met.looks, self.expected - self.looks))
+                    looks = int(met.looks[0])
+                    self.clock.report("join", looks, max(looks, self.expected - int(self.looks[0])))
             if met is None:
                 return
             self.looks += met.looks
-            if self.max_comparisons is not None and self.looks > self.max_comparisons:
+            if self.max_comparisons is not None and self.looks[0] > self.max_comparisons:
                 raise TooManyComparisonsError(f"more than {count(self.max_comparisons, 'comparison')}")
+            self._say_if_slow()
             yield met
+
+    def _say_if_slow(self) -> None:
+        """Log a line if most of the time goes into pairs that are not found; see `SLOW_SECONDS`."""
+        compared = self.num_candidates + int(self.looks[-1])
+        if (
+            perf_counter() - self.began >= SLOW_SECONDS
+            and compared >= max(SLOW_COMPARED, 2 * self.said)
+            and compared > SLOW_FOUND * max(1, self.num_found)
+        ):
+            self.said = compared
+            pairs, found = count(compared, "candidate"), count(self.num_found, "pair")
+            line = f"{pairs} so far for {found}; this data has many half-similar documents"
+            self.clock.say(line, "join", candidates=compared, pairs=self.num_found)
 
     def _verify_all(self, waiting: list[Waiting], before: np.ndarray, accepts: Accepts, found: np.ndarray) -> None:
         """Verify pairs that wait, and count those of each asked row that resemble each other enough.
@@ -402,6 +429,7 @@ class Search:
         pairs = _unpacked(packed[begins])
         self.num_candidates += len(pairs)
         verified = self.verify(pairs)
+        self.num_found += len(verified.pairs)
         self.clock.report("verify", len(pairs), None)
         passed = _among(packed[begins], packed_pairs(verified.pairs.left, verified.pairs.right))
         found += np.bincount(which[order[passed[np.cumsum(begins) - 1]]], minlength=len(found))
@@ -717,7 +745,7 @@ def _renumbered(index: PostingsIndex, number: np.ndarray, label: np.ndarray, run
     """The runs of an index that hold rows of more than one component, with rows by other numbers."""
     fetch, put = runtime.fetch, runtime.put
     entries, starts = fetch(index.entries), fetch(index.starts)
-    row = ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+    row = rows_of_entries(entries)
     of = label[row]
     run = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     mixed = np.zeros(len(starts) - 1, bool)
@@ -726,9 +754,9 @@ def _renumbered(index: PostingsIndex, number: np.ndarray, label: np.ndarray, run
     low = np.uint64((1 << PLACE_BITS) - 1)
     renamed = (entries & (low | LONG)) | number[row].astype(np.uint64) << np.uint64(PLACE_BITS)
     made = named_runs(run[some], renamed[some], len(number), len(starts), runtime)
-    sizes = np.empty_like(fetch(index.sizes))
-    sizes[number] = fetch(index.sizes)
-    return PostingsIndex.of(made, put(sizes), index.needed, index.both_sizes)
+    order = np.argsort(number)
+    sets = KnownSets(put(fetch(index.sizes)[order]), put(fetch(index.bitmaps)[order]), index.words)
+    return PostingsIndex.of(made, sets, index.needed, index.both_sizes)
 
 
 def _rank_within(values: np.ndarray) -> np.ndarray:

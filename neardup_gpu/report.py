@@ -349,12 +349,10 @@ def summary(
         parts += ["", heading("stages")]
         parts += [beside(f"  {stage:10} {seconds:8.3f} s") for stage, seconds in report["timings"].items()]
         parts += ["", heading("pairs")]
-        names = ("shingles", "representatives", "comparisons", "candidate_pairs", "verified_pairs")
-        parts += [
-            beside(f"  {name.replace('_', ' '):16} {report['counts'][name]:>13,}")
-            for name in names
-            if name in report["counts"]
-        ]
+        filtered = {f"filtered, {name}": number for name, number in report.get("filtered", {}).items()}
+        counts = report["counts"] | filtered
+        names = ("shingles", "representatives", "comparisons", *filtered, "candidate_pairs", "verified_pairs")
+        parts += [beside(f"  {name.replace('_', ' '):16} {counts[name]:>13,}") for name in names if name in counts]
         parts += ["", heading("recipe"), *recipe_lines(report["recipe"])]
     parts.append("")
     if output is None:

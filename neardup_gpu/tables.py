@@ -18,6 +18,7 @@ from .documents.skipped import summary_of
 from .documents.sources import Sources
 from .documents.units import Fates, Places, fates_of
 from .engine.contract import Runtime
+from .joining import FILTERS
 from .methods.contract import Candidates, Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .partners import Partners
@@ -283,6 +284,8 @@ class Counted(NamedTuple):
         Rows that could not be read, if they were to be skipped.
     sampled : dict or None
         The check of recall.
+    filtered : dict
+        The number of comparisons that each filter of the join rejected.
     """
 
     counts: dict[str, Any]
@@ -291,6 +294,7 @@ class Counted(NamedTuple):
     left_out: Mapping[str, int] = {}
     skipped: pa.Table | None = None
     sampled: dict[str, Any] | None = None
+    filtered: Mapping[str, int] = dict.fromkeys(FILTERS, 0)
 
 
 def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], counted: Counted) -> dict[str, Any]:
@@ -318,6 +322,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
         "counts": {name: counts[name] for name in COUNTS if name in counts and name not in absent},
         **({} if skipped is None else {"skipped": skipped}),
         **({"left_out_records": dict(counted.left_out)} if counted.left_out else {}),
+        "filtered": dict(counted.filtered),
         **counted.sizes,
         "candidates": list(recipe.method.in_words(recipe.threshold)),
         "recall": {"expected": recipe.expected_recall, "sampled": counted.sampled},
@@ -336,15 +341,22 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
         "near_reference": decided.get("near_reference", 0),
         "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
         "representatives": len(facts.groups.ranks),
-        "comparisons": 0 if found is None else found.looks,
+        "comparisons": 0 if found is None else int(found.looks[0]),
         "candidate_pairs": len(candidates.pairs) if found is None else found.num_candidates,
     }
     unlisted = None if found is None else (found.num_unlisted, found.counted)
     limits = limits_of(job.recipe, unlisted, candidates.large_buckets, candidates.uncompared_pairs)
-    counted = Counted(counts, sizes, limits, job.sketches.left_out_records, job.sources.skipped, sampled)
+    filtered = filtered_of(np.zeros(4, np.int64) if found is None else found.looks)
+    records = job.sketches.left_out_records
+    counted = Counted(counts, sizes, limits, records, job.sources.skipped, sampled, filtered)
     engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
     warnings = warnings_of(facts, job.recipe, job.sources)
     return {**report_of(job.recipe, job.sources.describe(), engine, counted), "warnings": warnings}
+
+
+def filtered_of(looks: Any) -> dict[str, int]:
+    """Return the number of comparisons that each filter of the join rejected, from `Met.looks`."""
+    return dict(zip(FILTERS, (int(number) for number in looks[1:]), strict=True))
 
 
 def warnings_of(facts: Facts, recipe: Recipe, sources: Sources) -> list[str]:

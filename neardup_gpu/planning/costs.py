@@ -350,7 +350,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
         "rank": 32 * c.documents / ranges,
         "marks": 2 * min(c.counters, 1 << MOST_MARK_BITS) / ranges_of(ranges),
         "merge": 2 * table / ranges_of(ranges),
-        "postings": table + min(most / WAITING_BESIDE, 24 * c.postings / shape.posting_tasks(c))
+        "postings": table + min(most / WAITING_BESIDE, 32 * c.postings / shape.posting_tasks(c))
         if not shape.tables
         else 0.0,
         "containers": table + min(c.counters, 1 << MOST_MARK_BITS) + most / WAITING_BESIDE,

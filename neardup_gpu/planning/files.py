@@ -238,7 +238,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
             Exchange("merge", "counters", number, number, 1, parts),
             Exchange("merge", "beyond", number // 64, number // 16, 1, parts),
             Exchange(
-                "postings", "postings", c.postings, 24 * c.postings, 4, shape.posting_tasks(c), ranges, WAITING_BESIDE
+                "postings", "postings", c.postings, 32 * c.postings, 5, shape.posting_tasks(c), ranges, WAITING_BESIDE
             ),
         ]
     if shape.directed:
@@ -246,7 +246,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         made += [
             Exchange("postings", "marks", tasks * marks, tasks * marks, 1, tasks, parts),
             Exchange("marks", "marks", marks, marks, 1, parts),
-            Exchange("containers", "postings", more, 24 * more, 4, tasks, ranges, WAITING_BESIDE),
+            Exchange("containers", "postings", more, 32 * more, 5, tasks, ranges, WAITING_BESIDE),
         ]
     finders = shape.collide_tasks(c)
     num_requests = c.wanted_ids - c.kept_ids

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from neardup_gpu.kernels import gather
+
 from ..data import Ragged
 from ..errors import OutputError, ResourceError, want
 from ..report import size
@@ -83,6 +85,11 @@ def unwritable(folder: Path, why: str | None) -> OutputError:
     return OutputError(f"{shown}: {why}; {way}", parameter="temp_dir", path=str(shown))
 
 
+GAP, AT_ONCE = 1 << 11, 1 << 18
+"""Values between two rows that are read and dropped, as that takes less time than another call; and values between the
+places in a file at which such calls end, about, so that they take little memory."""
+
+
 class Spool:
     """An append-only temporary file of ragged uint64 rows, 8 bytes a value; the file vanishes with the object.
 
@@ -145,19 +152,27 @@ class Spool:
         """Everything is in the file already; see `DeviceSpool`."""
 
     def gather(self, rows: np.ndarray) -> Ragged:
-        """Read some rows, in the order asked for (ascending is fastest); neighbours in the file are read at once.
+        """Read some rows, in the order asked for (ascending is fastest); near neighbours in the file are read at once.
 
         Several threads may call it.
         """
-        starts, stops = self.offsets[rows], self.offsets[np.asarray(rows) + 1]
+        rows = np.asarray(rows, np.int64)
+        starts, stops = self.offsets[rows], self.offsets[rows + 1]
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(stops - starts, out=offsets[1:])
         values = np.empty(offsets[-1], np.uint64)
-        view = memoryview(values.data).cast("B")
-        breaks = np.flatnonzero(starts[1:] != stops[:-1]) + 1
+        far = (starts[1:] - stops[:-1] > GAP) | (np.diff(starts // AT_ONCE) != 0)
+        breaks = np.flatnonzero(far | (np.diff(rows) <= 0)) + 1
         for first, last in zip(np.append(0, breaks), np.append(breaks, len(rows)), strict=True):
-            if first < last:
-                self._read(view[8 * offsets[first] : 8 * offsets[last]], 8 * int(starts[first]))
+            if first == last:
+                continue
+            begin, size = int(starts[first]), int(stops[last - 1] - starts[first])
+            some, wanted = values[offsets[first] : offsets[last]], int(offsets[last] - offsets[first])
+            read = some if size == wanted else np.empty(size, np.uint64)
+            self._read(memoryview(read.data).cast("B"), 8 * begin)
+            if size > wanted:
+                of_all = self.offsets[rows[first] : rows[last - 1] + 2] - begin
+                some[:] = gather.cpu(read, of_all, rows[first:last] - rows[first])[0]
         return Ragged(values, offsets)
 
     def _read(self, view: memoryview, position: int) -> None:

@@ -36,7 +36,15 @@ if TYPE_CHECKING:
 
 FOUND = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("needed", pa.uint16())])
 CROWDED = pa.schema([("rank", pa.int64())])
-POSTED = pa.schema([("shingle", pa.uint64()), ("rank", pa.int64()), ("place", pa.uint32()), ("size", pa.int32())])
+POSTED = pa.schema(
+    [
+        ("shingle", pa.uint64()),
+        ("rank", pa.int64()),
+        ("place", pa.uint32()),
+        ("size", pa.int32()),
+        ("bits", pa.uint64()),
+    ]
+)
 COUNTERS = pa.schema([("counters", pa.uint8())])
 BEYOND = pa.schema([("beyond", pa.uint32())])
 MARKS = pa.schema([("marks", pa.uint8())])
@@ -240,7 +248,7 @@ def collide_shingles(files: Files, names: list[str], layout: Layout) -> dict[str
         )
         for found in found_of_range:
             candidates.add(found.left, found.right, None, found.crowded)
-            candidates.count(looks=found.looks)
+            candidates.count_looks(found.looks)
     return candidates.facts
 
 
@@ -249,7 +257,13 @@ class _CandidateFiles:
 
     def __init__(self, files: Files, layout: Layout) -> None:
         self._layout, self._stack, self._files = layout, contextlib.ExitStack(), files
-        self.facts = {"found": 0, "crowded": 0, "looks": 0, "large_buckets": 0, "uncompared_pairs": 0}
+        self.facts: dict[str, Any] = {
+            "found": 0,
+            "crowded": 0,
+            "looks": [0] * 4,
+            "large_buckets": 0,
+            "uncompared_pairs": 0,
+        }
 
     def __enter__(self) -> _CandidateFiles:
         given = ("found", FOUND, self._layout.partitions), ("crowded", CROWDED, 1)
@@ -267,6 +281,10 @@ class _CandidateFiles:
         self._crowded.add_to(0, {"rank": crowded})
         self.facts["found"] += len(left)
         self.facts["crowded"] += len(crowded)
+
+    def count_looks(self, looks: np.ndarray) -> None:
+        """Add what was looked at, as in `joining.Met`."""
+        self.facts["looks"] = (np.array(self.facts["looks"]) + looks).tolist()
 
     def count(self, **counts: int) -> None:
         for name, number in counts.items():

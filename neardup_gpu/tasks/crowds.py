@@ -216,7 +216,7 @@ def crowd(
             hand_on(found.near)
     return {
         "candidates": found.num_candidates,
-        "looks": found.looks,
+        "looks": found.looks.tolist(),
         "further": further,
         "counted": found.counted,
     }

@@ -23,10 +23,10 @@ so it has the run of x with both entries.
 2. The run is short. Then the worse document, unless it is one of the reference set, as then both are and there is no
    pair, asks for all better ones in its short runs. What else the kernel knows of a pair is the sizes of both sets and
    both places of x, whole numbers that hold for all runs, and by the lemma they leave room for a pair at the threshold
-   (`kernels/setjoin.py`). Where a document of the reference set is to be contained in one of the input, the first one
-   has x in its prefix and asks for the other one, in the same way. The kernel keeps no count of common shingles from
-   one run to the next, so other runs, missing or not, have no part in it. The pair is found, and listed unless both
-   documents are crowded.
+   (`kernels/setjoin.py`), as do the bitmaps. Where a document of the reference set is to be contained in one of the
+   input, the first one has x in its prefix and asks for the other one, in the same way. The kernel keeps no count of
+   common shingles from one run to the next, so other runs, missing or not, have no part in it. The pair is found, and
+   listed unless both documents are crowded.
 
 So each shingle stands for itself, and how they are divided into ranges, and these into parts, changes only how often a
 pair is listed and who is crowded. A pair is listed once by a part, but may be listed by several ranges.
@@ -39,15 +39,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import containers, prefixes, rarity, runs as runs_kernel
+from neardup_gpu.kernels import bitmaps, containers, prefixes, rarity, runs as runs_kernel
 from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
+from neardup_gpu.kernels.setjoin import WIDTH_BITS
 
 from ..data import Ragged
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
 from ..engine.pieces import Span, spans
-from ..joining import LISTED, PostingsIndex, mark as mark_shingles, meet, meetings, no_marks
+from ..joining import LISTED, KnownSets, PostingsIndex, mark as mark_shingles, meet, meetings, no_marks, rows_of_entries
 from ..partners import MOST_ASKED
 from .columns import SLOT_BITS, parts_that_fit
 
@@ -76,7 +77,7 @@ Table = tuple[Any, Any]
 
 
 class Posted(NamedTuple):
-    """Postings, in host memory: arrays of one length, 24 bytes a posting.
+    """Postings, in host memory: arrays of one length, 32 bytes for each posting.
 
     Parameters
     ----------
@@ -87,12 +88,15 @@ class Posted(NamedTuple):
         Place of the shingle in the order of the document's, from 0; 2**31 more if it is in the long prefix alone.
     size : array of int32
         Distinct shingles of the document.
+    bits : array of uint64
+        The document's bitmap of 64 bits: enough to reject pairs of short documents, which are those that meet most.
     """
 
     shingle: np.ndarray
     rank: np.ndarray
     place: np.ndarray
     size: np.ndarray
+    bits: np.ndarray
 
     def where(self, chosen: Any) -> Posted:
         """Some of them: a bool for each, their numbers, or a slice."""
@@ -108,17 +112,19 @@ class Collided(NamedTuple):
         Ranks of candidates, left < right.
     crowded : array of int64
         Ranks of crowded documents, ascending.
-    looks : int
-        Entries of runs that were looked at.
+    looks : array of int64, shape (4,)
+        As in `joining.Met`.
     """
 
     left: np.ndarray
     right: np.ndarray
     crowded: np.ndarray
-    looks: int
+    looks: np.ndarray
 
 
 NO_RANKS = np.empty(0, np.int64)
+
+NO_LOOKS = np.zeros(4, np.int64)
 
 
 class Counter:
@@ -282,15 +288,17 @@ def postings(
     """
     table = runtime.put(table[0]), runtime.put(table[1])
 
-    def take(part: Span) -> Posted:
+    def take_part(part: Span) -> Posted:
         some = _rows(shingles, part)
         rows = runtime.put(np.arange(len(some)))
-        found, entries, sizes, _ = kernel(prefixes, runtime.backend)(some.values, some.offsets, rows, *table, threshold)
+        take = kernel(prefixes, runtime.backend)
+        found, entries, sizes, elements = take(some.values, some.offsets, rows, *table, threshold, measure.both_sizes)
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])
         if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
             entries &= ~LONG
-        return _posted(found, entries, ranks[part.rows], runtime.fetch(sizes), runtime)
+        return _posted(found, entries, ranks[part.rows], Ragged(elements, ends), measure.both_sizes, runtime)
 
-    return _all(runtime.map(take, _parts(shingles, runtime)))
+    return _all(runtime.map(take_part, _parts(shingles, runtime)))
 
 
 def containing(sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, threshold: float, runtime: Runtime) -> Posted:
@@ -310,7 +318,7 @@ def containing(sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, thresh
         rows = runtime.put(np.arange(len(some)))
         contain = kernel(containers, runtime.backend)
         found, entries = contain(some.values, some.offsets, rows, *table, marks, threshold)
-        return _posted(found, entries, ranks[part.rows], runtime.fetch(some.sizes), runtime)
+        return _posted(found, entries, ranks[part.rows], some, 0, runtime)
 
     return _all(runtime.map(take, _parts(sets, runtime)))
 
@@ -330,21 +338,25 @@ def _values(shingles: Ragged) -> Any:
     return shingles.values[int(shingles.offsets[0]) : int(shingles.offsets[-1])]
 
 
-def _posted(shingles: Any, entries: Any, ranks: np.ndarray, sizes: np.ndarray, runtime: Runtime) -> Posted:
-    """Postings whose entries name documents by their number among those that have these ranks and sizes."""
+def _posted(shingles: Any, entries: Any, ranks: np.ndarray, sets: Ragged, flip: int, runtime: Runtime) -> Posted:
+    """Return postings whose entries name documents by their number among those that have these ranks and sets."""
+    sizes = runtime.fetch(sets.sizes)
+    bits, number = np.zeros(len(ranks), np.uint64), np.sign(sizes)
+    make = kernel(bitmaps, runtime.backend)
+    bits[sizes > 0] = runtime.fetch(make(sets.values, sets.offsets, runtime.put(number), flip))
     words = runtime.fetch(entries)
     row = ((words & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
     place = words & np.uint64((1 << PLACE_BITS) - 1) | words >> np.uint64(63) << np.uint64(PLACE_BITS)
-    return Posted(runtime.fetch(shingles), ranks[row], place.astype(np.uint32), sizes[row].astype(np.int32))
+    return Posted(runtime.fetch(shingles), ranks[row], place.astype(np.uint32), sizes[row].astype(np.int32), bits[row])
 
 
 def _all(parts: Iterable[Posted]) -> Posted:
     """Postings of several parts as one."""
-    found: tuple[list[np.ndarray], ...] = ([], [], [], [])
+    found: tuple[list[np.ndarray], ...] = ([], [], [], [], [])
     for part in parts:
         for arrays, array in zip(found, part, strict=True):
             arrays.append(array)
-    dtypes = np.uint64, np.int64, np.uint32, np.int32
+    dtypes = np.uint64, np.int64, np.uint32, np.int32, np.uint64
     return Posted(*(concat_and_clear(arrays, dtype=dtype) for arrays, dtype in zip(found, dtypes, strict=True)))
 
 
@@ -417,7 +429,7 @@ def collide_range(
     for posted in read():
         crowded = np.unique(posted.rank[part[_slots(posted)] < 0])
         if len(crowded):
-            yield Collided(NO_RANKS, NO_RANKS, crowded, 0)
+            yield Collided(NO_RANKS, NO_RANKS, crowded, NO_LOOKS)
     for number in np.unique(part[counts > 0]).tolist():
         if number >= 0:
             some = [posted.where(part[_slots(posted)] == number) for posted in read()]
@@ -458,7 +470,7 @@ def _collided(
     if measure.directed:
         index = runtime.run(index.of_short_prefixes)
     if crowded.any():
-        yield Collided(NO_RANKS, NO_RANKS, ranks[crowded], 0)
+        yield Collided(NO_RANKS, NO_RANKS, ranks[crowded], NO_LOOKS)
     known, placed = int(pinned.sum()), np.diff(runtime.fetch(index.offsets)) > 0
     everyone = np.arange(len(ranks))
     first, stop = np.zeros(len(ranks), np.int64), np.minimum(everyone, known) if only_known else everyone
@@ -492,8 +504,8 @@ def _indexed(
     row = np.empty(len(order), np.int64)
     row[order] = np.cumsum(begins) - 1
     del ordered, order, begins
-    sizes = np.zeros(len(ranks), np.int32)
-    sizes[row] = posted.size
+    sizes, bits = np.zeros(len(ranks), np.int32), np.zeros(len(ranks), np.uint64)
+    sizes[row], bits[row] = posted.size, posted.bits
     words = row.astype(np.uint64) << np.uint64(PLACE_BITS)
     words |= posted.place & np.uint64((1 << PLACE_BITS) - 1)
     words |= posted.place.astype(np.uint64) >> np.uint64(PLACE_BITS) << np.uint64(63)
@@ -501,7 +513,8 @@ def _indexed(
     find = kernel(runs_kernel, runtime.backend)
     made = runtime.run(lambda: find(runtime.put(posted.shingle), runtime.put(words), len(ranks)))
     needed = measure.needed(int(sizes.max(initial=0)), threshold)
-    return ranks, PostingsIndex.of([runtime.fetch(array) for array in made], sizes, needed, measure.both_sizes)
+    sets = KnownSets(sizes, np.arange(len(ranks)) << WIDTH_BITS, bits)
+    return ranks, PostingsIndex.of([runtime.fetch(array) for array in made], sets, needed, measure.both_sizes)
 
 
 def _without_long_runs(
@@ -512,7 +525,7 @@ def _without_long_runs(
     Entries of two pinned rows do not meet, nor by `only_known` those of two others.
     """
     lengths = np.diff(index.starts)
-    row = ((index.entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+    row = rows_of_entries(index.entries)
     known = _before(pinned[row])
     ends = known[index.starts[1:]]
     meeting = meetings(lengths, index.starts[1:] - index.splits)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..documents.sources import Sources
 from ..log import log
 from ..nothing_removed import merged, reasons
-from ..tables import REMOVED_COUNTS, SKETCH_COUNTS, Counted, limits_of, report_of as table_report
+from ..tables import REMOVED_COUNTS, SKETCH_COUNTS, Counted, filtered_of, limits_of, report_of as table_report
 from .driver import Job, Made, remarks
 from .results import LARGEST
 
@@ -24,6 +25,8 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     left_out: Counter[str] = Counter()
     for facts in mine:
         left_out.update(facts["left_out_records"])
+    looked = [facts["looks"] for made_by in (made.found, made.crowd) if made_by for facts in made_by.facts]
+    looks = np.array([[0, 0, 0, 0], *looked]).sum(axis=0)
     counts = {
         **{name: sum(facts[name] for facts in mine) for name in (*SKETCH_COUNTS, "without_spots")},
         **{name: written.total(name) for name in (*REMOVED_COUNTS, "near_reference", "empty")},
@@ -32,7 +35,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
         "removed_unverified": written.total("unverified"),
         "reference_documents": layout.num_known,
         "representatives": made.num_representatives,
-        "comparisons": made.found.total("looks") + _of_crowd(made, "looks"),
+        "comparisons": int(looks[0]),
         "candidate_pairs": made.distinct.total("pairs") + _of_crowd(made, "candidates"),
         "verified_pairs": made.listed.total("listed") if recipe.verifies else 0,
         "groups": made.listed.total("groups"),
@@ -52,7 +55,8 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
         log.warning(note)
     threads = min(facts["threads"] for facts in made.sketched.facts)
     engine = {"backend": job.work.shared.engine.backend, "device": None, "threads": threads}
-    counted_all = Counted(counts, _groups(made), limits, dict(sorted(left_out.items())), skipped, sampled)
+    records = dict(sorted(left_out.items()))
+    counted_all = Counted(counts, _groups(made), limits, records, skipped, sampled, filtered_of(looks))
     known_sizes = None if sources.reference is None else of_reference
     return {
         **table_report(recipe, sources.describe(), engine, counted_all),

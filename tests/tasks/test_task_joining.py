@@ -71,7 +71,7 @@ def found_by(parts, measure, threshold, num_known, runtime, most_bytes=MUCH, lon
     ):
         pairs += zip(found.left.tolist(), found.right.tolist(), strict=True)
         crowded += found.crowded.tolist()
-        looks += found.looks
+        looks += int(found.looks[0])
     return pairs, crowded, looks
 
 
@@ -302,7 +302,7 @@ def test_postings_are_the_prefixes():
     sets, ranks = planted(5, 60), np.arange(60)[::-1] * 2**40
     table = rarity.reference(ragged(sets).values, FEWEST_BITS)
     rows = ragged(sets)
-    shingles, entries, sizes, _ = prefixes.reference(rows.values, rows.offsets, np.arange(60), *table, 0.7)
+    shingles, entries, sizes, _ = prefixes.reference(rows.values, rows.offsets, np.arange(60), *table, 0.7, 1)
     owner = [entry % 2**63 // 2**31 for entry in entries.tolist()]
     with Engine(backend="cpu").start() as runtime:
         runtime.shares = replace(runtime.shares, sorted=500)

@@ -50,7 +50,7 @@ class Prefixes:
     def of(cls, sets: Ragged, order: Order, threshold: float, backend: str) -> Prefixes:
         """Those of sets, in an order."""
         run, numbers = kernel(prefixes, backend), np.arange(len(sets))
-        shingles, entries, sizes, _ = run(sets.values, sets.offsets, numbers, *order.table, threshold)
+        shingles, entries, sizes, _ = run(sets.values, sets.offsets, numbers, *order.table, threshold, 0)
         rows = ((entries & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
         keys, places = prefix_probe.keys_of(shingles, entries)
         return cls(keys, places, np.searchsorted(rows, np.arange(len(sets) + 1)), sizes)
