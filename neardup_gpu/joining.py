@@ -169,16 +169,17 @@ class SetCollector:
         self._words: list[np.ndarray] = []
         self._end = 0
 
-    def num_words(self, sizes: np.ndarray) -> np.ndarray:
-        """Return the number of words of the bitmap of each set."""
-        return num_words(sizes, self._threshold, self._flip)
-
-    def add(self, rows: np.ndarray, sizes: np.ndarray, words: np.ndarray) -> None:
+    def add(self, rows: np.ndarray, sets: Ragged, runtime: Runtime) -> None:
         """Add the sizes and the bitmaps of the sets of some rows; a row without elements is in no pair."""
-        number = self.num_words(sizes)
+        sizes = runtime.fetch(sets.sizes)
+        present, number = np.flatnonzero(sizes), np.zeros(len(sizes), np.int64)  # few, where documents are unlike
+        number[present] = num_words(sizes[present], self._threshold, self._flip)
+        make, to_make = kernel(bitmaps, runtime.backend), runtime.put(number)
+        words = runtime.fetch(runtime.run(make, sets.values, sets.offsets, to_make, self._flip))
+        number = number[present]
         begins = self._end + np.cumsum(number) - number
-        self._sizes[rows] = sizes
-        self._bitmaps[rows] = begins << WIDTH_BITS | np.log2(np.maximum(number, 1)).astype(np.int64)
+        self._sizes[rows[present]] = sizes[present]
+        self._bitmaps[rows[present]] = begins << WIDTH_BITS | np.log2(number).astype(np.int64)
         self._words.append(words)
         self._end += len(words)
 
@@ -220,17 +221,10 @@ def _add_postings(
     marks = no_marks(table[0]) if measure.directed else None
     passes = 1 if marks is None else 2
     done, known = 0, SetCollector(len(spool_rows), threshold, measure.both_sizes)
-
-    def collect(rows: np.ndarray, some: Ragged) -> None:
-        sizes = runtime.fetch(some.sizes)
-        make, number = kernel(bitmaps, runtime.backend), runtime.put(known.num_words(sizes))
-        words = runtime.run(make, some.values, some.offsets, number, measure.both_sizes)
-        known.add(rows, sizes, runtime.fetch(words))
-
     for rows, shingles, entries, sets_of_part in runtime.map(take, parts):
         postings.add(shingles, entries)
         if marks is None:
-            collect(rows, sets_of_part)
+            known.add(rows, sets_of_part, runtime)
             sets.append(sets_of_part)
         else:
             runtime.run(mark, marks, shingles)
@@ -240,7 +234,7 @@ def _add_postings(
         contain = partial(_containing, spool, spool_rows, in_file, table, marks, threshold, runtime)
         for rows, shingles, entries, sets_of_part in runtime.map(contain, parts):
             postings.add(shingles, entries)
-            collect(rows, sets_of_part)
+            known.add(rows, sets_of_part, runtime)
             done += len(rows)
             clock.report("index", done // passes, len(in_file))
     return known.known()

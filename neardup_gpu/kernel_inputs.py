@@ -23,7 +23,6 @@ import numpy as np
 from neardup_gpu import kernels
 from neardup_gpu.kernels import (
     bbit as bbit_kernel,
-    bitmaps as bitmaps_kernel,
     bucket_probe as bucket_probe_kernel,
     gather as gather_kernel,
     hamming_table as table_kernel,
@@ -37,6 +36,10 @@ from neardup_gpu.kernels import (
 )
 from neardup_gpu.kernels._bounds import least_overlaps, least_shares
 from neardup_gpu.kernels.bottomk import EMPTY
+
+from .data import Ragged
+from .engine.host import HostRuntime
+from .joining import PostingsIndex, SetCollector
 
 T = TypeVar("T")
 
@@ -636,14 +639,12 @@ def runs(draw: Draw, size: int) -> tuple:
 
 def setjoin(draw: Draw, size: int) -> tuple:
     """Runs, some of whose entries may be gone, and rows that ask them; some for nothing at all."""
-    from .joining import PostingsIndex, SetCollector
-
     threshold, random = draw.option(THRESHOLDS), draw.random
     shingles, entries, sizes, (of, elements, ends) = _postings(draw, size, threshold)
     largest, larger = int(sizes.max(initial=0)), draw.option([1, 0])
     needed = least_overlaps(2 * largest, threshold) if larger else least_shares(largest, threshold)
     sets = SetCollector(len(sizes), threshold, larger)
-    sets.add(of, np.diff(ends), bitmaps_kernel.cpu(elements, ends, sets.num_words(np.diff(ends)), larger))
+    sets.add(of, Ragged(elements, ends), HostRuntime("cpu"))
     made = runs_kernel.cpu(shingles, entries, len(sizes))
     index = PostingsIndex.of(made, sets.known(), needed, larger)
     if size <= FEW and draw.chance():

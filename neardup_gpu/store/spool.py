@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels import gather
+from neardup_gpu.kernels._launch import namespace, to_host
 
 from ..data import Ragged
 from ..errors import OutputError, ResourceError, want
@@ -257,9 +258,6 @@ class DeviceSpool:
 
     def gather(self, rows: np.ndarray) -> Ragged:
         """Some rows, on the GPU, in the order asked for (ascending is fastest)."""
-        from neardup_gpu.kernels import gather
-        from neardup_gpu.kernels._launch import namespace
-
         xp = namespace()
         rows = np.asarray(rows)
         order = np.argsort(rows, kind="stable")
@@ -290,6 +288,4 @@ class DeviceSpool:
 
 def host(array: Any) -> np.ndarray:
     """An array in host memory, wherever it was."""
-    from neardup_gpu.kernels._launch import to_host
-
     return to_host(array)
