@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class Ranked:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
+    @cached_property
     def ranks(self) -> np.ndarray:
         """Rank of each row."""
         ranks = np.empty(len(self), np.int64)
@@ -135,8 +136,10 @@ def identical(words: Any, rows: np.ndarray, runtime: Runtime) -> np.ndarray:
     return runtime.fetch(runtime.run(lambda: run(runtime.put(runtime.take(words, rows)))))
 
 
-def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime) -> Groups:
-    """Group documents of the same words.
+def representatives(
+    ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime: Runtime, *, ordered: bool = True
+) -> Groups:
+    """Group documents of the same words; `ordered` if they are needed in a random order, to draw some of them.
 
     The sketches are used up: what is of representatives may be written over what is of all.
     """
@@ -156,7 +159,7 @@ def representatives(ranked: Ranked, sketched: Sketched, recipe: Recipe, runtime:
         all_keys,
         ranks,
         runtime.take(keys, rows, last=True) if isinstance(recipe.method, Sketch) else None,
-        random_order(some_rows(hashes, rows, last=True)),
+        random_order(some_rows(hashes, rows, last=True)) if ordered else None,
         ranks < ranked.num_known,
     )
 

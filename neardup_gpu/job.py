@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -255,7 +256,7 @@ def run(
         clock.report("collide", 0, number)
         sizes = None if spool is None or not recipe.method.measure.directed else np.diff(spool.offsets)
         ranked = by_priority(sketched, recipe.keep, sizes)
-        groups = representatives(ranked, sketched, recipe, runtime)
+        groups = representatives(ranked, sketched, recipe, runtime, ordered=num_checked > 0)
         sketched = sketched._replace(keys=None, document_hashes=None, text_hashes=None)  # the candidates need the room
         runtime.release()
         candidates = proposed(groups, recipe, runtime)
@@ -301,11 +302,15 @@ def run(
     runtime.release()
     with clock.stage("decide"):
         facts = Facts.of(ranked, groups, decisions, sketched)
-        tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
-        report = report_of_job(facts, JobFacts(sketched.counts, candidates, found, recipe, runtime, sources), sampled)
+        told = JobFacts(sketched.counts, candidates, found, recipe, runtime, sources)
+        with ThreadPoolExecutor(1, "neardup-tables") as beside:
+            tables = beside.submit(
+                tables_of, facts, recipe, sources.documents.places(), against=sources.reference is not None
+            )
+            report = report_of_job(facts, told, sampled)
     return Result(
-        documents=tables.documents,
-        pairs=tables.pairs,
+        documents=tables.result().documents,
+        pairs=tables.result().pairs,
         report={**report, "timings": clock.seconds},
         recipe=recipe,
         frequencies=sketcher.statistics,
