@@ -376,7 +376,7 @@ def a_run_that_was_killed_between_two_files(box):
     killed(
         box,
         f"{KILL}from neardup_gpu.store import outputs\nplace, outputs._place = outputs._place, "
-        "lambda *a: (place(*a), kill())\nnd.sketch('d.jsonl', 's.parquet', id_column='id', "
+        "lambda *a: (place(*a), kill())\nnd.sketches.sketch('d.jsonl', 's.parquet', id_column='id', "
         "recipe=nd.Recipe(method=nd.SimHash(weighting='tfidf')))",
     )
     assert (box / "s.frequencies.parquet").exists() and not (box / "s.parquet").exists()
@@ -412,7 +412,7 @@ def a_working_folder_that_is_not_utf8(box):
     box.sketches("s.parquet")
     sketches = box / "s.parquet"
     os.mkdir(os.fsencode(box.path) + b"/in-\xff")
-    return f"import os\nos.chdir(b'in-\\xff')\nnd.pairs({str(sketches)!r}, 'p.parquet')"
+    return f"import os\nos.chdir(b'in-\\xff')\nnd.sketches.pairs({str(sketches)!r}, 'p.parquet')"
 
 
 @case(says="File name too long")
