@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .measure import SHUFFLE_SEED, launch
+from . import cliff_shapes as data
+from .measure import launch
 
-PART = 50_000  # documents that are made at a time
 TINY = 20  # documents of the job whose time is that of starting up
 
 MODES: dict[str, Callable[[Path], list[Any]]] = {
@@ -39,13 +37,50 @@ MODES: dict[str, Callable[[Path], list[Any]]] = {
 """The ways to run a job, by the flags that they take."""
 
 
-def dedup(*options: str) -> Callable[[Path, Path, list[Any]], list[list[Any]]]:
+Commands = Callable[[Path, Path, list[Any]], list[list[Any]]]
+
+
+def dedup(*options: str) -> Commands:
     """Return the commands of a shape whose job is one `neardup dedup` with these options."""
 
     def commands(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
-        return [["dedup", source, "--output", folder / "output", "--overwrite", "--quiet", *options, *flags]]
+        return [["dedup", source, "--output", folder / "output", "--quiet", *options, *flags]]
 
     return commands
+
+
+def in_tasks(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
+    """Return the commands of a shape whose job is cut into tasks in every mode."""
+    return dedup("--work-dir", str(folder / "work"))(source, folder, [])
+
+
+def index(method: str) -> Commands:
+    """Return the commands of a shape whose documents are added to an index at once."""
+
+    def commands(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
+        name = folder / "output"
+        return [["index", "create", name, "--quiet", "--method", method], ["index", "add", name, source, "--quiet"]]
+
+    return commands
+
+
+def clusters(representative: str) -> Commands:
+    """Return the commands of a shape whose documents are sketched and put into clusters."""
+
+    def commands(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
+        sketches, found = folder / "sketches.parquet", folder / "clusters.parquet"
+        return [
+            ["sketch", source, "--output", sketches, "--quiet", "--method", "bottomk"],
+            ["clusters", sketches, "--output", found, "--quiet", "--representative", representative],
+        ]
+
+    return commands
+
+
+def near_pairs(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
+    """Return the commands of a shape whose fingerprints are compared with one another."""
+    found = folder / "pairs.parquet"
+    return [["hamming", "pairs", source, "--column", "text", "--output", found, "--quiet", "--radius", "8"]]
 
 
 @dataclass(frozen=True)
@@ -55,116 +90,64 @@ class Shape:
     Parameters
     ----------
     what : str
-        What the documents are like, and what happened to the job.
+        What the documents are like.
     size : int
         The number of documents of the first job, n.
     texts : callable
-        Yields the texts of so many documents, some at a time.
+        Yields the texts of so many documents, some at a time, or their fingerprints.
     commands : callable
-        Returns the `neardup` commands that are timed together, from the file of documents (column text), a folder for
-        results and the flags of the mode. The last one leaves a report in `output` in that folder.
-    growth : float
+        Returns the `neardup` commands that are timed together, from the file of documents (column text), an empty
+        folder for results and the flags of the mode.
+    growth : float, default 0
         How many times as many comparisons there may be when the documents double.
-    candidates : float
+    candidates : float, default 0
         How many candidates there may be for each pair and document.
-    small : int
-        The number of documents of the first job where only steps are counted; 0 if the shape needs a corpus.
+    small : int, default 0
+        The number of documents of the first job where only comparisons and candidates are counted, as tests do; 0 if
+        the shape needs a corpus, or its job counts neither. Then other tests count its steps.
     """
 
     what: str
     size: int
-    texts: Callable[[int], Iterator[list[str]]]
-    commands: Callable[[Path, Path, list[Any]], list[list[Any]]]
-    growth: float
-    candidates: float
-    small: int
+    texts: Callable[[int], Iterator[Any]]
+    commands: Commands
+    growth: float = 0
+    candidates: float = 0
+    small: int = 0
 
     def write(self, path: Path, size: int) -> None:
-        """Write the documents of a job, in row groups of `PART`."""
-        schema = pa.schema({"text": pa.large_string()})
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for texts in self.texts(size):
-                writer.write_table(pa.table({"text": pa.array(texts, pa.large_string())}))
+        """Write the documents of a job, in row groups of `data.PART`."""
+        parts = (pa.table({"text": pa.array(texts)}) for texts in self.texts(size))
+        first = next(parts)
+        with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+            for table in chain([first], parts):
+                writer.write_table(table)
 
 
-# ---------------------------------------------------------------------------------------------------------- generators
-
-
-def _in_parts(size: int, make: Callable[[np.random.Generator, int], list[str]]) -> Iterator[list[str]]:
-    random = np.random.default_rng(SHUFFLE_SEED)
-    for first in range(0, size, PART):
-        yield make(random, min(PART, size - first))
-
-
-def sections(size: int) -> Iterator[list[str]]:
-    """Documents of 40 sections, each in one of 3 variants of 25 words: contracts, licences, generated pages."""
-    variants = [[" ".join(f"s{i}v{j}w{k}" for k in range(25)) for j in range(3)] for i in range(40)]
-
-    def make(random: np.random.Generator, number: int) -> list[str]:
-        drawn = random.integers(0, 3, (number, 40))
-        return [" ".join(variants[i][j] for i, j in enumerate(row)) for row in drawn.tolist()]
-
-    return _in_parts(size, make)
-
-
-def sentences(size: int) -> Iterator[list[str]]:
-    """Sentences of 4 to 40 words, whose frequencies are those of a natural language (Zipf's law)."""
-
-    def make(random: np.random.Generator, number: int) -> list[str]:
-        lengths = random.integers(4, 41, number)
-        words = np.minimum(random.zipf(1.3, int(lengths.sum())), 20_000).astype(str).tolist()
-        ends = np.cumsum(lengths).tolist()
-        return [" ".join(words[end - length : end]) for end, length in zip(ends, lengths.tolist(), strict=True)]
-
-    return _in_parts(size, make)
-
-
-def man_page_sentences(size: int) -> Iterator[list[str]]:
-    """Sentences of the corpus manpages, which the variable NEARDUP_CORPORA leads to."""
-    table = pq.read_table(Path(os.environ.get("NEARDUP_CORPORA", "corpora"), "manpages.parquet"), columns=["text"])
-    texts = [each for text in table["text"].to_pylist() for each in re.split(r"(?<=[.!?])\s+", text)]
-    order = np.random.default_rng(SHUFFLE_SEED).permutation(len(texts))[:size].tolist()
-    for first in range(0, len(order), PART):
-        yield [texts[row] for row in order[first : first + PART]]
-
-
-def few_words(size: int) -> Iterator[list[str]]:
-    """Texts of 1 to 3 words out of 3,000: names, titles, keys of records."""
-
-    def make(random: np.random.Generator, number: int) -> list[str]:
-        lengths = random.integers(1, 4, number).tolist()
-        drawn = random.integers(0, 3_000, (number, 3)).tolist()
-        return [" ".join(f"w{word}" for word in row[:length]) for row, length in zip(drawn, lengths, strict=True)]
-
-    return _in_parts(size, make)
-
-
-def windows(size: int, length: int = 2_000) -> Iterator[list[str]]:
-    """Windows of so many words of one text, each a word further on."""
-    words = [f"w{i}" for i in range(size + length)]
-    for first in range(0, size, 1_000):
-        yield [" ".join(words[i : i + length]) for i in range(first, min(size, first + 1_000))]
+def at_once(make: Callable[[int], Any]) -> Callable[[int], Iterator[Any]]:
+    """Return a generator that yields all that `make` returns at once."""
+    return lambda size: iter([make(size)])
 
 
 WORDS = ("--shingle-size", "1")
+HALF = dedup(*WORDS, "--threshold", "0.5")
 
 SHAPES: dict[str, Shape] = {
-    "sections": Shape("sections that most pairs share some of", 2_000, sections, dedup(), 4.5, 0.1, 200),
-    "sentences": Shape(
-        "sentences as sets of words, at .5", 12_500, sentences, dedup(*WORDS, "--threshold", "0.5"), 4.5, 4, 1_000
-    ),
-    "man pages": Shape(
-        "sentences of man pages as sets of words, at .5",
-        25_000,
-        man_page_sentences,
-        dedup(*WORDS, "--threshold", "0.5"),
-        4.5,
-        2,
-        0,
-    ),
-    "few words": Shape("texts of 1 to 3 words", 125_000, few_words, dedup(*WORDS), 4.5, 1, 2_000),
-    "windows": Shape("windows of 2,000 words of one text", 1_000, windows, dedup(), 2.5, 6, 0),
-    "short windows": Shape("windows of 100 words", 10_000, partial(windows, length=100), dedup(), 2.5, 2, 1_000),
+    "sections": Shape("sections that most pairs share some of", 2_000, data.sections, dedup(), 4.5, 0.1, 200),
+    "sentences": Shape("sentences as sets of words, at .5", 12_500, data.sentences, HALF, 4.5, 4, 1_000),
+    "man pages": Shape("sentences of man pages as sets of words, at .5", 25_000, data.man_page_sentences, HALF),
+    "few words": Shape("texts of 1 to 3 words", 125_000, data.few_words, dedup(*WORDS), 4.5, 1, 2_000),
+    "windows": Shape("windows of 2,000 words of one text", 1_000, data.windows, dedup()),
+    "short windows": Shape("windows of 100 words", 10_000, partial(data.windows, length=100), dedup(), 2.5, 2, 1_000),
+    "crowd": Shape("near-duplicates of one text", 10_000, at_once(data.crowd), dedup()),
+    "crowd, index": Shape("the same, added to an index", 10_000, at_once(data.crowd), index("exact")),
+    "crowd, index by min-hash": Shape("the same by min-hash", 5_000, at_once(data.crowd), index("minhash")),
+    "chain": Shape("versions of a text, the first of them a crowd", 2_500, at_once(data.chain), in_tasks),
+    "crowd, clusters": Shape("clusters of a crowd, by the first", 6_250, at_once(data.crowd), clusters("first")),
+    "crowd, commonest": Shape("the same, by the commonest", 6_250, at_once(data.crowd), clusters("commonest")),
+    "sections, clusters": Shape("clusters of sections", 1_000, data.sections, clusters("first")),
+    "fingerprints": Shape("fingerprints that are all alike", 25_000, at_once(data.near_fingerprints), near_pairs),
+    "tags": Shape("nested tags with long equal beginnings", 4, at_once(data.nested_pages), dedup("--html", "tree")),
 }
 
 
@@ -172,11 +155,18 @@ SHAPES: dict[str, Shape] = {
 
 
 def counted(folder: Path) -> dict[str, Any]:
-    """Return what the report of a job counts."""
-    report = json.loads((folder / "output" / "report.json").read_text())
-    names = "documents", "comparisons", "candidate_pairs", "verified_pairs"
-    counts = {name: report["counts"][name] for name in names if name in report["counts"]}
-    return counts | {f"filtered_by_{name}": number for name, number in report.get("filtered", {}).items()}
+    """Return what the report of a job counts, or the rows of what it wrote."""
+    if (folder / "output" / "report.json").exists():
+        report = json.loads((folder / "output" / "report.json").read_text())
+        names = "documents", "comparisons", "candidate_pairs", "verified_pairs"
+        counts = {name: report["counts"][name] for name in names if name in report["counts"]}
+        filtered = {f"filtered_by_{name}": number for name, number in report.get("filtered", {}).items()}
+        return counts | filtered | {"stages": report["timings"]}
+    if (folder / "pairs.parquet").exists():
+        return {"verified_pairs": pq.read_metadata(folder / "pairs.parquet").num_rows}
+    if (folder / "clusters.parquet").exists():
+        return {"clusters": len(pq.read_table(folder / "clusters.parquet")["cluster"].unique())}
+    return {}
 
 
 def steps(name: str, size: int, folder: Path, mode: str = "in memory") -> dict[str, Any]:
@@ -188,19 +178,19 @@ def steps(name: str, size: int, folder: Path, mode: str = "in memory") -> dict[s
     shape.write(source, size)
     for command in shape.commands(source, folder, MODES[mode](folder)):
         run([str(word) for word in command])
-    return counted(folder)
+    return {name: number for name, number in counted(folder).items() if name != "stages"}
 
 
-def measured(name: str, size: int, folder: Path, mode: str) -> dict[str, Any]:
+def measured(name: str, size: int, scratch: Path, mode: str) -> dict[str, Any]:
     """Run a shape's job on some documents in processes of their own; return its seconds, memory and counts."""
-    shape, source = SHAPES[name], folder / "source.parquet"
-    shape.write(source, size)
-    seconds, peak = 0.0, 0.0
-    for command in shape.commands(source, folder, MODES[mode](folder)):
-        done = launch([sys.executable, "-m", "neardup_gpu", *command])
-        seconds, peak = seconds + done["seconds"], max(peak, done["peak_mb"])
-    stages = json.loads((folder / "output" / "report.json").read_text())["timings"]
-    return {"seconds": round(seconds, 3), "peak_mb": round(peak), **counted(folder), "stages": stages}
+    shape, seconds, peak = SHAPES[name], 0.0, 0.0
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        source = Path(folder, "source.parquet")
+        shape.write(source, size)
+        for command in shape.commands(source, Path(folder), MODES[mode](Path(folder))):
+            done = launch([sys.executable, "-m", "neardup_gpu", *command])
+            seconds, peak = seconds + done["seconds"], max(peak, done["peak_mb"])
+        return {"documents": size, "seconds": round(seconds, 3), "peak_mb": round(peak), **counted(Path(folder))}
 
 
 def rows_of(name: str, times: tuple[int, ...], mode: str) -> list[dict[str, Any]]:

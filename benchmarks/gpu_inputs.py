@@ -10,7 +10,9 @@ import numpy as np
 
 from neardup_gpu import MinHash
 from neardup_gpu.definitions import material, polynomial
+from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.hamming import BUCKET_LIMIT, BUCKET_PROBE, TableDesign
+from neardup_gpu.joining import PostingsIndex, SetCollector
 from neardup_gpu.kernels import (
     components,
     counts,
@@ -167,9 +169,13 @@ class Inputs:
     @property
     def of_setjoin(self) -> tuple:
         """Arguments of `setjoin`: each document is asked for better ones."""
-        sizes, rows = self.postings[2], np.arange(len(self.text))
+        _, _, sizes, elements = self.postings
+        rows, sets = np.arange(len(self.text)), SetCollector(len(self.text), THRESHOLD, 1)
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+        sets.add(rows, Ragged(elements, ends), HostRuntime("cpu"))
         needed = least_overlaps(2 * int(sizes.max(initial=0)), THRESHOLD)
-        return *self.runs, sizes, needed, 1, rows, np.zeros(len(rows), np.int64), rows, ASKED
+        index = PostingsIndex.of(self.runs, sets.known(), needed, 1)
+        return *index, rows, np.zeros(len(rows), np.int64), rows, ASKED
 
     @cached_property
     def counts(self) -> tuple:
@@ -270,7 +276,7 @@ def of_exact(inputs: Inputs) -> dict[str, Callable[[], Timed]]:
 
     def candidates() -> Timed:
         expected = setjoin.cpu(*inputs.of_setjoin)
-        context = {"candidates": len(expected[0]), "entry": int(expected[2].sum())}
+        context = {"candidates": len(expected[0]), "entry": int(expected[2][:, 0].sum())}
         return Timed(setjoin.gpu, inputs.of_setjoin, lambda: expected, context)
 
     return {

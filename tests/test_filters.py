@@ -20,7 +20,7 @@ from neardup_gpu.measures import ContainmentMeasure, Resemblance
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from benchmarks import cliffs
+from benchmarks import cliff_shapes, cliffs
 
 CORPORA = 12
 """Random corpora of each shape and setting; 10,000 in all were run before filters were changed last."""
@@ -133,7 +133,7 @@ def test_a_join_says_that_its_data_is_hard(seconds, compared, found, is_said, mo
     monkeypatch.setattr(partners, "SLOW_SECONDS", float(seconds))
     monkeypatch.setattr(partners, "SLOW_COMPARED", compared)
     monkeypatch.setattr(partners, "SLOW_FOUND", found)
-    texts = [text for part in cliffs.sections(300) for text in part]
+    texts = [text for part in cliff_shapes.sections(300) for text in part]
     caplog.set_level("INFO", "neardup_gpu")
     report = job([*texts, *(f"{text} more" for text in texts[:2])]).report
     lines = [record.getMessage() for record in caplog.records if "half-similar" in record.getMessage()]

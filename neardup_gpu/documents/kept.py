@@ -125,7 +125,7 @@ def write_parquet(folder: Path, name: str, schema: pa.Schema, steps: Iterable[St
     """One file of the rows that steps give, in row groups of about 16 MiB; several steps are decoded, and several row
     groups encoded at once."""
     path, threads, schema = folder / name, own_threads(), parquet_schema(schema)
-    with writing(path, folder), pa.OSFile(str(path), "wb") as file:
+    with writing(path, folder), open(path, "wb") as file:
         output = RowGroupWriter(file, schema)
         # To encode takes about twice as long as to decode.
         batches = in_order(steps, bytes_of, max(1, threads // 3))

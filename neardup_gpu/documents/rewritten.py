@@ -406,7 +406,7 @@ class _OutputFiles:
         self, path: Path, schema: pa.Schema | None
     ) -> Iterator[tuple[Callable[[Any], object], Callable[[], int]]]:
         """Yield a function that writes a piece, and one that returns the bytes of the file so far."""
-        with writing(path, self.folder), pa.OSFile(str(path), "wb") as file:
+        with writing(path, self.folder), open(path, "wb") as file:
             if self.kind == "parquet":
                 assert schema is not None
                 writer = RowGroupWriter(file, schema)

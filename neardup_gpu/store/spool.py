@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu.kernels import gather
-from neardup_gpu.kernels._launch import namespace, to_host
+from neardup_gpu.kernels import _launch, gather
 
 from ..data import Ragged
 from ..errors import OutputError, ResourceError, want
@@ -258,7 +257,7 @@ class DeviceSpool:
 
     def gather(self, rows: np.ndarray) -> Ragged:
         """Some rows, on the GPU, in the order asked for (ascending is fastest)."""
-        xp = namespace()
+        xp = _launch.namespace()
         rows = np.asarray(rows)
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
@@ -288,4 +287,4 @@ class DeviceSpool:
 
 def host(array: Any) -> np.ndarray:
     """An array in host memory, wherever it was."""
-    return to_host(array)
+    return _launch.to_host(array)

@@ -166,7 +166,7 @@ def test_batches_change_nothing(gpu, batch_bytes):
 @pytest.mark.parametrize("memory", [20_000, "100kB"])
 @pytest.mark.parametrize("case", ["greedy", "bag", "against", "simhash, tfidf", "simhash, verified, tfidf"])
 def test_what_outgrows_the_memory_goes_to_the_host(gpu, memory, case):
-    check(gpu, memory=memory, **OPTIONS[case])
+    check(gpu, memory=memory, divided=True, **OPTIONS[case])
 
 
 def short_of_memory(most, kernel=shingles_kernel, name="gpu"):
@@ -310,7 +310,7 @@ def test_no_memory_to_stage(gpu):
         check(gpu)
 
 
-@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 8, 3)])
+@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 11, 3)])
 def test_pieces_of_the_set_join_are_halved(gpu, kernel, place, most):
     run = kernel.gpu
 
