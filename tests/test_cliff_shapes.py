@@ -1,16 +1,21 @@
 """Count steps on shapes of data on which cost once grew faster than the data and the pairs found."""
 
+import sys
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
-from benchmarks import cliff_shapes as shapes
 from neardup_gpu.fingerprint_options import Near
 from neardup_gpu.hamming import jobs, near_pairs, sorted_runs
 from neardup_gpu.kernels import _markup, _probing, bucket_probe, cluster_stream, hamming, prefix_probe
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from benchmarks import cliff_shapes as shapes
 
 
 def sketches_of(texts, s=100):
