@@ -140,12 +140,14 @@ SHAPES: dict[str, Shape] = {
     "windows": Shape("windows of 2,000 words of one text", 1_000, data.windows, dedup()),
     "short windows": Shape("windows of 100 words", 10_000, partial(data.windows, length=100), dedup(), 2.5, 2, 1_000),
     "crowd": Shape("near-duplicates of one text", 10_000, at_once(data.crowd), dedup()),
-    "crowd, index": Shape("the same, added to an index", 10_000, at_once(data.crowd), index("exact")),
-    "crowd, index by min-hash": Shape("the same by min-hash", 5_000, at_once(data.crowd), index("minhash")),
+    "indexed crowd": Shape("the same, added to an index", 10_000, at_once(data.crowd), index("exact")),
+    "indexed crowd by min-hash": Shape("the same by min-hash", 5_000, at_once(data.crowd), index("minhash")),
     "chain": Shape("versions of a text, the first of them a crowd", 2_500, at_once(data.chain), in_tasks),
-    "crowd, clusters": Shape("clusters of a crowd, by the first", 6_250, at_once(data.crowd), clusters("first")),
-    "crowd, commonest": Shape("the same, by the commonest", 6_250, at_once(data.crowd), clusters("commonest")),
-    "sections, clusters": Shape("clusters of sections", 1_000, data.sections, clusters("first")),
+    "clustered crowd": Shape("clusters of a crowd, by the first", 6_250, at_once(data.crowd), clusters("first")),
+    "clustered crowd by the commonest": Shape(
+        "the same, by the commonest", 6_250, at_once(data.crowd), clusters("commonest")
+    ),
+    "clustered sections": Shape("clusters of sections", 1_000, data.sections, clusters("first")),
     "fingerprints": Shape("fingerprints that are all alike", 25_000, at_once(data.near_fingerprints), near_pairs),
     "tags": Shape("nested tags with long equal beginnings", 4, at_once(data.nested_pages), dedup("--html", "tree")),
 }

@@ -218,7 +218,7 @@ def compare(corpora, folder, source, recipe, *, engine="cpu", workers=None, **op
 
 
 def same_report(expected, found, recipe):
-    own = {"timings", "seconds", "tasks", "backend", "device", "threads"}
+    own = {"timings", "seconds", "tasks", "backend", "device", "threads", "filtered"}
     assert set(found) - {"tasks"} == set(expected)
     expected, found = ({name: report[name] for name in expected if name not in own} for report in (expected, found))
     for report in (expected, found):
