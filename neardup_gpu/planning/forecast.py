@@ -10,6 +10,10 @@ import contextlib
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from neardup_gpu.kernels.bitmaps import num_words
+
 from ..arrow_versions import bytes_of
 from ..documents import Documents
 from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
@@ -128,6 +132,7 @@ def in_memory(load: Load, recipe: Recipe, threads: int) -> Need:
         table = (17 << table_bits(counts.shingles, shares.postings * 17 // 16)) // 16
         making = 48 * counts.postings
         joined = table + (making + making // 3 if making <= shares.postings else shares.postings)
+        joined += _of_sets(counts, recipe)
         again = 4 * counts.shingles
     held = max(first, joined + compared) + _of_documents(load, recipe) + _reading(load, threads)
     rates = load_rates()["in memory"]
@@ -135,6 +140,14 @@ def in_memory(load: Load, recipe: Recipe, threads: int) -> Need:
     seconds = counts.documents * rate["document_seconds"] + counts.text_bytes * rate["byte_seconds"]
     memory, disk = int(PROCESS + MARGIN * held), spool + again
     return Need(counts.documents, counts.text_bytes, memory, disk, rates["seconds"] + seconds)
+
+
+def _of_sets(counts: Counts, recipe: Recipe) -> int:
+    """Return the bytes of what the join knows of sets: a size, a place and a flag of each, and bitmaps of some."""
+    number = min(counts.present, counts.postings)  # sets with a posting have a bitmap
+    sizes = np.array([max(1, counts.shingles // max(1, counts.present))])
+    words = num_words(sizes, _least(recipe), recipe.method.measure.both_sizes)
+    return 13 * counts.documents + 8 * number * int(words[0])
 
 
 def at_most(load: Load, recipe: Recipe, threads: int) -> int:
