@@ -102,7 +102,8 @@ def one_shingle(folder, rows):
                 shingle[::3] = 1
                 place = np.tile(np.arange(3, dtype=np.uint32), len(some))
                 size = np.full(len(rank), 12, np.int32)
-                writer.add_to(0, {"shingle": shingle, "rank": rank, "place": place, "size": size})
+                bits = np.zeros(len(rank), np.uint64)  # which reject no pair
+                writer.add_to(0, {"shingle": shingle, "rank": rank, "place": place, "size": size, "bits": bits})
 
     yield "write postings", postings
     names = ["postings/000000-postings"]
