@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MANY = 8
 """Functions with more parameters than this are counted."""
 
-PLACES = {"self", "cls", "typingctx", "begin", "end", "begins", "ends"}
+PLACES = {"self", "cls", "typingctx", "begin", "end", "begins", "ends", "lower", "upper"}
 """Parameters that are not counted: what Python or Numba gives, and the part of the arrays that a kernel works on."""
 
 
