@@ -165,23 +165,26 @@ def keep_allowed(rows, allowed):
     return kept, places
 
 
-@jit("uint32[:, ::1], int64[:, ::1], int64[::1], int64[::1], uint8[::1]")
-def _without_others(rows, runs, ends, most, allowed):
-    """Return tables with the allowed rows alone, and move the runs there, if that takes fewer steps than to pass over
-    the other rows in the runs of each query; otherwise return the tables as they are."""
+@jit("int64, int64[:, ::1], int64[::1], int64[::1], uint8[::1]")
+def _should_copy(num_entries, runs, ends, most, allowed):
+    """Return whether to copy the allowed rows of tables takes fewer steps than to pass over the others in each run."""
     length = np.int64(0)
     for run in range(len(runs)):
         length += runs[run, 2] - runs[run, 1]
-    if length <= rows.size:
-        return rows
+    if length <= num_entries:
+        return False
     others, steps = np.int64(0), np.int64(0)
     for each in allowed:
         others += each == np.uint8(0)
     for query in range(len(ends) if others > 0 else 0):
         for run in range(ends[query - 1] if query > 0 else np.int64(0), ends[query]):
             steps += min(runs[run, 2] - runs[run, 1], max(most[query], np.int64(0)) + others)
-    if steps <= rows.size:
-        return rows
+    return steps > num_entries
+
+
+@jit("uint32[:, ::1], int64[:, ::1], uint8[::1]")
+def _copy_allowed(rows, runs, allowed):
+    """Return tables with the allowed rows alone, and move the runs there."""
     kept, places = keep_allowed(rows, allowed)
     for run in range(len(runs)):
         for column in range(1, 3):
@@ -278,7 +281,8 @@ def _probe_few(keys, rows, query_keys, numbers, num_keys, r, first, stop, most, 
         return np.empty(0, np.int64), offsets, wanted
     ends = np.zeros(queries, np.int64)
     grouped = _by_query(runs, sizes, num_keys, width, ends)
-    rows = _without_others(rows, grouped, ends, most, allowed)
+    if _should_copy(np.int64(rows.size), grouped, ends, most, allowed):
+        rows = _copy_allowed(rows, grouped, allowed)
     found = np.empty(0, np.int64)
     for place in range(2):
         for query in range(queries):
@@ -371,7 +375,9 @@ def without_others(rows, tables, starts, stops, ends, most, allowed):
     if (stops - starts).sum() <= rows.size:
         return rows, starts, stops
     runs = np.stack([np.broadcast_to(tables, starts.shape), starts, stops], axis=-1).reshape(-1, 3)
-    kept = _without_others(rows, runs, ends, most, allowed)
+    if not _should_copy(rows.size, runs, ends, most, allowed):
+        return rows, starts, stops
+    kept = _copy_allowed(rows, runs, allowed)
     return kept, *(np.ascontiguousarray(runs[:, column]).reshape(starts.shape) for column in (1, 2))
 
 
@@ -380,7 +386,8 @@ def merge_runs(rows, runs, ends, r, most, allowed):
     offsets, nothing = np.zeros(len(ends) + 1, np.int64), np.empty(0, np.int64)
     if len(runs) == 0:
         return nothing, offsets
-    rows = _without_others(rows, runs, ends, most, allowed)
+    if _should_copy(rows.size, runs, ends, most, allowed):
+        rows = _copy_allowed(rows, runs, allowed)
     counts = np.zeros(len(ends), np.int64)
     _merge_all(len(ends), rows, runs, ends, r, most, allowed, nothing, nothing, counts)
     np.cumsum(counts, out=offsets[1:])

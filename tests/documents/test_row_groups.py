@@ -39,8 +39,8 @@ VALUES = {
 
 
 def by_arrow(schema, tables):
-    sink = io.BytesIO()
-    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+    sink, options = io.BytesIO(), {"write_page_checksum": True, "data_page_size": row_groups.PAGE_BYTES}
+    with pq.ParquetWriter(sink, schema, compression="zstd", **options) as writer:
         for table in tables:
             writer.write_table(table)
     return sink.getvalue()
