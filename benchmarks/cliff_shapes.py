@@ -1,6 +1,6 @@
 """Shapes of data on which cost once grew faster than the words read and the pairs found: a generator for each.
 
-Those that return an iterator yield the texts of some documents at a time.
+A generator that returns an iterator yields the texts of at most 50,000 documents at a time.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def few_words(size: int) -> Iterator[list[str]]:
 
 
 def windows(size: int, length: int = 2_000) -> Iterator[list[str]]:
-    """Windows of so many words of one text, each a word further on."""
+    """Yield windows of `length` words of one text; each window begins one word after the window before it."""
     words = [f"w{i}" for i in range(size + length)]
     for first in range(0, size, 1_000):
         yield [" ".join(words[i : i + length]) for i in range(first, min(size, first + 1_000))]

@@ -94,7 +94,7 @@ class Shape:
     size : int
         The number of documents of the first job, n.
     texts : callable
-        Yields the texts of so many documents, some at a time, or their fingerprints.
+        Takes the number of documents; yields lists of their texts, or arrays of their fingerprints.
     commands : callable
         Returns the `neardup` commands that are timed together, from the file of documents (column text), an empty
         folder for results and the flags of the mode.

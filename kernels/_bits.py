@@ -13,6 +13,9 @@ import numpy as np
 from ._cpu import jit, parallel
 from ._launch import cuda, kernel, on_device, to_host
 
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 divided by the golden ratio, made odd: the upper bits of a product with it are a hash of the other factor."""
+
 
 def as_integers(words):
     """Each fingerprint or mask as one integer: as it is, or of two words."""

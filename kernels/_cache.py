@@ -135,7 +135,7 @@ def _has_others(group: int) -> bool:
 
 
 FORMAT = 4
-"""Of the files: raised when `CachedFunction` changes."""
+"""The version of the cache's files, which is raised when `CachedFunction` changes."""
 
 
 class CachedFunction(NamedTuple):

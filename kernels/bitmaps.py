@@ -36,13 +36,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._bits import FACTOR
 from ._cpu import parallel, shares
 from ._launch import array_module, cuda, kernel, namespace, on_device, row_of
 
 MOST_WORDS = 1 << 10
 """Words of 64 bits in the largest bitmap."""
-
-FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def num_words(sizes, threshold, flip):
@@ -101,7 +100,7 @@ def _write_bitmaps(lower, upper, values, offsets, bounds, begins, flip, bitmaps)
 
 
 def cpu(values, offsets, words, flip):
-    """As `reference`; runs of sets of about equal numbers of elements in parallel."""
+    """Do the same as `reference`; several threads take runs of sets with about equally many elements."""
     begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(words)])
     bitmaps, bounds = np.empty(int(begins[-1]), np.uint64), shares(offsets)
     _write_bitmaps(len(bounds) - 1, values, offsets, bounds, begins, flip, bitmaps)
@@ -127,7 +126,7 @@ def _note_elements(values, offsets, begins, flip, bitmaps):
 
 
 def gpu(values, offsets, words, flip):
-    """As `reference`; elements in parallel, which change the words by atomic operations."""
+    """Do the same as `reference`; one thread per element changes its word by an atomic operation."""
     xp = namespace()
     values, offsets, words = on_device(values), on_device(offsets), on_device(words)
     begins = xp.zeros(len(words) + 1, np.int64)

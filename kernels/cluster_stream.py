@@ -34,7 +34,7 @@ from collections import Counter
 
 import numpy as np
 
-from ._bits import count_bits
+from ._bits import FACTOR, count_bits
 from ._bounds import least_shared
 from ._cpu import Rare, jit
 from ._launch import check_rows
@@ -42,7 +42,6 @@ from .groups import EMPTY
 
 _FIRST = 1 << 10  # places in a table that is still empty
 _ROWS = 1 << 10  # sketches for which there is room before they are looked at
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 _CLUSTERS, _NODES, _ELEMENTS, _COUNTED, _STEPS = range(5)  # places of the numbers that change
 
 
@@ -241,7 +240,7 @@ def _move(elements, heads, lengths, new_elements, new_heads, new_lengths):
 def _place_of_count(elements, clusters, element, cluster):
     """Return where a table has the count of an element in a cluster, or would have it."""
     mask = np.uint64(len(elements) - 1)
-    mixed = (np.uint64(element) + np.uint64(cluster) * _ODD) * _ODD
+    mixed = (np.uint64(element) + np.uint64(cluster) * FACTOR) * FACTOR
     at = (mixed ^ (mixed >> np.uint64(32))) & mask
     while elements[at] != EMPTY and (elements[at] != element or np.int64(clusters[at]) != cluster):
         at = (at + np.uint64(1)) & mask
@@ -302,8 +301,9 @@ def _most_shared(mine, n, theirs, length):
 
 @jit()
 def _keep_commonest(elements, counts, number, room, kept, kept_counts):
-    """Write the `room` commonest of some ascending elements, of equally common ones the smaller; return how many."""
-    least, left = np.uint32(0), np.int64(room)  # all commoner ones are kept, and of those as common the first `left`
+    """Write the `room` commonest of some ascending elements, the smaller of two equally common ones; return their
+    number."""
+    least, left = np.uint32(0), np.int64(room)  # larger counts are kept, and the first `left` elements with this one
     if number > room:
         least = np.sort(counts[:number])[number - room]
         for k in range(number):

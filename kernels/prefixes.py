@@ -38,6 +38,7 @@ from itertools import pairwise
 import numpy as np
 
 from . import gather, sets
+from ._bits import FACTOR
 from ._bounds import least_shared, prefix_lengths, prefix_lengths_of
 from ._cpu import jit, parallel, shares
 from ._launch import cuda, kernel, namespace, on_device, row_of
@@ -50,8 +51,6 @@ PLACE_BITS = 31
 
 LONG = np.uint64(1 << 63)
 """The bit of an entry that is in the long prefix alone."""
-
-FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def reference(values, offsets, rows, counters, beyond, threshold, whole):

@@ -181,6 +181,14 @@ def _ones(x, y, flip):
     return np.uint32(count_bits(x & ~y | (y & ~x & flip)))
 
 
+def _ones_by_popc(x, y, flip):
+    """Do the same as `_ones` on a device, whose compiler does not find the instruction by itself."""
+    return np.uint32(cuda.popc(x & ~y | (y & ~x & flip)))
+
+
+Device(_ones_by_popc, _ones.py_func)
+
+
 @jit()
 def _folded(words, place, word, narrow, width, flip):
     """Return a word of a bitmap that is folded to `narrow` words."""
@@ -546,8 +554,11 @@ def _scan_all(sizes, bitmaps, words, held, needed, both, rows, best, number, loo
 
 
 def gpu(entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed, both, rows, first, stop, most):
-    """As `reference`; a thread a row, its list in global memory. Other rows are scanned than have their runs looked at,
-    in kernels of their own, as registers are few."""
+    """Do the same as `reference`; one thread per row, whose list is in global memory.
+
+    One kernel chooses the rows that are scanned, one looks at the runs of the others, and one scans. A single kernel
+    would need too many registers.
+    """
     xp = namespace()
     best, looked_at = xp.empty((len(rows), most), np.int64), xp.empty((len(rows), 4), np.int64)
     number = xp.empty(len(rows), np.int64)

@@ -106,7 +106,8 @@ class SketchWriter(contextlib.AbstractContextManager):
 
     def _take(self, name: str, number: int) -> np.ndarray:
         """Remove the first rows from a column and return them."""
-        rows = np.concatenate(self._columns[name])
+        parts = self._columns[name]
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)  # what is left of one array is not copied again
         self._columns[name] = [rows[number:]]
         return rows[:number]
 

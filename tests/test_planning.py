@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from neardup_gpu import BottomK, MinHash, Recipe, SimHash
+from neardup_gpu.data import Ragged
+from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.errors import ParameterError
+from neardup_gpu.joining import SetCollector
+from neardup_gpu.planning import forecast
 from neardup_gpu.planning.choices import COMPARED, SMALL_BLOCK, plan, small_blocks
 from neardup_gpu.planning.costs import Machines, stage_names, tasks_of
 from neardup_gpu.planning.counts import Workload
@@ -247,3 +253,19 @@ def test_impossible_plans() -> None:
         plan(work, partitions=0)
     with pytest.raises(ParameterError, match="task_memory must be >= 16777216"):
         plan(work, task_memory=10)
+
+
+def test_what_is_known_of_sets_is_in_the_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forecast of a job in memory has the bytes of the sizes, places, flags and bitmaps of all sets."""
+    number, size = 500, 96
+    counts = SimpleNamespace(documents=number, present=number, postings=number, shingles=number * size)
+    sets = SetCollector(number, 0.8, 1)
+    elements = np.arange(number * size, dtype=np.uint64)
+    sets.add(np.arange(number), Ragged(elements, np.arange(number + 1) * size), HostRuntime("cpu"))
+    known = sets.known()
+    held = sum(array.nbytes for array in known) + number  # and a flag for each row
+    assert forecast._of_sets(counts, Recipe()) == held
+    load = forecast.Load(Workload(documents=1e6, text_bytes=10**9))
+    before = forecast.in_memory(load, Recipe(), 2).memory
+    monkeypatch.setattr(forecast, "_of_sets", lambda counts, recipe: 10**9)
+    assert forecast.in_memory(load, Recipe(), 2).memory >= before + 9 * 10**8
