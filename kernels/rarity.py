@@ -6,8 +6,8 @@ share its counter. An order of all shingles by (count, shingle) is all that is a
 costs time, never a pair. A shingle that is counted once is in one document only.
 
 Source: Chaudhuri, Ganti and Kaushik 2006, for the order from the rarest element; Broder 1997, 4.1, drops the common.
-Cost: on the CPU values are first scattered by their highest bits, into as many parts as fit a core's cache with their
-counters: 16 bytes read and 8 written a value. The table takes 17 bytes for 16 counters.
+Cost: on the CPU the numbers of counters are first scattered by their highest bits, so that a core's cache holds the
+counters of a part: 20 bytes read and 4 written a value. The table takes 17 bytes for 16 counters.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ SHARED_BITS = 6
 """2**6 neighbouring counters share a word for what comes after `MOST`."""
 
 FEWEST_BITS = 14
-"""Least size of a table, as a number of bits."""
+"""Least size of a table, as a number of bits; the number of a counter takes at most 32."""
 
 
 def new_table(xp, bits):
@@ -71,7 +71,7 @@ def reference(values, bits, table=None):
     return counters, beyond
 
 
-_PART_BITS = 8  # parts of the table that are counted in by themselves: 256 kB each, of a table of 64 MB
+_PART_BITS = 6  # parts of the table that are counted in by themselves: 1 MB each, of a table of 64 MB
 
 
 @parallel("uint64[::1], int64[:, ::1]")
@@ -82,39 +82,39 @@ def _count_parts(begin, end, values, places):
             places[run, values[i] >> top] += 1
 
 
-@parallel("uint64[::1], int64[:, ::1], uint64[::1]")
-def _scatter(begin, end, values, places, scattered):
+@parallel("uint64[::1], int64[:, ::1], uint64, uint32[::1]")
+def _scatter(begin, end, values, places, shift, slots):
     runs, n, top = len(places), len(values), np.uint64(64 - _PART_BITS)
     for run in range(begin, end):
         for i in range(run * n // runs, (run + 1) * n // runs):
             part = values[i] >> top
-            scattered[places[run, part]] = values[i]
+            slots[places[run, part]] = np.uint32(values[i] >> shift)
             places[run, part] += 1
 
 
-@parallel("uint64[::1], int64[::1], uint64, uint8[::1], uint32[::1]")
-def _count(begin, end, scattered, ends, shift, counters, beyond):
+@parallel("uint32[::1], int64[::1], uint8[::1], uint32[::1]")
+def _count(begin, end, slots, ends, counters, beyond):
     for part in range(begin, end):
         for i in range(ends[part], ends[part + 1]):
-            slot = scattered[i] >> shift
+            slot = slots[i]
             if counters[slot] < MOST:
                 counters[slot] += np.uint8(1)
             else:
-                beyond[slot >> np.uint64(SHARED_BITS)] += np.uint32(1)
+                beyond[slot >> np.uint32(SHARED_BITS)] += np.uint32(1)
 
 
 def cpu(values, bits, table=None):
-    """Return what `reference` returns. Values are scattered by their highest bits, runs of them in parallel; then parts
-    of the table are counted in parallel: each is one thread's, so no update is lost."""
+    """Return what `reference` returns. Numbers of counters are scattered by their highest bits, runs of them in
+    parallel; then parts of the table are counted in parallel: each is one thread's, so no update is lost."""
     counters, beyond = new_table(np, bits) if table is None else table
     # NumPy asks the system for huge pages, compiled code does not.
-    scattered = np.empty(len(values), np.uint64)
+    slots = np.empty(len(values), np.uint32)
     places, ends = np.zeros((num_threads(), 1 << _PART_BITS), np.int64), np.zeros((1 << _PART_BITS) + 1, np.int64)
     _count_parts(len(places), values, places)
     np.cumsum(places.sum(axis=0), out=ends[1:])
     places = ends[:-1] + np.cumsum(places, axis=0) - places  # where each run writes the first value of a part
-    _scatter(len(places), values, places, scattered)
-    _count(1 << _PART_BITS, scattered, ends, np.uint64(64 - bits), counters, beyond)
+    _scatter(len(places), values, places, np.uint64(64 - bits), slots)
+    _count(1 << _PART_BITS, slots, ends, counters, beyond)
     return counters, beyond
 
 
