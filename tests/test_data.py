@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
@@ -143,12 +145,15 @@ class TestPairs:
     "calls",
     [
         "nd.dedup('d.jsonl', output='out')",
+        "nd.dedup('d.parquet', id_column='id', output='out')",
+        "from neardup_gpu.cli import main; main(['demo'])",
         "index = nd.Index.create('i'); index.add('d.jsonl'); index.query(['d.jsonl']); index.query('one two')",
     ],
 )
 def test_a_job_does_without_pandas(calls, tmp_path):
     """pa.array imports it wherever it is installed, which costs a fifth of a second."""
     (tmp_path / "d.jsonl").write_text('{"text": "one two"}\n')
+    pq.write_table(pa.table({"id": ["a"], "text": ["one two"]}), tmp_path / "d.parquet")
     code = f"import neardup_gpu as nd, sys; {calls}; assert 'pandas' not in sys.modules"
     found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr

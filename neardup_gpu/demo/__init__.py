@@ -41,7 +41,7 @@ def compare(documents: pa.Table, threshold: float) -> str:
     truth: dict[str, str | None] = {}
     weaker = 0
     for path in FILES:
-        for row in pq.read_table(path, columns=["id", "made_from", "resemblance"]).to_pylist():
+        for row in pq.ParquetFile(path).read(["id", "made_from", "resemblance"]).to_pylist():
             is_near = row["made_from"] is not None and row["resemblance"] >= threshold
             weaker += row["made_from"] is not None and not is_near
             truth[row["id"]] = row["made_from"] if is_near else None

@@ -244,10 +244,9 @@ class Columns:
             if name in of_folders and not nested.count(reader.schema, name):
                 values.append(of_folders[name])
                 first = first or reader.name
-        known = pa.array([value for value in values if value is not None], pa.string())
         if not first:
-            return {}
-        kind = type_of_values([known])
+            return {}  # before `pa.array`, which imports pandas
+        kind = type_of_values([pa.array([value for value in values if value is not None], pa.string())])
         return {pa.string() if is_key and pa.types.is_floating(kind) else kind: first}
 
     def _type_of_strings(self, name: str, kinds: set[pa.DataType]) -> pa.DataType:
