@@ -3,8 +3,7 @@
     python -m neardup_gpu.kernels._pycc FOLDER [all | usual]
 
 Every signature that a kernel declares is compiled, by several processes at once; `usual` leaves out those that are
-`Rare`. That needs a C compiler, for the small
-part of Numba's runtime that each module contains.
+`Rare`. That needs a C compiler, for the small part of Numba's runtime that each module contains.
 
 This is the only file that uses Numba's ahead-of-time compiler, numba.pycc. Numba has deprecated it, and has not yet
 released its replacement (the PIXIE project). A replacement has to make modules whose functions take NumPy arrays and

@@ -444,7 +444,8 @@ def _ended(status: int, usage: Any, logs: str, start: float) -> Ended:
 
 def serve() -> None:
     """Fork a process for each request, and tell how it ended."""
-    import neardup_gpu.cli
+    import neardup_gpu.cli.app
+    import neardup_gpu.cli.dedup
     import neardup_gpu.explanation
     import neardup_gpu.hamming.jobs
     import neardup_gpu.job
