@@ -38,13 +38,6 @@ DOCUMENTS, FINGERPRINTS, MATCHING, DECIDING, TABLES, OUTPUT, RUNNING, TASKS = (
     )
 )
 
-PLAIN = Parameter(
-    negative=(),  # no --no-html beside --html
-    allow_repeating=True,  # the last one counts
-    json_dict=False,
-    json_list=False,
-)
-
 # ----------------------------------------------------------------------------------------------------- from a dataclass
 
 
@@ -105,15 +98,19 @@ def _annotated(
             names[name] = words[0]
             parameter = Parameter(
                 name=words,
+                # No --no-html beside --html.
                 negative=f"{NEGATION}{words[0].removeprefix('--')}" if hints[name] == bool | None else (),
                 allow_leading_hyphen=True,  # of values, such as -1
+                allow_repeating=True,  # the last one counts
+                json_dict=False,
+                json_list=False,
                 help=field.metadata["help"],
                 metavar=field.metadata.get("metavar"),
                 show_default=default_of(field) or False,
                 converter=converter,
                 group=heading,
             )
-            made[name] = name, Annotated[kind | None, PLAIN, parameter], dataclasses.field(default=None)
+            made[name] = name, Annotated[kind | None, parameter], dataclasses.field(default=None)
     namespace = {"FLAGS": names, "METHODS": methods, "__module__": __name__}
     gathered = dataclasses.make_dataclass(
         "Flags", made.values(), bases=(Given,), kw_only=True, repr=False, eq=False, namespace=namespace
