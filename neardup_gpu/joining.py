@@ -48,6 +48,7 @@ class KnownSets(NamedTuple):
     """Sizes and bitmaps of all rows' sets; see kernels/setjoin.py for the arrays."""
 
     sizes: Any
+    folds: Any
     bitmaps: Any
     words: Any
 
@@ -64,6 +65,7 @@ class PostingsIndex(NamedTuple):
     places: Any
     offsets: Any
     sizes: Any
+    folds: Any
     bitmaps: Any
     words: Any
     held: Any
@@ -81,7 +83,7 @@ class PostingsIndex(NamedTuple):
     @property
     def sets(self) -> KnownSets:
         """Sizes and bitmaps of all rows' sets."""
-        return KnownSets(self.sizes, self.bitmaps, self.words)
+        return KnownSets(self.sizes, self.folds, self.bitmaps, self.words)
 
     def put(self, runtime: Runtime) -> PostingsIndex:
         """Return the index with its arrays where the backend wants them."""
@@ -166,26 +168,30 @@ class SetCollector:
     def __init__(self, num_rows: int, threshold: float, flip: int) -> None:
         self._threshold, self._flip = threshold, flip
         self._sizes, self._bitmaps = np.zeros(num_rows, np.int32), np.zeros(num_rows, np.int64)
+        self._folds = np.zeros(num_rows, np.uint64)
         self._words: list[np.ndarray] = []
         self._end = 0
 
     def add(self, rows: np.ndarray, sets: Ragged, runtime: Runtime) -> None:
         """Add the sizes and the bitmaps of the sets of some rows; a row without elements is in no pair."""
-        sizes = runtime.fetch(sets.sizes)
-        present, number = np.flatnonzero(sizes), np.zeros(len(sizes), np.int64)  # few, where documents are unlike
-        number[present] = num_words(sizes[present], self._threshold, self._flip)
-        make, to_make = kernel(bitmaps, runtime.backend), runtime.put(number)
-        words = runtime.fetch(runtime.run(make, sets.values, sets.offsets, to_make, self._flip))
-        number = number[present]
-        begins = self._end + np.cumsum(number) - number
-        self._sizes[rows[present]] = sizes[present]
-        self._bitmaps[rows[present]] = begins << WIDTH_BITS | np.log2(number).astype(np.int64)
+        offsets = runtime.fetch(sets.offsets)
+        sizes = np.diff(offsets)
+        present = np.flatnonzero(sizes)  # few, where documents are unlike
+        sizes, rows, offsets = sizes[present], rows[present], np.append(offsets[present], offsets[-1])
+        number = num_words(sizes, self._threshold, self._flip)
+        make = kernel(bitmaps, runtime.backend)
+        made = runtime.run(make, sets.values, runtime.put(offsets), runtime.put(number), self._flip)
+        words, begins = runtime.fetch(made), np.cumsum(number) - number
+        fold = np.bitwise_xor if self._flip else np.bitwise_or
+        self._sizes[rows] = sizes
+        self._folds[rows] = fold.reduceat(words, begins) if len(begins) else words
+        self._bitmaps[rows] = self._end + begins << WIDTH_BITS | np.log2(number).astype(np.int64)
         self._words.append(words)
         self._end += len(words)
 
     def known(self) -> KnownSets:
         """Return what was collected."""
-        return KnownSets(self._sizes, self._bitmaps, concat_and_clear(self._words, dtype=np.uint64))
+        return KnownSets(self._sizes, self._folds, self._bitmaps, concat_and_clear(self._words, dtype=np.uint64))
 
 
 def in_order_of(spool_rows: np.ndarray, members: np.ndarray) -> np.ndarray:

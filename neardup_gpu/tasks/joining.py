@@ -513,7 +513,7 @@ def _indexed(
     find = kernel(runs_kernel, runtime.backend)
     made = runtime.run(lambda: find(runtime.put(posted.shingle), runtime.put(words), len(ranks)))
     needed = measure.needed(int(sizes.max(initial=0)), threshold)
-    sets = KnownSets(sizes, np.arange(len(ranks)) << WIDTH_BITS, bits)
+    sets = KnownSets(sizes, bits, np.arange(len(ranks)) << WIDTH_BITS, bits)
     return ranks, PostingsIndex.of([runtime.fetch(array) for array in made], sets, needed, measure.both_sizes)
 
 
