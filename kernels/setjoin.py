@@ -13,8 +13,8 @@ where `least` is least_overlap(a + b) for resemblance, and least_shared(a) for t
 larger one (`_bounds`).
 
 Most entries fail by their sizes, places, or bitmaps folded to one word, which are alike for all entries: so up to 64 of
-them are looked at together, without a branch, and only what is left is looked at one by one. A folded bitmap leaves
-room for at least as many common elements (`bitmaps`), so that it rejects no other pairs.
+them are looked at together on a CPU, without a branch, and only what is left is looked at one by one. A folded bitmap
+leaves room for at least as many common elements (`bitmaps`), so that it rejects no other pairs.
 
 At the first element that two sets have in common, in the order of all elements, every pair at the threshold is
 candidates (`prefixes`, and the lemma of `bitmaps`). A pair that fails there fails at every later element too, where
@@ -395,6 +395,86 @@ def _scan(known, held, needed, both, row, begin, stop, best, looked_at):
     return number
 
 
+def _scan_one_by_one(known, held, needed, both, row, begin, stop, best, looked_at):
+    """Do the same as `_scan` on a device; see `_meet_one`."""
+    number, looks, by_size, by_bits = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    sizes, size = known[0], np.int64(known[0][row])
+    while begin < stop and number < len(best):
+        if held[begin] and begin != row:
+            looks += np.int64(1)
+            theirs = np.int64(sizes[begin])
+            smaller = min(size, theirs)
+            if smaller < np.int64(needed[smaller + both * max(size, theirs)]):
+                by_size += np.int64(1)
+            elif _is_candidate(known, needed, both, row, begin):
+                best[number] = begin
+                number += np.int64(1)
+            else:
+                by_bits += np.int64(1)
+        begin += np.int64(1)
+    looked_at[0], looked_at[1], looked_at[2], looked_at[3] = looks, by_size, np.int64(0), by_bits
+    return number
+
+
+Device(_scan_one_by_one, _scan.py_func)
+
+
+@jit()
+def _meet_some(entries, i, until, known, needed, both, row, place, high, number, best, looked_at):
+    """Look at up to 64 entries of a run, from entry `i` on, of rows before `high`.
+
+    Returns the number of candidates, and the next entry, or `until` if there is none.
+    """
+    one, seen = np.int64(1), min(until - i, np.int64(64))
+    if _row_of(entries[i + seen - one]) >= high:
+        until = _from(entries, i, i + seen, high)
+        seen = until - i
+    by_size, by_place, failed = _look_at_entries(entries, i, seen, known, needed, both, row, place)
+    left = ~failed & _first_bits(seen)
+    while left:
+        k = _lowest(left)
+        left &= left - np.uint64(1)
+        other = _row_of(entries[i + k])
+        at = lower_bound(best, 0, number, other)
+        if other == row or (at < number and best[at] == other):
+            continue
+        if not _is_candidate(known, needed, both, row, other):
+            failed |= np.uint64(1) << np.uint64(k)
+            continue
+        number = _insert(best, number, at, other)
+        if number == len(best):  # nothing beyond the last one of a full list
+            seen = max(k + one, _from(entries, i, i + seen, best[number - one]) - i)
+            left &= _first_bits(seen)
+    mask = _first_bits(seen)
+    _count_looks(looked_at, mask, by_size & mask, by_place & mask, failed & mask)
+    return number, min(i + np.int64(64), until)
+
+
+def _meet_one(entries, i, until, known, needed, both, row, place, high, number, best, looked_at):
+    """Do the same as `_meet_some` for one entry on a device: words of bits would take too many registers."""
+    one, sizes = np.int64(1), known[0]
+    other = _row_of(entries[i])
+    looked_at[0] += one
+    size, theirs = np.int64(sizes[row]), np.int64(sizes[other])
+    smaller = min(size, theirs)
+    least = np.int64(needed[smaller + both * max(size, theirs)])
+    left = min(size - place, theirs - np.int64(entries[i] & _PLACE))
+    if other != row:
+        if left < least:
+            looked_at[one if smaller < least else one + one] += one
+        else:
+            at = lower_bound(best, 0, number, other)
+            if at == number or best[at] != other:
+                if _is_candidate(known, needed, both, row, other):
+                    number = _insert(best, number, at, other)
+                else:
+                    looked_at[3] += one
+    return number, i + one
+
+
+Device(_meet_one, _meet_some.py_func)
+
+
 @jit()
 def _meet(runs, known, needed, both, row, low, high, best, looked_at):
     """Write the first candidates of a row, from the runs of its places; return their number."""
@@ -412,30 +492,9 @@ def _meet(runs, known, needed, both, row, low, high, best, looked_at):
         if low > 0:
             i = _from(entries, i, until, low)
         while i < until and _row_of(entries[i]) < high:
-            seen = min(until - i, np.int64(64))
-            if _row_of(entries[i + seen - one]) >= high:
-                until = _from(entries, i, i + seen, high)
-                seen = until - i
-            by_size, by_place, failed = _look_at_entries(entries, i, seen, known, needed, both, row, place)
-            left = ~failed & _first_bits(seen)
-            while left:
-                k = _lowest(left)
-                left &= left - np.uint64(1)
-                other = _row_of(entries[i + k])
-                at = lower_bound(best, 0, number, other)
-                if other == row or (at < number and best[at] == other):
-                    continue
-                if not _is_candidate(known, needed, both, row, other):
-                    failed |= np.uint64(1) << np.uint64(k)
-                    continue
-                number = _insert(best, number, at, other)
-                if number == len(best):  # nothing beyond the last one of a full list
-                    high = best[number - one]
-                    seen = max(k + one, _from(entries, i, i + seen, high) - i)
-                    left &= _first_bits(seen)
-            mask = _first_bits(seen)
-            _count_looks(looked_at, mask, by_size & mask, by_place & mask, failed & mask)
-            i += np.int64(64)
+            number, i = _meet_some(entries, i, until, known, needed, both, row, place, high, number, best, looked_at)
+            if number == len(best):  # nothing beyond the last one of a full list
+                high = best[number - one]
     return number
 
 
@@ -485,10 +544,8 @@ def cpu(
     return found, ends, looked_at
 
 
-for _function in (_from, _insert, _ones, _folded, _differ, _is_candidate, _ends, _rows_to_scan):
+for _function in (_from, _insert, _ones, _folded, _differ, _is_candidate, _ends, _rows_to_scan, _meet):
     Device(_function.py_func)  # the same, for kernels
-for _function in (_lowest, _first_bits, _failures, _look_at_entries, _look_at_rows, _count_looks, _scan, _meet):
-    Device(_function.py_func)
 
 
 _TO_SCAN = np.int64(-1)
