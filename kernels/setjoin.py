@@ -13,8 +13,8 @@ where `least` is least_overlap(a + b) for resemblance, and least_shared(a) for t
 larger one (`_bounds`).
 
 Most entries fail by their sizes, places, or bitmaps folded to one word, which are alike for all entries: so up to 64 of
-them are looked at together on a CPU, without a branch, and only what is left is looked at one by one. A folded bitmap
-leaves room for at least as many common elements (`bitmaps`), so that it rejects no other pairs.
+them are looked at together on a CPU, without a branch, and only what is left is looked at one by one. A pair that fails
+by its folded bitmaps fails by the whole ones, too, because folding adds no ones to what differs.
 
 At the first element that two sets have in common, in the order of all elements, every pair at the threshold is
 candidates (`prefixes`, and the lemma of `bitmaps`). A pair that fails there fails at every later element too, where

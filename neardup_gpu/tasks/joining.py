@@ -65,7 +65,7 @@ POSTING_BYTES = 128
 """Memory that a posting takes at most while the runs of a range are made."""
 
 BITMAP_BYTES = 64
-"""Memory that a posting takes while the bitmaps of a range that does not fit are put together."""
+"""Memory that a posting takes while the bitmaps of a range that does not fit are put together. Then they take half."""
 
 LISTED_BYTES = 64
 """Memory that a place in a list of candidates takes, and a candidate until it is handed on; see `joining.LISTED`."""
@@ -520,9 +520,9 @@ def collide_range(
     Parameters
     ----------
     read : callable
-        Gives all postings of the range, some at a time, in any order: small parts, of which each is held beside what is
-        counted here. It is called once if all of them fit in memory; if not, once more, and once for each part of the
-        range.
+        Gives all postings of the range in small parts, each of which is held beside what is counted here. The postings
+        of a document come in the order in which `postings` made them, and then those of `containing`. It is called once
+        if all of them fit in memory; if not, up to three times more, and once for each part of the range.
     measure : JoinMeasure
     threshold : float
     sides : Sides
@@ -553,9 +553,9 @@ def collide_range(
     counts = np.zeros(1 << SLOT_BITS, np.int64)
     for posted in read():
         counts += np.bincount(_slots(posted), minlength=len(counts))
-    part = parts_that_fit(counts, most)
-    fits = int(counts.sum()) <= most_bytes // (2 * BITMAP_BYTES)
+    fits = int(counts.sum()) <= most_bytes // BITMAP_BYTES
     bitmaps_of_all = Bitmaps.of(read(), measure, threshold) if fits else None
+    part = parts_that_fit(counts, most // 2 if fits else most)
     for posted in read():
         crowded = np.unique(posted.rank[part[_slots(posted)] < 0])
         if len(crowded):
