@@ -88,6 +88,24 @@ def chain(number: int, *, words: int = 100, step: int = 3, crowded: int = 200) -
     return crowd(min(crowded, number), words=words) + versions
 
 
+def growing_files(size: int, *, words: int = 20) -> Iterator[list[str]]:
+    """Yield the states of files that grow by a word at a time, 50 files in turn: each state contains earlier ones."""
+    for first in range(0, size, 1_000):
+        states = (divmod(each, 50) for each in range(first, min(size, first + 1_000)))
+        yield [" ".join(f"f{file}w{word}" for word in range(words + age)) for age, file in states]
+
+
+def short_texts(size: int) -> Iterator[list[str]]:
+    """Yield texts of 30 words that are unlike one another, except that every tenth text is a copy with another word."""
+
+    def make(random: np.random.Generator, number: int) -> list[str]:
+        drawn = random.integers(0, 100_000, (number, 30))
+        drawn[9::10, :-1] = drawn[8::10, :-1][: len(drawn[9::10])]
+        return [" ".join(map("w{}".format, row)) for row in drawn.tolist()]
+
+    return _in_parts(size, make)
+
+
 def nested_tags(length: int, *, depth: int = 1900, same: int = 4000) -> str:
     """Return HTML of about `length` characters: elements that nest deep, whose long tags differ at the end alone."""
     opened = [f'<a title="{"x" * same}{number}">' for number in range(depth)]

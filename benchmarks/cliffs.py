@@ -34,7 +34,16 @@ MODES: dict[str, Callable[[Path], list[Any]]] = {
     "bounded": lambda folder: ["--memory", "1GB"],
     "tasks": lambda folder: ["--work-dir", folder / "work"],
 }
-"""The ways to run a job, by the flags that they take."""
+"""The ways to run a job, by the flags that `neardup dedup` takes. Other commands run in memory alone."""
+
+ADD_EACH = """
+import sys
+from pathlib import Path
+from neardup_gpu.cli.app import run
+for file in sorted(Path(sys.argv[2]).iterdir()):
+    run(["index", "add", sys.argv[1], str(file), "--quiet"])
+"""
+"""A program that adds each file of a folder to an index, one after another."""
 
 
 Commands = Callable[[Path, Path, list[Any]], list[list[Any]]]
@@ -62,6 +71,40 @@ def index(method: str) -> Commands:
         return [["index", "create", name, "--quiet", "--method", method], ["index", "add", name, source, "--quiet"]]
 
     return commands
+
+
+def removals(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
+    """Return the commands of a shape whose documents are added, all but one removed, and half as many added again."""
+    texts = pq.read_table(source)["text"].to_pylist()
+    ids = [f"old{row}" for row in range(len(texts))]
+    old, new, removed, name = folder / "old.parquet", folder / "new.parquet", folder / "ids.txt", folder / "output"
+    pq.write_table(pa.table({"id": ids, "text": texts}), old)
+    again = data.crowd(len(texts) // 2, first=len(texts))
+    pq.write_table(pa.table({"id": [f"new{row}" for row in range(len(again))], "text": again}), new)
+    removed.write_text("".join(f"{each}\n" for each in ids[1:]))
+    add = "index", "add", name, "--quiet", "--id-column", "id"
+    remove = ["index", "remove", name, "--quiet", "--ids", removed]
+    return [["index", "create", name, "--quiet"], [*add, old], remove, [*add, new]]
+
+
+def files_of(source: Path, folder: Path) -> Path:
+    """Write each document into a file of its own, and return their folder."""
+    files = folder / "files"
+    files.mkdir()
+    for row, text in enumerate(pq.read_table(source)["text"].to_pylist()):
+        (files / f"{row:06}.txt").write_text(text)
+    return files
+
+
+def small_adds(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
+    """Return the commands of a shape whose documents are added to an index one by one."""
+    name = folder / "output"
+    return [["index", "create", name, "--quiet"], ["add each", name, files_of(source, folder)]]
+
+
+def many_files(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
+    """Return the commands of a shape whose documents are files of one folder."""
+    return dedup()(files_of(source, folder), folder, flags)
 
 
 def clusters(representative: str) -> Commands:
@@ -105,6 +148,8 @@ class Shape:
     small : int, default 0
         The number of documents of the first job where only comparisons and candidates are counted, as tests do; 0 if
         the shape needs a corpus, or its job counts neither. Then other tests count its steps.
+    one_mode : bool, default False
+        Whether the job runs alike in all modes.
     """
 
     what: str
@@ -114,6 +159,7 @@ class Shape:
     growth: float = 0
     candidates: float = 0
     small: int = 0
+    one_mode: bool = False
 
     def write(self, path: Path, size: int) -> None:
         """Write the documents of a job, in row groups of `data.PART`."""
@@ -131,6 +177,8 @@ def at_once(make: Callable[[int], Any]) -> Callable[[int], Iterator[Any]]:
 
 WORDS = ("--shingle-size", "1")
 HALF = dedup(*WORDS, "--threshold", "0.5")
+CONTAINED = dedup("--method", "containment", "--threshold", "0.3")
+ALL_PARTNERS = dedup("--max-partners", "1000000")
 
 SHAPES: dict[str, Shape] = {
     "sections": Shape("sections that most pairs share some of", 2_000, data.sections, dedup(), 4.5, 0.1, 200),
@@ -140,15 +188,30 @@ SHAPES: dict[str, Shape] = {
     "windows": Shape("windows of 2,000 words of one text", 1_000, data.windows, dedup()),
     "short windows": Shape("windows of 100 words", 10_000, partial(data.windows, length=100), dedup(), 2.5, 2, 1_000),
     "crowd": Shape("near-duplicates of one text", 10_000, at_once(data.crowd), dedup()),
-    "indexed crowd": Shape("the same, added to an index", 10_000, at_once(data.crowd), index("exact")),
-    "indexed crowd by min-hash": Shape("the same by min-hash", 5_000, at_once(data.crowd), index("minhash")),
-    "chain": Shape("versions of a text, the first of them a crowd", 2_500, at_once(data.chain), in_tasks),
-    "clustered crowd": Shape("clusters of a crowd, by the first", 6_250, at_once(data.crowd), clusters("first")),
-    "clustered crowd by the commonest": Shape(
-        "the same, by the commonest", 6_250, at_once(data.crowd), clusters("commonest")
+    "indexed crowd": Shape("the same, added to an index", 10_000, at_once(data.crowd), index("exact"), one_mode=True),
+    "indexed crowd by min-hash": Shape(
+        "the same by min-hash", 5_000, at_once(data.crowd), index("minhash"), one_mode=True
     ),
-    "clustered sections": Shape("clusters of sections", 1_000, data.sections, clusters("first")),
-    "fingerprints": Shape("fingerprints that are all alike", 25_000, at_once(data.near_fingerprints), near_pairs),
+    "chain": Shape(
+        "versions of a text, the first of them a crowd", 2_500, at_once(data.chain), in_tasks, one_mode=True
+    ),
+    "clustered crowd": Shape(
+        "clusters of a crowd, by the first", 6_250, at_once(data.crowd), clusters("first"), one_mode=True
+    ),
+    "clustered crowd by the commonest": Shape(
+        "the same, by the commonest", 6_250, at_once(data.crowd), clusters("commonest"), one_mode=True
+    ),
+    "clustered sections": Shape("clusters of sections", 1_000, data.sections, clusters("first"), one_mode=True),
+    "fingerprints": Shape(
+        "fingerprints that are all alike", 25_000, at_once(data.near_fingerprints), near_pairs, one_mode=True
+    ),
+    "removals": Shape(
+        "a crowd in an index, removed, and half of it anew", 12_500, at_once(data.crowd), removals, one_mode=True
+    ),
+    "small adds": Shape("short texts, added to an index one by one", 125, data.short_texts, small_adds, one_mode=True),
+    "files": Shape("short texts, each in a file of one folder", 12_500, data.short_texts, many_files),
+    "growing files": Shape("states of files that grow, containment at .3", 1_000, data.growing_files, CONTAINED),
+    "all partners": Shape("a crowd of which all pairs are listed", 500, at_once(data.crowd), ALL_PARTNERS),
     "tags": Shape("nested tags with long equal beginnings", 4, at_once(data.nested_pages), dedup("--html", "tree")),
 }
 
@@ -190,7 +253,8 @@ def measured(name: str, size: int, scratch: Path, mode: str) -> dict[str, Any]:
         source = Path(folder, "source.parquet")
         shape.write(source, size)
         for command in shape.commands(source, Path(folder), MODES[mode](Path(folder))):
-            done = launch([sys.executable, "-m", "neardup_gpu", *command])
+            program = ["-c", ADD_EACH, *command[1:]] if command[0] == "add each" else ["-m", "neardup_gpu", *command]
+            done = launch([sys.executable, *program])
             seconds, peak = seconds + done["seconds"], max(peak, done["peak_mb"])
         return {"documents": size, "seconds": round(seconds, 3), "peak_mb": round(peak), **counted(Path(folder))}
 
@@ -230,6 +294,7 @@ def main() -> None:
         f"{name} ({mode})": rows_of(name, times, mode)
         for name in given.only.split(",")
         for mode in given.mode.split(",")
+        if mode == "in memory" or not SHAPES[name].one_mode
     }
     if given.output:
         given.output.write_text(json.dumps({"machine": machine(), "shapes": found}, indent=1) + "\n")

@@ -12,6 +12,10 @@ the sizes and x, y the bitmaps of the smaller and the larger set:
 where `least` is least_overlap(a + b) for resemblance, and least_shared(a) for the containment of the smaller set in the
 larger one (`_bounds`).
 
+Most entries fail by their sizes, places, or bitmaps folded to one word, which are alike for all entries: so up to 64 of
+them are looked at together on a CPU, without a branch, and only what is left is looked at one by one. A pair that fails
+by its folded bitmaps fails by the whole ones, too, because folding adds no ones to what differs.
+
 At the first element that two sets have in common, in the order of all elements, every pair at the threshold is
 candidates (`prefixes`, and the lemma of `bitmaps`). A pair that fails there fails at every later element too, where
 fewer elements are left.
@@ -51,7 +55,7 @@ _MOST_BITS = 64 * MOST_WORDS
 
 
 def reference(
-    entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed, both, rows, first, stop, most
+    entries, starts, splits, places, offsets, sizes, folds, bitmaps, words, held, needed, both, rows, first, stop, most
 ):
     """The first candidates of some rows, by looking at one entry after the other.
 
@@ -61,6 +65,8 @@ def reference(
         As `runs` gives them.
     sizes : array of int32, shape (all rows,)
         Size of each row's set.
+    folds : array of uint64, shape (all rows,)
+        Each row's bitmap, folded to one word.
     bitmaps : array of int64, shape (all rows,)
         Where each row's bitmap is: 16 times its first word, and the binary logarithm of the number of its words.
     words : array of uint64
@@ -176,17 +182,23 @@ def _insert(best, number, low, row):
 
 
 @jit()
+def _ones_of(word):
+    """Return the number of ones of a word."""
+    return np.uint32(count_bits(word))
+
+
+def _popc(word):
+    """Do the same as `_ones_of` on a device, whose compiler does not find the instruction by itself."""
+    return np.uint32(cuda.popc(word))
+
+
+Device(_popc, _ones_of.py_func)
+
+
+@jit()
 def _ones(x, y, flip):
     """Return the number of ones by which two words of bitmaps differ, of a smaller and a larger set."""
-    return np.uint32(count_bits(x & ~y | (y & ~x & flip)))
-
-
-def _ones_by_popc(x, y, flip):
-    """Do the same as `_ones` on a device, whose compiler does not find the instruction by itself."""
-    return np.uint32(cuda.popc(x & ~y | (y & ~x & flip)))
-
-
-Device(_ones_by_popc, _ones.py_func)
+    return _ones_of(x & ~y | (y & ~x & flip))
 
 
 @jit()
@@ -245,12 +257,15 @@ Device(_count_none, _count_fours.py_func)
 
 
 @jit()
-def _rejected(sizes, bitmaps, words, both, row, other, least):
-    """Return whether the bitmaps of two rows leave fewer than `least` common elements."""
+def _is_candidate(known, needed, both, row, other):
+    """Return whether the bitmaps of two rows leave room for enough common elements."""
+    sizes, _, bitmaps, words = known
     size, theirs = np.int64(sizes[row]), np.int64(sizes[other])
     small, large = (row, other) if size <= theirs else (other, row)
-    most = size + theirs - least - least if both else min(size, theirs) - least
-    return _differ(words, bitmaps[small], bitmaps[large], both, most)
+    smaller = min(size, theirs)
+    least = np.int64(needed[smaller + both * max(size, theirs)])
+    most = size + theirs - least - least if both else smaller - least
+    return not _differ(words, bitmaps[small], bitmaps[large], both, most)
 
 
 @jit()
@@ -266,72 +281,208 @@ def _ends(entries, start, split, stop, first, last):
 
 
 @jit()
-def _rows_to_scan(entries, starts, splits, places, begin, end, short, low, high):
+def _rows_to_scan(runs, sizes, needed, both, row, low, high):
     """Return the first of the rows that are looked at in place of a row's runs, and the one after the last.
 
     The first one is -1 where the runs have few entries enough.
     """
+    entries, starts, splits, places, offsets = runs
+    one, size = np.int64(1), np.int64(sizes[row])
+    short = size - np.int64(needed[(one + both) * size]) + one
     total, first, last = np.int64(0), high, np.int64(-1)
-    for at in range(begin, end):
+    for at in range(offsets[row], offsets[row + one]):
         run = np.int64(places[at] >> np.uint64(PLACE_BITS))
-        total += (starts[run + 1] if np.int64(places[at] & _PLACE) < short else splits[run]) - starts[run]
+        total += (starts[run + one] if np.int64(places[at] & _PLACE) < short else splits[run]) - starts[run]
     if total <= FEW:
         return np.int64(-1), last
-    for at in range(begin, end):
+    for at in range(offsets[row], offsets[row + one]):
         run = np.int64(places[at] >> np.uint64(PLACE_BITS))
-        stop = starts[run + 1] if np.int64(places[at] & _PLACE) < short else splits[run]
+        stop = starts[run + one] if np.int64(places[at] & _PLACE) < short else splits[run]
         first, last = _ends(entries, starts[run], splits[run], stop, first, last)
-    first, last = max(low, first), min(high, last + np.int64(1))
+    first, last = max(low, first), min(high, last + one)
     return (first if total > np.int64(SCAN) * (last - first) else np.int64(-1)), last
 
 
 @jit()
-def _scan(sizes, bitmaps, words, held, needed, both, row, other, stop, best, looked_at):
-    """Write the first candidates of a row from `other` on, by sizes and bitmaps; return their number."""
-    number, looks, by_size, by_bits = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    size = np.int64(sizes[row])
-    while other < stop and number < len(best):
-        if held[other] and other != row:
-            looks += np.int64(1)
-            theirs = np.int64(sizes[other])
-            smaller = min(size, theirs)
-            least = np.int64(needed[smaller + both * max(size, theirs)])
-            if smaller < least:
-                by_size += np.int64(1)
-            elif _rejected(sizes, bitmaps, words, both, row, other, least):
-                by_bits += np.int64(1)
-            else:
-                best[number] = other
+def _lowest(word):
+    """Return the number of the lowest one of a word."""
+    return np.int64(_ones_of((word & (~word + np.uint64(1))) - np.uint64(1)))
+
+
+@jit()
+def _first_bits(number):
+    """Return a word whose first bits, up to 64, are ones."""
+    return ~np.uint64(0) >> np.uint64(64 - number) if number > 0 else np.uint64(0)
+
+
+@jit()
+def _failures(left, size, theirs, fold, other_fold, needed, both):
+    """Return whether a pair fails by its sizes, by what is left of its sets, and by folded bitmaps: 0 or 1."""
+    smaller = min(size, theirs)
+    least = np.int64(needed[np.uint64(smaller + both * max(size, theirs))])
+    most = size + theirs - least - least if both else smaller - least
+    x, y = (fold, other_fold) if size <= theirs else (other_fold, fold)
+    ones = np.int64(_ones(x, y, np.uint64(0) - np.uint64(both)))
+    return np.uint64(smaller < least), np.uint64(min(left, smaller) < least), np.uint64(ones > most)
+
+
+@jit()
+def _look_at_entries(entries, begin, number, known, needed, both, row, place):
+    """Return which of up to 64 entries fail by size, by size or place, and by any filter, as bits; its own is left."""
+    by_size, by_place, failed = np.uint64(0), np.uint64(0), np.uint64(0)
+    sizes, folds, _, _ = known
+    size, fold = np.int64(sizes[row]), folds[row]
+    for k in range(np.uint64(number)):
+        entry = entries[np.uint64(begin) + k]
+        other = (entry >> np.uint64(PLACE_BITS)) & _ROW
+        theirs = np.int64(sizes[other])
+        left = min(size - place, theirs - np.int64(entry & _PLACE))
+        for_size, for_place, for_bits = _failures(left, size, theirs, fold, folds[other], needed, both)
+        differs = np.uint64(other != np.uint64(row))
+        by_size |= (for_size & differs) << k
+        by_place |= (for_place & differs) << k
+        failed |= ((for_place | for_bits) & differs) << k
+    return by_size, by_place, failed
+
+
+@jit()
+def _look_at_rows(begin, number, known, held, needed, both, row):
+    """Return which of up to 64 rows may be candidates, and which fail by size and by any filter, as bits."""
+    there, by_size, failed = np.uint64(0), np.uint64(0), np.uint64(0)
+    sizes, folds, _, _ = known
+    size, fold = np.int64(sizes[row]), folds[row]
+    for k in range(np.uint64(number)):
+        other = np.uint64(begin) + k
+        theirs = np.int64(sizes[other])
+        for_size, _, for_bits = _failures(size, size, theirs, fold, folds[other], needed, both)
+        there |= np.uint64(np.int64(held[other] != 0) & np.int64(other != np.uint64(row))) << k
+        by_size |= for_size << k
+        failed |= (for_size | for_bits) << k
+    return there, by_size & there, failed & there
+
+
+@jit()
+def _count_looks(looked_at, looks, by_size, by_place, failed):
+    """Add what was looked at, and what failed by each filter, from the bits of each."""
+    before, placed = np.int64(_ones_of(by_size)), np.int64(_ones_of(by_place))
+    looked_at[0] += np.int64(_ones_of(looks))
+    looked_at[1] += before
+    looked_at[2] += placed - before
+    looked_at[3] += np.int64(_ones_of(failed)) - placed
+
+
+@jit()
+def _scan(known, held, needed, both, row, begin, stop, best, looked_at):
+    """Write the first candidates of a row from `begin` on, by sizes and bitmaps; return their number."""
+    number, one = np.int64(0), np.uint64(1)
+    looked_at[0], looked_at[1], looked_at[2], looked_at[3] = number, number, number, number
+    while begin < stop and number < len(best):
+        seen = min(stop - begin, np.int64(64))
+        there, by_size, failed = _look_at_rows(begin, seen, known, held, needed, both, row)
+        left = there & ~failed
+        while left and number < len(best):
+            k = _lowest(left)
+            left &= left - one
+            if _is_candidate(known, needed, both, row, begin + k):
+                best[number] = begin + k
                 number += np.int64(1)
-        other += np.int64(1)
+                seen = k + np.int64(1) if number == len(best) else seen
+            else:
+                failed |= one << np.uint64(k)
+        mask = _first_bits(seen)
+        _count_looks(looked_at, there & mask, by_size & mask, by_size & mask, failed & mask)
+        begin += np.int64(64)
+    return number
+
+
+def _scan_one_by_one(known, held, needed, both, row, begin, stop, best, looked_at):
+    """Do the same as `_scan` on a device; see `_meet_one`."""
+    number, looks, by_size, by_bits = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    sizes, size = known[0], np.int64(known[0][row])
+    while begin < stop and number < len(best):
+        if held[begin] and begin != row:
+            looks += np.int64(1)
+            theirs = np.int64(sizes[begin])
+            smaller = min(size, theirs)
+            if smaller < np.int64(needed[smaller + both * max(size, theirs)]):
+                by_size += np.int64(1)
+            elif _is_candidate(known, needed, both, row, begin):
+                best[number] = begin
+                number += np.int64(1)
+            else:
+                by_bits += np.int64(1)
+        begin += np.int64(1)
     looked_at[0], looked_at[1], looked_at[2], looked_at[3] = looks, by_size, np.int64(0), by_bits
     return number
 
 
+Device(_scan_one_by_one, _scan.py_func)
+
+
 @jit()
-def _meet(
-    entries,
-    starts,
-    splits,
-    places,
-    sizes,
-    bitmaps,
-    words,
-    needed,
-    both,
-    begin,
-    end,
-    short,
-    row,
-    low,
-    high,
-    best,
-    looked_at,
-):
+def _meet_some(entries, i, until, known, needed, both, row, place, high, number, best, looked_at):
+    """Look at up to 64 entries of a run, from entry `i` on, of rows before `high`.
+
+    Returns the number of candidates, and the next entry, or `until` if there is none.
+    """
+    one, seen = np.int64(1), min(until - i, np.int64(64))
+    if _row_of(entries[i + seen - one]) >= high:
+        until = _from(entries, i, i + seen, high)
+        seen = until - i
+    by_size, by_place, failed = _look_at_entries(entries, i, seen, known, needed, both, row, place)
+    left = ~failed & _first_bits(seen)
+    while left:
+        k = _lowest(left)
+        left &= left - np.uint64(1)
+        other = _row_of(entries[i + k])
+        at = lower_bound(best, 0, number, other)
+        if other == row or (at < number and best[at] == other):
+            continue
+        if not _is_candidate(known, needed, both, row, other):
+            failed |= np.uint64(1) << np.uint64(k)
+            continue
+        number = _insert(best, number, at, other)
+        if number == len(best):  # nothing beyond the last one of a full list
+            seen = max(k + one, _from(entries, i, i + seen, best[number - one]) - i)
+            left &= _first_bits(seen)
+    mask = _first_bits(seen)
+    _count_looks(looked_at, mask, by_size & mask, by_place & mask, failed & mask)
+    return number, min(i + np.int64(64), until)
+
+
+def _meet_one(entries, i, until, known, needed, both, row, place, high, number, best, looked_at):
+    """Do the same as `_meet_some` for one entry on a device: words of bits would take too many registers."""
+    one, sizes = np.int64(1), known[0]
+    other = _row_of(entries[i])
+    looked_at[0] += one
+    size, theirs = np.int64(sizes[row]), np.int64(sizes[other])
+    smaller = min(size, theirs)
+    least = np.int64(needed[smaller + both * max(size, theirs)])
+    left = min(size - place, theirs - np.int64(entries[i] & _PLACE))
+    if other != row:
+        if left < least:
+            looked_at[one if smaller < least else one + one] += one
+        else:
+            at = lower_bound(best, 0, number, other)
+            if at == number or best[at] != other:
+                if _is_candidate(known, needed, both, row, other):
+                    number = _insert(best, number, at, other)
+                else:
+                    looked_at[3] += one
+    return number, i + one
+
+
+Device(_meet_one, _meet_some.py_func)
+
+
+@jit()
+def _meet(runs, known, needed, both, row, low, high, best, looked_at):
     """Write the first candidates of a row, from the runs of its places; return their number."""
-    one, number = np.int64(1), np.int64(0)
+    entries, starts, splits, places, offsets = runs
+    one, number, size = np.int64(1), np.int64(0), np.int64(known[0][row])
+    short = size - np.int64(needed[(one + both) * size]) + one
+    begin, end = offsets[row], offsets[row + one]
     looked_at[0], looked_at[1], looked_at[2], looked_at[3] = number, number, number, number
-    size = np.int64(sizes[row])
     for step in range(begin + begin, end + end):  # two parts of each run: short entries, then those that are long alone
         word = places[step >> one]
         run, place = np.int64(word >> np.uint64(PLACE_BITS)), np.int64(word & _PLACE)
@@ -340,111 +491,33 @@ def _meet(
             i, until = until, starts[run + one] if place < short else until
         if low > 0:
             i = _from(entries, i, until, low)
-        while i < until:
-            other = _row_of(entries[i])
-            if other >= high:
-                break
-            looked_at[0] += one
-            theirs = np.int64(sizes[other])
-            smaller = min(size, theirs)
-            least = np.int64(needed[smaller + both * max(size, theirs)])
-            left = min(size - place, theirs - np.int64(entries[i] & _PLACE))
-            i += one
-            if other == row:
-                continue
-            if left < least:
-                looked_at[one if smaller < least else one + one] += one
-                continue
-            at = lower_bound(best, 0, number, other)
-            if at < number and best[at] == other:
-                continue
-            if _rejected(sizes, bitmaps, words, both, row, other, least):
-                looked_at[3] += one
-                continue
-            number = _insert(best, number, at, other)
+        while i < until and _row_of(entries[i]) < high:
+            number, i = _meet_some(entries, i, until, known, needed, both, row, place, high, number, best, looked_at)
             if number == len(best):  # nothing beyond the last one of a full list
                 high = best[number - one]
     return number
 
 
 @jit()
-def _probe(
-    entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed, both, row, low, high, best, looked_at
-):
+def _probe(runs, known, held, needed, both, row, low, high, best, looked_at):
     """Write the first candidates of a row to `best`, and what was looked at; return the number of candidates."""
-    size, begin, end = np.int64(sizes[row]), offsets[row], offsets[row + 1]
-    short = size - np.int64(needed[(1 + both) * size]) + 1
-    first, stop = _rows_to_scan(entries, starts, splits, places, begin, end, short, low, high)
+    first, stop = _rows_to_scan(runs, known[0], needed, both, row, low, high)
     if first >= 0:
-        return _scan(sizes, bitmaps, words, held, needed, both, row, first, stop, best, looked_at)
-    return _meet(
-        entries,
-        starts,
-        splits,
-        places,
-        sizes,
-        bitmaps,
-        words,
-        needed,
-        both,
-        begin,
-        end,
-        short,
-        row,
-        low,
-        high,
-        best,
-        looked_at,
-    )
+        return _scan(known, held, needed, both, row, first, stop, best, looked_at)
+    return _meet(runs, known, needed, both, row, low, high, best, looked_at)
 
 
 @parallel(
-    "uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int64[::1], uint64[::1], uint8[::1], "
-    "int32[::1], int64, int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[::1], int64[:, ::1]",
+    "(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1]), "
+    "(int32[::1], uint64[::1], int64[::1], uint64[::1]), uint8[::1], int32[::1], int64, "
+    "int64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[::1], int64[:, ::1]",
     is_wide=True,
 )
-def _probe_rows(
-    lower,
-    upper,
-    entries,
-    starts,
-    splits,
-    places,
-    offsets,
-    sizes,
-    bitmaps,
-    words,
-    held,
-    needed,
-    both,
-    rows,
-    first,
-    stop,
-    bounds,
-    best,
-    number,
-    looked_at,
-):
+def _probe_rows(lower, upper, runs, known, held, needed, both, rows, first, stop, bounds, best, number, looked_at):
     for part in range(lower, upper):
         for i in range(bounds[part], bounds[part + 1]):
-            number[i + 1] = _probe(
-                entries,
-                starts,
-                splits,
-                places,
-                offsets,
-                sizes,
-                bitmaps,
-                words,
-                held,
-                needed,
-                both,
-                rows[i],
-                first[i],
-                stop[i],
-                best[i],
-                looked_at[i],
-            )
+            low, high = first[i], stop[i]
+            number[i + 1] = _probe(runs, known, held, needed, both, rows[i], low, high, best[i], looked_at[i])
 
 
 @parallel("int64[:, ::1], int64[::1], int64[::1]")
@@ -454,21 +527,24 @@ def _gather_lists(begin, end, best, ends, found):
             found[ends[i] + k] = best[i, k]
 
 
-def cpu(entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed, both, rows, first, stop, most):
+def cpu(
+    entries, starts, splits, places, offsets, sizes, folds, bitmaps, words, held, needed, both, rows, first, stop, most
+):
     """As `reference`; rows in parallel."""
     best, ends = np.empty((len(rows), most), np.int64), np.zeros(len(rows) + 1, np.int64)
     looked_at = np.empty((len(rows), 4), np.int64)
     work = np.concatenate([np.zeros(1, np.int64), np.cumsum(offsets[rows + 1] - offsets[rows] + 1)])
     bounds = shares(work, 64)
-    index = entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed, both
-    _probe_rows(len(bounds) - 1, *index, rows, first, stop, bounds, best, ends, looked_at)
+    runs, known = (entries, starts, splits, places, offsets), (sizes, folds, bitmaps, words)
+    asked = held, needed, both, rows, first, stop
+    _probe_rows(len(bounds) - 1, runs, known, *asked, bounds, best, ends, looked_at)
     np.cumsum(ends, out=ends)
     found = np.empty(ends[-1], np.int64)
     _gather_lists(len(best), best, ends, found)
     return found, ends, looked_at
 
 
-for _function in (_from, _insert, _folded, _differ, _rejected, _ends, _rows_to_scan, _scan, _meet):
+for _function in (_from, _insert, _ones, _folded, _differ, _is_candidate, _ends, _rows_to_scan, _meet):
     Device(_function.py_func)  # the same, for kernels
 
 
@@ -483,18 +559,15 @@ def _choose_all(entries, starts, splits, places, offsets, sizes, needed, both, r
     """One thread a row: whether it is to be scanned, and the rows to scan in place of what was looked at."""
     i = cuda.grid(1)
     if i < len(rows):
-        row, one = rows[i], np.int64(1)
-        size = np.int64(sizes[row])
-        short = size - np.int64(needed[(one + both) * size]) + one
-        runs = offsets[row], offsets[row + one]
-        other, until = _rows_to_scan(entries, starts, splits, places, runs[0], runs[1], short, first[i], stop[i])
+        runs = entries, starts, splits, places, offsets
+        other, until = _rows_to_scan(runs, sizes, needed, both, rows[i], first[i], stop[i])
         number[i] = _TO_SCAN if other >= 0 else np.int64(0)
         looked_at[i, 0], looked_at[i, 1] = other, until
 
 
 @kernel(
-    "void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], int64[::1], uint64[::1], "
-    "int32[::1], int64, int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1])"
+    "void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int32[::1], uint64[::1], int64[::1], "
+    "uint64[::1], int32[::1], int64, int64[::1], int64[::1], int64[::1], int64[:,::1], int64[::1], int64[:,::1])"
 )
 def _meet_all(
     entries,
@@ -503,6 +576,7 @@ def _meet_all(
     places,
     offsets,
     sizes,
+    folds,
     bitmaps,
     words,
     needed,
@@ -516,44 +590,26 @@ def _meet_all(
 ):
     """One thread a row that is not to be scanned: its candidates into its list in `best`, and what was looked at."""
     i = cuda.grid(1)
-    if i >= len(rows) or number[i] == _TO_SCAN:
-        return
-    row, one = rows[i], np.int64(1)
-    size = np.int64(sizes[row])
-    number[i] = _meet(
-        entries,
-        starts,
-        splits,
-        places,
-        sizes,
-        bitmaps,
-        words,
-        needed,
-        both,
-        offsets[row],
-        offsets[row + one],
-        size - np.int64(needed[(one + both) * size]) + one,
-        row,
-        first[i],
-        stop[i],
-        best[i],
-        looked_at[i],
-    )
+    if i < len(rows) and number[i] != _TO_SCAN:
+        runs, known = (entries, starts, splits, places, offsets), (sizes, folds, bitmaps, words)
+        number[i] = _meet(runs, known, needed, both, rows[i], first[i], stop[i], best[i], looked_at[i])
 
 
 @kernel(
-    "void(int32[::1], int64[::1], uint64[::1], uint8[::1], int32[::1], int64, int64[::1], int64[:,::1], int64[::1], "
-    "int64[:,::1])"
+    "void(int32[::1], uint64[::1], int64[::1], uint64[::1], uint8[::1], int32[::1], int64, int64[::1], int64[:,::1], "
+    "int64[::1], int64[:,::1])"
 )
-def _scan_all(sizes, bitmaps, words, held, needed, both, rows, best, number, looked_at):
+def _scan_all(sizes, folds, bitmaps, words, held, needed, both, rows, best, number, looked_at):
     """One thread a row that is to be scanned: as `_meet_all`."""
     i = cuda.grid(1)
     if i < len(rows) and number[i] == _TO_SCAN:
-        first, stop = looked_at[i, 0], looked_at[i, 1]
-        number[i] = _scan(sizes, bitmaps, words, held, needed, both, rows[i], first, stop, best[i], looked_at[i])
+        known, first, stop = (sizes, folds, bitmaps, words), looked_at[i, 0], looked_at[i, 1]
+        number[i] = _scan(known, held, needed, both, rows[i], first, stop, best[i], looked_at[i])
 
 
-def gpu(entries, starts, splits, places, offsets, sizes, bitmaps, words, held, needed, both, rows, first, stop, most):
+def gpu(
+    entries, starts, splits, places, offsets, sizes, folds, bitmaps, words, held, needed, both, rows, first, stop, most
+):
     """Do the same as `reference`; one thread per row, whose list is in global memory.
 
     One kernel chooses the rows that are scanned, one looks at the runs of the others, and one scans. A single kernel
@@ -563,7 +619,7 @@ def gpu(entries, starts, splits, places, offsets, sizes, bitmaps, words, held, n
     best, looked_at = xp.empty((len(rows), most), np.int64), xp.empty((len(rows), 4), np.int64)
     number = xp.empty(len(rows), np.int64)
     runs = tuple(map(on_device, (entries, starts, splits, places, offsets)))
-    sets, found = tuple(map(on_device, (sizes, bitmaps, words))), (best, number, looked_at)
+    sets, found = tuple(map(on_device, (sizes, folds, bitmaps, words))), (best, number, looked_at)
     held, needed, rows = on_device(held), on_device(needed), on_device(rows)
     asked = needed, both, rows, on_device(first), on_device(stop)
     _choose_all.threads(len(rows), *runs, sets[0], *asked, number, looked_at)

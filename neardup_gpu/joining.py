@@ -48,6 +48,7 @@ class KnownSets(NamedTuple):
     """Sizes and bitmaps of all rows' sets; see kernels/setjoin.py for the arrays."""
 
     sizes: Any
+    folds: Any
     bitmaps: Any
     words: Any
 
@@ -64,6 +65,7 @@ class PostingsIndex(NamedTuple):
     places: Any
     offsets: Any
     sizes: Any
+    folds: Any
     bitmaps: Any
     words: Any
     held: Any
@@ -81,7 +83,7 @@ class PostingsIndex(NamedTuple):
     @property
     def sets(self) -> KnownSets:
         """Sizes and bitmaps of all rows' sets."""
-        return KnownSets(self.sizes, self.bitmaps, self.words)
+        return KnownSets(self.sizes, self.folds, self.bitmaps, self.words)
 
     def put(self, runtime: Runtime) -> PostingsIndex:
         """Return the index with its arrays where the backend wants them."""
@@ -166,26 +168,30 @@ class SetCollector:
     def __init__(self, num_rows: int, threshold: float, flip: int) -> None:
         self._threshold, self._flip = threshold, flip
         self._sizes, self._bitmaps = np.zeros(num_rows, np.int32), np.zeros(num_rows, np.int64)
+        self._folds = np.zeros(num_rows, np.uint64)
         self._words: list[np.ndarray] = []
         self._end = 0
 
     def add(self, rows: np.ndarray, sets: Ragged, runtime: Runtime) -> None:
         """Add the sizes and the bitmaps of the sets of some rows; a row without elements is in no pair."""
-        sizes = runtime.fetch(sets.sizes)
-        present, number = np.flatnonzero(sizes), np.zeros(len(sizes), np.int64)  # few, where documents are unlike
-        number[present] = num_words(sizes[present], self._threshold, self._flip)
-        make, to_make = kernel(bitmaps, runtime.backend), runtime.put(number)
-        words = runtime.fetch(runtime.run(make, sets.values, sets.offsets, to_make, self._flip))
-        number = number[present]
-        begins = self._end + np.cumsum(number) - number
-        self._sizes[rows[present]] = sizes[present]
-        self._bitmaps[rows[present]] = begins << WIDTH_BITS | np.log2(number).astype(np.int64)
+        offsets = runtime.fetch(sets.offsets)
+        sizes = np.diff(offsets)
+        present = np.flatnonzero(sizes)  # few, where documents are unlike
+        sizes, rows, offsets = sizes[present], rows[present], np.append(offsets[present], offsets[-1])
+        number = num_words(sizes, self._threshold, self._flip)
+        make = kernel(bitmaps, runtime.backend)
+        made = runtime.run(make, sets.values, runtime.put(offsets), runtime.put(number), self._flip)
+        words, begins = runtime.fetch(made), np.cumsum(number) - number
+        fold = np.bitwise_xor if self._flip else np.bitwise_or
+        self._sizes[rows] = sizes
+        self._folds[rows] = fold.reduceat(words, begins) if len(begins) else words
+        self._bitmaps[rows] = self._end + begins << WIDTH_BITS | np.log2(number).astype(np.int64)
         self._words.append(words)
         self._end += len(words)
 
     def known(self) -> KnownSets:
         """Return what was collected."""
-        return KnownSets(self._sizes, self._bitmaps, concat_and_clear(self._words, dtype=np.uint64))
+        return KnownSets(self._sizes, self._folds, self._bitmaps, concat_and_clear(self._words, dtype=np.uint64))
 
 
 def in_order_of(spool_rows: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -353,23 +359,69 @@ def raised(
     threshold : float
         At least the one of the index.
     """
-    sizes = runtime.fetch(part.sizes)
-    needed = measure.needed(int(sizes.max(initial=0)), threshold)
+    needed = _needed_of(part, measure, threshold, runtime)
     if measure.directed:
         part = part.put(runtime)._replace(needed=runtime.put(needed))
         return runtime.run(lambda: part.of_short_prefixes().only(runtime.put(pinned)))
-    entries, starts = runtime.fetch(part.entries), runtime.fetch(part.starts)
-    row = rows_of_entries(entries)
-    place = (entries & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64)
-    size = sizes[row].astype(np.int64)
+    row, place, size = _described(part, runtime)
     asks = np.zeros(len(pinned), bool)
     asks[asking] = True
     there = (asks | pinned)[row] & (place <= size - least_shares_of(size, threshold))
-    run = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return _meeting(part, there, place > size - needed[2 * size], asks, pinned, needed, runtime)
+
+
+def of_containers(
+    part: PostingsIndex,
+    asking: np.ndarray,
+    pinned: np.ndarray,
+    measure: JoinMeasure,
+    threshold: float,
+    runtime: Runtime,
+) -> PostingsIndex:
+    """Make the index by which some rows find those of a reference set that they contain; else as `raised`.
+
+    Rows of the reference set have the entries of their prefixes, and the asking rows have places for all elements.
+    """
+    needed = _needed_of(part, measure, threshold, runtime)
+    row, place, size = _described(part, runtime)
+    asks = np.zeros(len(pinned), bool)
+    asks[asking] = True
+    short = runtime.fetch(part.entries) < LONG
+    there = asks[row] | (pinned[row] & short & (place <= size - needed[size]))
+    return _meeting(part, there, asks[row], asks, pinned, needed, runtime)
+
+
+def _needed_of(part: PostingsIndex, measure: JoinMeasure, threshold: float, runtime: Runtime) -> np.ndarray:
+    return measure.needed(int(runtime.fetch(part.sizes).max(initial=0)), threshold)
+
+
+def _described(part: PostingsIndex, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the row, the place and the size of the set of each entry, in host memory."""
+    entries = runtime.fetch(part.entries)
+    row = rows_of_entries(entries)
+    place = (entries & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64)
+    return row, place, runtime.fetch(part.sizes)[row].astype(np.int64)
+
+
+def _meeting(
+    part: PostingsIndex,
+    there: np.ndarray,
+    long: np.ndarray,
+    asks: np.ndarray,
+    pinned: np.ndarray,
+    needed: np.ndarray,
+    runtime: Runtime,
+) -> PostingsIndex:
+    """Return the runs of some entries in which asking and pinned rows meet, with the entries of pinned rows alone.
+
+    `there` and `long` say which entries stay, and which of them are in long prefixes alone.
+    """
+    entries, starts = runtime.fetch(part.entries), runtime.fetch(part.starts)
+    row, run = rows_of_entries(entries), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     of_asking, of_known = (np.bincount(run[there & of[row]], minlength=len(starts) - 1) for of in (asks, pinned))
     there &= ((of_asking > 0) & (of_known > 0))[run]
-    long = np.where(place > size - needed[2 * size], LONG, np.uint64(0))
-    made = named_runs(run[there], (entries & ~LONG | long)[there], len(pinned), len(starts), runtime)
+    marked = entries & ~LONG | np.where(long, LONG, np.uint64(0))
+    made = named_runs(run[there], marked[there], len(pinned), len(starts), runtime)
     index = PostingsIndex.of(made, part.sets, runtime.put(needed), part.both_sizes)
     return index.put(runtime).only(runtime.put(pinned))
 

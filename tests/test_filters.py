@@ -149,15 +149,14 @@ def test_a_join_says_that_its_data_is_hard(seconds, compared, found, is_said, mo
 def test_no_cliff(name, mode, tmp_path):
     """What a job of a hard shape counts grows no faster than the shape allows, in memory, bounded and as tasks.
 
-    Ranges of tasks know 64 bits of each set, which reject few pairs of long documents. Tasks look at crowded documents
-    twice, and a bounded job may be cut into tasks when there are more documents.
+    Tasks look at crowded documents twice, and a bounded job may be cut into tasks when there are more documents.
     """
     shape = cliffs.SHAPES[name]
     few, many = (cliffs.steps(name, factor * shape.small, tmp_path / str(factor), mode) for factor in (1, 4))
     for counted in (few, many):
         assert sum(counted[f"filtered_by_{each}"] for each in FILTERS) <= counted["comparisons"]
         most = shape.candidates * (counted["verified_pairs"] + counted["documents"])
-        assert counted["candidate_pairs"] <= most or (mode == "tasks" and name == "sections")
+        assert counted["candidate_pairs"] <= most
     times = shape.growth**2 * (1 if mode == "in memory" else 2)
     assert many["comparisons"] <= times * max(few["comparisons"], few["documents"])
 

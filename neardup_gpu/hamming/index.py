@@ -18,7 +18,7 @@ from ..report import count
 from ..store.ids import Ids
 from ..store.outputs import new_file
 from .design import TableDesign, given_or_cheapest
-from .members import Members, slices
+from .members import Members, in_parts, slices
 from .recipes import StoredRecipe, check_stored, described
 from .storage import INDEX, IndexParts, read_index, write_index
 from .tables import HammingTables
@@ -266,21 +266,25 @@ class HammingIndex:
     def _matches(
         self, queries: np.ndarray, radius: int, count: int | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        query, number, distance = self.tables.probe(self.design.array, queries, radius, self.backend)
-        if len(query) > 1:
-            order = np.lexsort((distance, query))
-            query, number, distance = query[order], number[order], distance[order]
-        if count is not None:  # of `count` rows that are nearest, each has one of the `count` nearest fingerprints
-            kept = _ranks(query) < count
-            query, number, distance = query[kept], number[kept], distance[kept]
-        if self.members is None:
-            yield query, number, distance
-            return
-        sizes = self.members.sizes(number)
-        if (sizes == 1).all():
-            yield query, self.members.expand(number, sizes)[1], distance
-            return
-        yield from _expanded(self.members, (query, number, distance), sizes, count)
+        def probe(some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            return self.tables.probe(self.design.array, some, radius, self.backend)
+
+        for first, (query, number, distance) in in_parts(probe, queries):
+            if len(query) > 1:
+                order = np.lexsort((distance, query))
+                query, number, distance = query[order], number[order], distance[order]
+            if count is not None:  # of `count` rows that are nearest, each has one of the `count` nearest fingerprints
+                kept = _ranks(query) < count
+                query, number, distance = query[kept], number[kept], distance[kept]
+            query = query + first
+            if self.members is None:
+                yield query, number, distance
+                continue
+            sizes = self.members.sizes(number)
+            if (sizes == 1).all():
+                yield query, self.members.expand(number, sizes)[1], distance
+            else:
+                yield from _expanded(self.members, (query, number, distance), sizes, count)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the index to a file, which appears whole or not at all.

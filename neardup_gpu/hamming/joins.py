@@ -17,7 +17,7 @@ from ..errors import ArgumentTypeError, InputError
 from ..report import count
 from ..store.folder import open_named
 from .design import SORT, TableDesign, given_or_cheapest
-from .members import Members, slices
+from .members import Members, in_parts, slices
 from .near_pairs import BUCKET_LIMIT, BUCKET_PROBE, checked_limits
 from .values import Fingerprints, as_fingerprints, is_array_of_fingerprints
 
@@ -97,8 +97,8 @@ def scan(
     Yields
     ------
     Matches
-        One or more for each chunk, before the next chunk is asked for. Where queries are identical, the matches of a
-        chunk are divided into parts of whole rows, of at most about four million matches each.
+        One or more for each chunk, before the next chunk is asked for: parts of whole rows, of about four million
+        matches at most.
 
     Raises
     ------
@@ -139,9 +139,9 @@ def _scan(
     start = 0
     for chunk in chunks:
         values = as_fingerprints(chunk, "a chunk", 64 * query_values.ndim)
-        found = probe(values)
-        for part in [found] if members is None else _expanded(found, members, *limits):
-            yield part._replace(row=part.row + start)
+        for first, found in in_parts(probe, values):
+            for part in [found] if members is None else _expanded(found, members, *limits):
+                yield part._replace(row=part.row + start + first)
         start += len(values)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ..store.arrays import ArraysFile
 
 PART = 1 << 22
 """The most matches that identical fingerprints become at once; a single row or query may have more."""
+
+FIRST = 1 << 12
+"""Fingerprints that are looked up at first, before it is known how many matches each has."""
 
 
 def first_of_identical(values: np.ndarray, backend: str | None) -> np.ndarray:
@@ -88,6 +92,32 @@ class Members:
         """Whether the arrays have the dtypes and shapes that members of `num_rows` rows have."""
         types = self.offsets.dtype == np.int64 and self.rows.dtype == np.uint32
         return types and self.offsets.ndim == 1 and self.rows.shape == (num_rows,)
+
+
+def in_parts(probe: Callable[[np.ndarray], Any], values: np.ndarray) -> Iterator[tuple[int, Any]]:
+    """Look up some values at a time, so that each part finds about `PART` matches; there is at least one part.
+
+    Parameters
+    ----------
+    probe : callable
+        Takes fingerprints, and returns a tuple of arrays, with an element for each match.
+    values : array of uint64
+
+    Yields
+    ------
+    int
+        The number of the first fingerprint of the part.
+    tuple of arrays
+        What `probe` returned for the part.
+    """
+    begin, number = 0, FIRST
+    while True:
+        found = probe(values[begin : begin + number])
+        yield begin, found
+        begin += number
+        if begin >= len(values):
+            return
+        number = max(1, min(4 * number, number * PART // max(1, len(found[0]))))
 
 
 def slices(owners: np.ndarray, sizes: np.ndarray, most: int | None = None) -> Iterator[slice]:

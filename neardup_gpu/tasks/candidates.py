@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ..store.exchange import num_rows, read_arrays
 from . import colliding, joining
-from .columns import load, partition_of, ranges_of, rows_of, save, save_by_ranges, schema_of
+from .columns import load, ranges_of, rows_of, save, save_by_ranges, schema_of
 from .copies import stand_alone
 from .layout import Layout
 from .pairs import load_keys, no_keys
@@ -195,8 +195,9 @@ def postings(files: Files, first: int, slices: list[Slice], copies: list[str], l
         def written() -> Iterator[joining.Posted]:
             nonlocal number
             for shingles, ranks in _of_slices(files, first, slices, layout, copies, runtime):
-                posted = joining.postings(shingles, ranks, table, measure, threshold, runtime)
-                writer.add(partition_of(posted.shingle, shared.partitions), posted._asdict())
+                made = joining.postings(shingles, ranks, table, measure, threshold, runtime, shared.partitions)
+                range_of, posted = made
+                writer.add(range_of, posted._asdict())
                 number += len(posted.shingle)
                 yield posted
 
@@ -220,8 +221,8 @@ def containers(files: Files, first: int, slices: list[Slice], copies: list[str],
         shared.start() as runtime,
     ):
         for sets, ranks in _of_slices(files, first, slices, layout, copies, runtime):
-            posted = joining.containing(sets, ranks, table, marks, threshold, runtime)
-            writer.add(partition_of(posted.shingle, shared.partitions), posted._asdict())
+            range_of, posted = joining.containing(sets, ranks, table, marks, threshold, runtime, shared.partitions)
+            writer.add(range_of, posted._asdict())
             number += len(posted.shingle)
     return {"postings": number}
 

@@ -41,6 +41,7 @@ import numpy as np
 
 from neardup_gpu.kernels import bitmaps, containers, prefixes, rarity, runs as runs_kernel
 from neardup_gpu.kernels._sort import in_order
+from neardup_gpu.kernels.bitmaps import num_words
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from neardup_gpu.kernels.setjoin import WIDTH_BITS
 
@@ -50,7 +51,7 @@ from ..engine.choice import kernel
 from ..engine.pieces import Span, spans
 from ..joining import LISTED, KnownSets, PostingsIndex, mark as mark_shingles, meet, meetings, no_marks, rows_of_entries
 from ..partners import MOST_ASKED
-from .columns import SLOT_BITS, parts_that_fit
+from .columns import SLOT_BITS, partition_of, parts_that_fit
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
@@ -62,6 +63,9 @@ the default `max_partners`, 64. So of a crowd that is looked through, not many m
 
 POSTING_BYTES = 128
 """Memory that a posting takes at most while the runs of a range are made."""
+
+BITMAP_BYTES = 64
+"""Memory that a posting takes while the bitmaps of a range that does not fit are put together. Then they take half."""
 
 LISTED_BYTES = 64
 """Memory that a place in a list of candidates takes, and a candidate until it is handed on; see `joining.LISTED`."""
@@ -89,7 +93,9 @@ class Posted(NamedTuple):
     size : array of int32
         Distinct shingles of the document.
     bits : array of uint64
-        The document's bitmap of 64 bits: enough to reject pairs of short documents, which are those that meet most.
+        A word of the document's bitmap, which is folded to as many words as the document has postings in the range, or
+        fewer: the postings of a document in a range have its words in turn. So bitmaps take no bytes of their own, and
+        a document that meets many others has a long one. Postings of containers have a bitmap of their own.
     """
 
     shingle: np.ndarray
@@ -264,9 +270,15 @@ def merged_marks(marks: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def postings(
-    shingles: Ragged, ranks: np.ndarray, table: Table, measure: JoinMeasure, threshold: float, runtime: Runtime
-) -> Posted:
-    """The postings of the prefixes of some documents.
+    shingles: Ragged,
+    ranks: np.ndarray,
+    table: Table,
+    measure: JoinMeasure,
+    threshold: float,
+    runtime: Runtime,
+    ranges: int,
+) -> tuple[np.ndarray, Posted]:
+    """Return the postings of the prefixes of some documents, and the range of each, of `ranges` ranges.
 
     By a directed measure, those of documents as contained ones; `containing` gives the others.
 
@@ -283,12 +295,12 @@ def postings(
 
     Returns
     -------
-    Posted
+    array of int64, and Posted
         Document by document.
     """
     table = runtime.put(table[0]), runtime.put(table[1])
 
-    def take_part(part: Span) -> Posted:
+    def take_part(part: Span) -> tuple[np.ndarray, Posted]:
         some = _rows(shingles, part)
         rows = runtime.put(np.arange(len(some)))
         take = kernel(prefixes, runtime.backend)
@@ -296,13 +308,16 @@ def postings(
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])
         if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
             entries &= ~LONG
-        return _posted(found, entries, ranks[part.rows], Ragged(elements, ends), measure.both_sizes, runtime)
+        sets = Ragged(elements, ends)
+        return _posted(found, entries, ranks[part.rows], sets, (threshold, measure.both_sizes), ranges, runtime)
 
-    return _all(runtime.map(take_part, _parts(shingles, runtime)))
+    return _all_by_range(runtime.map(take_part, _parts(shingles, runtime)))
 
 
-def containing(sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, threshold: float, runtime: Runtime) -> Posted:
-    """The further postings of some documents as containers, by a directed measure: as `postings`.
+def containing(
+    sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, threshold: float, runtime: Runtime, ranges: int
+) -> tuple[np.ndarray, Posted]:
+    """Return the further postings of some documents as containers, by a directed measure: as `postings`.
 
     Parameters
     ----------
@@ -313,14 +328,14 @@ def containing(sets: Ragged, ranks: np.ndarray, table: Table, marks: Any, thresh
     """
     table, marks = (runtime.put(table[0]), runtime.put(table[1])), runtime.put(marks)
 
-    def take(part: Span) -> Posted:
+    def take(part: Span) -> tuple[np.ndarray, Posted]:
         some = _rows(sets, part)
         rows = runtime.put(np.arange(len(some)))
         contain = kernel(containers, runtime.backend)
         found, entries = contain(some.values, some.offsets, rows, *table, marks, threshold)
-        return _posted(found, entries, ranks[part.rows], some, 0, runtime)
+        return _posted(found, entries, ranks[part.rows], some, (threshold, 0), ranges, runtime)
 
-    return _all(runtime.map(take, _parts(sets, runtime)))
+    return _all_by_range(runtime.map(take, _parts(sets, runtime)))
 
 
 def _parts(shingles: Ragged, runtime: Runtime) -> Iterator[Span]:
@@ -338,16 +353,71 @@ def _values(shingles: Ragged) -> Any:
     return shingles.values[int(shingles.offsets[0]) : int(shingles.offsets[-1])]
 
 
-def _posted(shingles: Any, entries: Any, ranks: np.ndarray, sets: Ragged, flip: int, runtime: Runtime) -> Posted:
-    """Return postings whose entries name documents by their number among those that have these ranks and sets."""
-    sizes = runtime.fetch(sets.sizes)
-    bits, number = np.zeros(len(ranks), np.uint64), np.sign(sizes)
-    make = kernel(bitmaps, runtime.backend)
-    bits[sizes > 0] = runtime.fetch(make(sets.values, sets.offsets, runtime.put(number), flip))
-    words = runtime.fetch(entries)
+def _posted(
+    shingles: Any,
+    entries: Any,
+    ranks: np.ndarray,
+    sets: Ragged,
+    how: tuple[float, int],
+    ranges: int,
+    runtime: Runtime,
+) -> tuple[np.ndarray, Posted]:
+    """Return postings whose entries name documents by their number among those that have these ranks and sets.
+
+    `how` is the threshold, and whether bitmaps are flipped.
+    """
+    found, words = runtime.fetch(shingles), runtime.fetch(entries)
     row = ((words & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
     place = words & np.uint64((1 << PLACE_BITS) - 1) | words >> np.uint64(63) << np.uint64(PLACE_BITS)
-    return Posted(runtime.fetch(shingles), ranks[row], place.astype(np.uint32), sizes[row].astype(np.int32), bits[row])
+    sizes, number = runtime.fetch(sets.sizes), np.zeros(len(ranks), np.int64)
+    present = np.unique(row)
+    number[present] = num_words(sizes[present], *how)
+    make = kernel(bitmaps, runtime.backend)
+    made = runtime.fetch(runtime.run(make, sets.values, sets.offsets, runtime.put(number), how[1]))
+    range_of = partition_of(found, ranges)
+    bits = _dealt(made, number, row, range_of, np.bitwise_xor if how[1] else np.bitwise_or)
+    return range_of, Posted(found, ranks[row], place.astype(np.uint32), sizes[row].astype(np.int32), bits)
+
+
+def _dealt(words: np.ndarray, number: np.ndarray, row: np.ndarray, range_of: np.ndarray, fold: np.ufunc) -> np.ndarray:
+    """Return the word that each posting has of its document's bitmap; see `Posted`.
+
+    Parameters
+    ----------
+    words, number : arrays of uint64 and int64
+        The bitmaps of all documents, one after another, and how many words each has.
+    row, range_of : arrays of int64, shape (postings,)
+        The document and the range of each posting.
+    fold : ufunc
+        Joins the words of a bitmap when it is folded.
+    """
+    order = np.lexsort((range_of, row))
+    starts, counts = _groups(row[order] * (range_of.max(initial=0) + 1) + range_of[order])
+    place = np.arange(len(order)) - np.repeat(starts, counts)
+    most, begin = number[row[order]], (np.cumsum(number) - number)[row[order]]
+    width = np.minimum(most, np.repeat(_power_below(counts), counts))
+    at = place % width
+    found = words[begin + at]
+    at += width
+    left = np.flatnonzero(at < most)
+    while len(left):
+        found[left] = fold(found[left], words[(begin + at)[left]])
+        at[left] += width[left]
+        left = left[at[left] < most[left]]
+    bits = np.empty_like(found)
+    bits[order] = found
+    return bits
+
+
+def _groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each run of equal neighbours begins, and how long it is."""
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(values)), bool), values[1:] != values[:-1]]))
+    return starts, np.diff(np.append(starts, len(values)))
+
+
+def _power_below(counts: np.ndarray) -> np.ndarray:
+    """Return the largest power of two that is at most each count."""
+    return 1 << np.log2(counts).astype(np.int64)
 
 
 def _all(parts: Iterable[Posted]) -> Posted:
@@ -358,6 +428,64 @@ def _all(parts: Iterable[Posted]) -> Posted:
             arrays.append(array)
     dtypes = np.uint64, np.int64, np.uint32, np.int32, np.uint64
     return Posted(*(concat_and_clear(arrays, dtype=dtype) for arrays, dtype in zip(found, dtypes, strict=True)))
+
+
+def _all_by_range(parts: Iterable[tuple[np.ndarray, Posted]]) -> tuple[np.ndarray, Posted]:
+    """Postings of several parts as one, and their ranges."""
+    made = list(parts)
+    return concat_and_clear([of for of, _ in made], dtype=np.int64), _all(posted for _, posted in made)
+
+
+class Bitmaps(NamedTuple):
+    """The bitmaps of the documents of a range, which lie one after another in `words`.
+
+    Parameters
+    ----------
+    ranks : array of int64
+        Ascending.
+    places : array of int64
+        Where the bitmap of each is; see kernels/setjoin.py.
+    folds, words : arrays of uint64
+    """
+
+    ranks: np.ndarray
+    places: np.ndarray
+    folds: np.ndarray
+    words: np.ndarray
+
+    @classmethod
+    def of(cls, parts: Iterable[Posted], measure: JoinMeasure, threshold: float) -> Bitmaps:
+        """Return the bitmaps that all postings of a range have, in the order in which they were made."""
+        columns = [(posted.rank, posted.place >> np.uint32(PLACE_BITS), posted.size, posted.bits) for posted in parts]
+        if not columns:
+            return cls(NO_RANKS, NO_RANKS, *(np.empty(0, np.uint64),) * 2)
+        rank, is_long, size, bits = map(np.concatenate, zip(*columns, strict=True))
+        names = rank.astype(np.uint64) << np.uint64(1)
+        if measure.directed:
+            names |= is_long.astype(np.uint64)
+        names, order = in_order(names)
+        starts, counts = _groups(names)
+        width = np.minimum(num_words(size[order[starts]], threshold, measure.both_sizes), _power_below(counts))
+        ranks = (names[starts] >> np.uint64(1)).astype(np.int64)
+        longest = np.lexsort((-width, ranks))
+        longest = longest[_groups(ranks[longest])[0]]
+        starts, width = starts[longest], width[longest]
+        begins = np.cumsum(width) - width
+        words = bits[order[np.repeat(starts - begins, width) + np.arange(int(width.sum()))]]
+        fold = np.bitwise_xor if measure.both_sizes else np.bitwise_or
+        places = begins << WIDTH_BITS | np.log2(width).astype(np.int64)
+        return cls(ranks[longest], places, fold.reduceat(words, begins), words)
+
+    def known(self, ranks: np.ndarray, sizes: np.ndarray) -> KnownSets:
+        """Return what the join knows of the sets of some of the documents."""
+        at = np.searchsorted(self.ranks, ranks)
+        return KnownSets(sizes, self.folds[at], self.places[at], self.words)
+
+
+def _no_bitmaps(ranks: np.ndarray) -> Bitmaps:
+    """Return bitmaps without a one, by which no pair is rejected."""
+    nothing = np.zeros(max(1, len(ranks)), np.uint64)
+    return Bitmaps(ranks, np.zeros(len(ranks), np.int64), nothing[: len(ranks)], nothing)
 
 
 class Sides(NamedTuple):
@@ -392,9 +520,9 @@ def collide_range(
     Parameters
     ----------
     read : callable
-        Gives all postings of the range, some at a time, in any order: small parts, of which each is held beside what is
-        counted here. It is called once if all of them fit in memory; if not, once more, and once for each part of the
-        range.
+        Gives all postings of the range in small parts, each of which is held beside what is counted here. The postings
+        of a document come in the order in which `postings` made them, and then those of `containing`. It is called once
+        if all of them fit in memory; if not, up to three times more, and once for each part of the range.
     measure : JoinMeasure
     threshold : float
     sides : Sides
@@ -420,12 +548,14 @@ def collide_range(
     held = _held(read(), most)
     how = measure, threshold, sides, runtime, long_run, listed
     if held is not None:
-        yield from _collided(held, *how)
+        yield from _collided(held, Bitmaps.of(held, measure, threshold), *how)
         return
     counts = np.zeros(1 << SLOT_BITS, np.int64)
     for posted in read():
         counts += np.bincount(_slots(posted), minlength=len(counts))
-    part = parts_that_fit(counts, most)
+    fits = int(counts.sum()) <= most_bytes // BITMAP_BYTES
+    bitmaps_of_all = Bitmaps.of(read(), measure, threshold) if fits else None
+    part = parts_that_fit(counts, most // 2 if fits else most)
     for posted in read():
         crowded = np.unique(posted.rank[part[_slots(posted)] < 0])
         if len(crowded):
@@ -433,7 +563,7 @@ def collide_range(
     for number in np.unique(part[counts > 0]).tolist():
         if number >= 0:
             some = [posted.where(part[_slots(posted)] == number) for posted in read()]
-            yield from _collided(some, *how)
+            yield from _collided(some, bitmaps_of_all, *how)
 
 
 def _held(parts: Iterable[Posted], most: int) -> list[Posted] | None:
@@ -454,6 +584,7 @@ def _slots(posted: Posted) -> np.ndarray:
 
 def _collided(
     parts: list[Posted],
+    made: Bitmaps | None,
     measure: JoinMeasure,
     threshold: float,
     sides: Sides,
@@ -463,7 +594,7 @@ def _collided(
 ) -> Iterator[Collided]:
     """Yield what all postings of some shingles find, about `listed` candidates at a time; the list is cleared."""
     num_known, direction, only_known = sides
-    ranks, index = _indexed(parts, measure, threshold, runtime)
+    ranks, index = _indexed(parts, made, measure, threshold, runtime)
     pinned = ranks < num_known
     index, crowded = _without_long_runs(index, pinned, long_run, only_known)
     index = index.put(runtime)
@@ -493,7 +624,7 @@ def _collided(
 
 
 def _indexed(
-    parts: list[Posted], measure: JoinMeasure, threshold: float, runtime: Runtime
+    parts: list[Posted], made: Bitmaps | None, measure: JoinMeasure, threshold: float, runtime: Runtime
 ) -> tuple[np.ndarray, PostingsIndex]:
     """(ranks of all documents, ascending; the index of their postings, in host memory, by their numbers)."""
     posted = _all(parts)
@@ -504,17 +635,17 @@ def _indexed(
     row = np.empty(len(order), np.int64)
     row[order] = np.cumsum(begins) - 1
     del ordered, order, begins
-    sizes, bits = np.zeros(len(ranks), np.int32), np.zeros(len(ranks), np.uint64)
-    sizes[row], bits[row] = posted.size, posted.bits
+    sizes = np.zeros(len(ranks), np.int32)
+    sizes[row] = posted.size
     words = row.astype(np.uint64) << np.uint64(PLACE_BITS)
     words |= posted.place & np.uint64((1 << PLACE_BITS) - 1)
     words |= posted.place.astype(np.uint64) >> np.uint64(PLACE_BITS) << np.uint64(63)
     del row
     find = kernel(runs_kernel, runtime.backend)
-    made = runtime.run(lambda: find(runtime.put(posted.shingle), runtime.put(words), len(ranks)))
+    runs = runtime.run(lambda: find(runtime.put(posted.shingle), runtime.put(words), len(ranks)))
     needed = measure.needed(int(sizes.max(initial=0)), threshold)
-    sets = KnownSets(sizes, np.arange(len(ranks)) << WIDTH_BITS, bits)
-    return ranks, PostingsIndex.of([runtime.fetch(array) for array in made], sets, needed, measure.both_sizes)
+    sets = (made or _no_bitmaps(ranks)).known(ranks, sizes)
+    return ranks, PostingsIndex.of([runtime.fetch(array) for array in runs], sets, needed, measure.both_sizes)
 
 
 def _without_long_runs(

@@ -310,7 +310,7 @@ def test_no_memory_to_stage(gpu):
         check(gpu)
 
 
-@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 11, 3)])
+@pytest.mark.parametrize(("kernel", "place", "most"), [(rarity, 0, 500), (prefixes, 0, 500), (setjoin, 12, 3)])
 def test_pieces_of_the_set_join_are_halved(gpu, kernel, place, most):
     run = kernel.gpu
 

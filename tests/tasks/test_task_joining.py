@@ -14,7 +14,7 @@ from neardup_gpu import Engine
 from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.joining import build_index, table_bits
-from neardup_gpu.kernels import prefixes, rarity
+from neardup_gpu.kernels import bitmaps, prefixes, rarity
 from neardup_gpu.kernels.rarity import FEWEST_BITS
 from neardup_gpu.measures import CONTAINMENT, RESEMBLANCE
 from neardup_gpu.partners import Search, find_partners
@@ -45,22 +45,15 @@ def sliced(rows, number):
     return [rows[first:last] for first, last in zip(ends[:-1], ends[1:], strict=True)]
 
 
-def posted_by(sets, ranks, measure, threshold, runtime, slices=1, bits=FEWEST_BITS):
-    """All postings, made slice by slice as tasks do; sets are ascending for a directed measure."""
+def posted_by(sets, ranks, measure, threshold, runtime, ranges, slices=1, bits=FEWEST_BITS):
+    """All postings, by ranges, made slice by slice as tasks do; sets are ascending for a directed measure."""
     parts = list(zip(map(ragged, sliced(sets, slices)), sliced(ranks, slices), strict=True))
     table = joining.merged(table_of([part], bits, runtime) for part, _ in parts)
-    made = [joining.postings(*part, table, measure, threshold, runtime) for part in parts]
+    made = [joining.postings(*part, table, measure, threshold, runtime, ranges) for part in parts]
     if measure.directed:
-        marks = joining.merged_marks(joining.mark([posted], table, runtime) for posted in made)
-        made += [joining.containing(*part, table, marks, threshold, runtime) for part in parts]
-    return made
-
-
-def ranges_of(made, number):
-    """Postings by ranges of shingles: for each, its part of what every slice made."""
-    width = -(-(2**64) // number)
-    of = [np.array([shingle // width for shingle in posted.shingle.tolist()], np.int64) for posted in made]
-    return [[posted.where(each == place) for posted, each in zip(made, of, strict=True)] for place in range(number)]
+        marks = joining.merged_marks(joining.mark([posted], table, runtime) for _, posted in made)
+        made += [joining.containing(*part, table, marks, threshold, runtime, ranges) for part in parts]
+    return [[posted.where(of == place) for of, posted in made] for place in range(ranges)]
 
 
 def found_by(parts, measure, threshold, num_known, runtime, most_bytes=MUCH, long_run=joining.LONG_RUN):
@@ -110,8 +103,7 @@ def test_no_pair_is_lost(backend, sets, threshold, measured, slices, ranges, lon
     listed, crowded = set(), set()
     with Engine(backend=backend).start() as runtime:
         runtime.shares = replace(runtime.shares, sorted=seed % 3 * 40 + 8)
-        made = posted_by(as_given(sets, measure), ranks, measure, threshold, runtime, slices)
-        for parts in ranges_of(made, ranges):
+        for parts in posted_by(as_given(sets, measure), ranks, measure, threshold, runtime, ranges, slices):
             pairs, many, _ = found_by(
                 parts, measure, threshold, num_known, runtime, most * joining.POSTING_BYTES, long_run
             )
@@ -162,11 +154,11 @@ def test_planted_pairs(measured, threshold):
     assert len(expected) > 100
     ranks = np.arange(len(sets)) * 2**33
     with Engine(backend="cpu").start() as runtime:
-        made = posted_by(as_given(sets, measure), ranks, measure, threshold, runtime, 3, bits=16)
+        made = posted_by(as_given(sets, measure), ranks, measure, threshold, runtime, 3, 3, bits=16)
         before = len(sets)
         for long_run in (2, 8, 128, 1000):
             listed, crowded = set(), set()
-            for parts in ranges_of(made, 3):
+            for parts in made:
                 pairs, many, looks = found_by(parts, measure, threshold, pinned * 2**33, runtime, MUCH, long_run)
                 assert looks <= sum(len(posted.shingle) for posted in parts) * long_run / 2 + len(sets)
                 listed |= {(a >> 33, b >> 33) for a, b in pairs}
@@ -202,7 +194,7 @@ def test_what_ranges_list_and_the_crowd_decide_alike(measured, most, long_run, t
     spool, clock = Waiting(tmp_path, sets), Clock(None)
     with Engine(backend="cpu").start() as runtime:
         listed, crowded = set(), set()
-        for parts in ranges_of(posted_by(sets, rows, measure, threshold, runtime, 2), 4):
+        for parts in posted_by(sets, rows, measure, threshold, runtime, 4, 2):
             pairs, many, _ = found_by(parts, measure, threshold, pinned, runtime, MUCH, long_run)
             listed |= set(pairs)
             crowded |= set(many)
@@ -297,6 +289,28 @@ def test_the_size_of_a_table():
     assert table_bits(10**12, 0) == FEWEST_BITS
 
 
+@pytest.mark.parametrize("measured", MEASURED)
+def test_postings_of_a_range_have_the_bitmaps_of_documents(measured):
+    """Each bitmap is that of the document, folded to as many words as it has postings in the range, or fewer."""
+    (measure, _), ranks = MEASURED[measured], np.arange(240) * 2**40
+    rows = ragged(as_given(planted(6), measure))
+    words = bitmaps.num_words(np.diff(rows.offsets), 0.3, measure.both_sizes)
+    whole = bitmaps.reference(np.array(rows.values), rows.offsets, words, measure.both_sizes)
+    ends, join = np.cumsum(words), np.bitwise_xor if measure.both_sizes else np.bitwise_or
+    widths = []
+    with Engine(backend="cpu").start() as runtime:
+        for parts in posted_by(as_given(planted(6), measure), ranks, measure, 0.3, runtime, 4, 3):
+            found = joining.Bitmaps.of(parts, measure, 0.3)
+            assert found.ranks.tolist() == sorted({rank for posted in parts for rank in posted.rank.tolist()})
+            for rank, place, fold in zip(found.ranks.tolist(), found.places.tolist(), found.folds, strict=True):
+                row, begin, width = rank >> 40, place >> 4, 1 << place % 16
+                expected = join.reduce(whole[ends[row] - words[row] : ends[row]].reshape(-1, width), axis=0)
+                assert found.words[begin : begin + width].tolist() == expected.tolist()
+                assert fold == join.reduce(expected)
+                widths.append(width)
+    assert max(widths) > 1
+
+
 def test_postings_are_the_prefixes():
     """Each entry unpacked, with ranks of more than 32 bits and sizes, in parts of a few documents."""
     sets, ranks = planted(5, 60), np.arange(60)[::-1] * 2**40
@@ -306,8 +320,8 @@ def test_postings_are_the_prefixes():
     owner = [entry % 2**63 // 2**31 for entry in entries.tolist()]
     with Engine(backend="cpu").start() as runtime:
         runtime.shares = replace(runtime.shares, sorted=500)
-        found = joining.postings(rows, ranks, table, RESEMBLANCE, 0.7, runtime)
-        none = joining.postings(ragged([]), ranks[:0], table, RESEMBLANCE, 0.7, runtime)
+        _, found = joining.postings(rows, ranks, table, RESEMBLANCE, 0.7, runtime, 1)
+        _, none = joining.postings(ragged([]), ranks[:0], table, RESEMBLANCE, 0.7, runtime, 1)
     assert found.shingle.tolist() == shingles.tolist() and found.rank.tolist() == [ranks[row] for row in owner]
     assert found.place.tolist() == [e % 2**31 + (e >> 63 << 31) for e in entries.tolist()]
     assert (found.place >= 2**31).any() and (found.place < 2**31).any()
@@ -332,7 +346,7 @@ def test_a_giant_run_is_not_looked_through(most_bytes, monkeypatch):
     monkeypatch.setattr(joining, "_indexed", indexed)
     sets = [*crowd_of(20_000), [1 << 50, 2 << 50], [1 << 50, 2 << 50]]
     with Engine(backend="cpu").start() as runtime:
-        (parts,) = ranges_of(posted_by(sets, np.arange(len(sets)), RESEMBLANCE, 0.3, runtime, 5, 20), 1)
+        (parts,) = posted_by(sets, np.arange(len(sets)), RESEMBLANCE, 0.3, runtime, 1, 5, 20)
         pairs, crowded, looks = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, most_bytes)
     assert (20_000, 20_001) in pairs
     assert Counter(crowded).keys() >= set(range(20_000)) and not {20_000, 20_001} & set(crowded)
@@ -342,7 +356,7 @@ def test_a_giant_run_is_not_looked_through(most_bytes, monkeypatch):
 def test_runs_of_the_reference_set_alone_crowd_nobody():
     sets = crowd_of(600)
     with Engine(backend="cpu").start() as runtime:
-        (parts,) = ranges_of(posted_by(sets, np.arange(600), RESEMBLANCE, 0.3, runtime, bits=20), 1)
+        (parts,) = posted_by(sets, np.arange(600), RESEMBLANCE, 0.3, runtime, 1, bits=20)
         pairs, crowded, looks = found_by(parts, RESEMBLANCE, 0.3, 600, runtime, long_run=8)
         assert not pairs and not crowded and not looks
         pairs, crowded, _ = found_by(parts, RESEMBLANCE, 0.3, 599, runtime, long_run=8)
@@ -355,6 +369,6 @@ def test_a_full_list_is_gone_on_with():
     """Of a document with more candidates than are asked for at a time, all come, each once."""
     sets = crowd_of(1500)
     with Engine(backend="cpu").start() as runtime:
-        (parts,) = ranges_of(posted_by(sets, np.arange(1500), RESEMBLANCE, 0.3, runtime, bits=20), 1)
+        (parts,) = posted_by(sets, np.arange(1500), RESEMBLANCE, 0.3, runtime, 1, bits=20)
         pairs, crowded, _ = found_by(parts, RESEMBLANCE, 0.3, 0, runtime, long_run=1500)
     assert not crowded and len(pairs) == len(set(pairs)) == 1500 * 1499 // 2
