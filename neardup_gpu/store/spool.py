@@ -207,7 +207,7 @@ class DeviceSpool:
         self.folder = self._file.folder
         self._room = num_bytes // 8
         self._starts = [np.zeros(1, np.int64)]
-        self.num_values = 0
+        self.num_values = self._num_rows = 0
         # For each call of `append`: its first row, its values on the GPU or None, its first row in the file if there.
         self._first_rows: list[int] = []
         self._held: list[Any] = []
@@ -225,7 +225,8 @@ class DeviceSpool:
         offsets = host(rows.offsets)
         first, last = int(offsets[0]), int(offsets[-1])
         values, offsets = rows.values[first:last], offsets - first
-        self._first_rows.append(sum(map(len, self._starts)) - 1)
+        self._first_rows.append(self._num_rows)
+        self._num_rows += len(offsets) - 1
         self._starts.append(offsets[1:] + self.num_values)
         self.num_values += last - first
         if last - first <= self._room:
