@@ -138,7 +138,7 @@ def _beside_peer(
     return figures
 
 
-TEXT_BYTES = 1_000_000_000
+TEXT_BYTES = 500_000_000
 SLAB_BYTES = 32 << 20
 
 

@@ -61,7 +61,8 @@ class SketchFiles(contextlib.AbstractContextManager):
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._schema: pa.Schema | None = None
-        self._threads, self._encoding = own_threads(), deque[Future[list[memoryview]]]()
+        self._threads = max(1, own_threads() // 4)  # the others read and sketch, which takes longer
+        self._encoding = deque[Future[list[memoryview]]]()
         self._open = contextlib.ExitStack()
         self._pool = self._open.enter_context(ThreadPoolExecutor(self._threads, "neardup-sketches"))
         self._file: tuple[Any, RowGroupWriter] | None = None
@@ -95,12 +96,12 @@ class SketchFiles(contextlib.AbstractContextManager):
             self._waiting_bytes = int(ends[-1])
 
     def _encode(self) -> None:
-        """Let a thread encode the rows that wait, and write the oldest row group if all threads have work."""
+        """Let a thread encode the rows that wait; if all threads have work, write the oldest row group first."""
+        if len(self._encoding) == self._threads:
+            self._write()
         group = pa.concat_tables(self._waiting).combine_chunks()
         self._waiting, self._waiting_bytes = [], 0
         self._encoding.append(self._pool.submit(encoded, group.schema, group))
-        if len(self._encoding) > self._threads:
-            self._write()
 
     def _write(self) -> None:
         """Write the oldest row group that is being encoded."""
@@ -271,8 +272,8 @@ class SketchWriter:
 
     @property
     def full(self) -> bool:
-        """Whether the sketches gathered so far are large enough for a row group."""
-        return self._num_bytes >= ROW_GROUP_BYTES
+        """Whether the sketches gathered so far are worth handing over."""
+        return self._num_bytes >= ROW_GROUP_BYTES // 4
 
     def write(self, recipe: Recipe) -> None:
         """Hand over the rows whose sketches are there, if any; other columns may have more rows, which stay.
