@@ -25,7 +25,7 @@ def same_device(array: Any, *others: Any) -> tuple[Any, ...]:
 
 
 def fetched(arrays: list[Any]) -> list[Any]:
-    """Return arrays, some of which may be Ragged, in host memory. The host waits once for all that lie on a GPU."""
+    """Return arrays or Ragged in host memory. The host waits only once for everything that lies on a GPU."""
     flat = [part for each in arrays for part in ([each.values, each.offsets] if isinstance(each, Ragged) else [each])]
     on_host = {place: found for place, part in enumerate(flat) if (found := known(part)) is not None}
     # The longest words come first, so that all begin at a multiple of their length.
