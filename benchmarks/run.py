@@ -2,10 +2,11 @@
 
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
-Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
-losses, start_up, one_text, simhash, hamming, html, compression, samples, deciding, scale, beside, short, index. A part
-whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run; everything
-runs once before it is timed, so that compilation and cold files are left out; recall stands beside time.
+Parts (see README.md beside this file): kernels, peers, dedup, layouts, methods, memory, verification, exact,
+containment, giant, losses, start_up, one_text, simhash, hamming, html, compression, samples, deciding, scale, beside,
+short, index. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the
+same run; everything runs once before it is timed, so that compilation and cold files are left out; recall stands
+beside time.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "kernels": kernel_times.part,
     "peers": signatures.part,
     "dedup": whole_job.part,
+    "layouts": whole_job.layouts,
     "methods": methods.part,
     "memory": memory.part,
     "verification": verification.part,

@@ -1,4 +1,8 @@
-"""The whole command beside pyarrow's reading and writing of the same file, and beside text-dedup: the part `dedup`."""
+"""The whole command beside pyarrow's reading and writing of the same file, and beside text-dedup: the part `dedup`.
+
+The part `layouts` compares files of the same text: one row group against row groups of 1,000 rows, four times the text,
+and temporary files in memory and on disk.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup_gpu import Recipe
+from neardup_gpu import Recipe, open_documents
 from neardup_gpu.kernels import components
 
 from . import peers
-from .measure import PROGRAMS, SLOW_ROUNDS, THRESHOLD, Bench, figure, launch, neardup, ratio
+from .measure import PROGRAMS, SLOW_ROUNDS, THRESHOLD, Bench, figure, launch, neardup, ratio, timed
 
 EXACT = "exact (default)"
 
@@ -131,3 +136,71 @@ def _beside_peer(
         figures.append(faster)
         bench.target(f"dedup of bills_116, {name}, times text-dedup", faster["median"], 10, least=True)
     return figures
+
+
+TEXT_BYTES = 500_000_000
+SLAB_BYTES = 32 << 20
+
+
+def layouts(bench: Bench) -> list[dict]:
+    """Reading, `sketch` and `dedup --dry-run` of one text in two layouts; memory of `sketch`; temporary files."""
+    one, many, longer = (bench.scratch / f"{name}.parquet" for name in ("one", "many", "longer"))
+    text = pq.read_table(bench.corpus("bills_116"), columns=["text"])
+    table = pa.concat_tables([text] * max(1, bench.sized(TEXT_BYTES) // text.nbytes))
+    pq.write_table(table, one, row_group_size=len(table))
+    pq.write_table(table, many, row_group_size=1000)
+    with pq.ParquetWriter(longer, table.schema) as file:
+        for _ in range(4):
+            file.write_table(table, row_group_size=1000)
+    size, figures = table.nbytes, []
+    del text, table
+    reading: dict[str, list[float]] = {}
+    for _ in range(bench.repeat):
+        for name, path in (("one row group", one), ("1,000 rows per group", many)):
+            for what, read in (("slabs", _read_into_slabs), ("read_table", _read_table)):
+                reading.setdefault(f"{what}, {name}", []).extend(timed(1, read, path))
+    figures += [figure(f"reading: {name}", seconds, "s", text_bytes=size) for name, seconds in reading.items()]
+    over = [reading[f"{what}, 1,000 rows per group"] for what in ("slabs", "read_table")]
+    figures.append(ratio("reading into slabs over read_table, 1,000 rows per group", *over))
+    bench.target("reading into slabs, times read_table", figures[-1]["median"], 1, least=False)
+    runs: dict[tuple[str, str], list[dict]] = {}
+    shared = Path("/dev/shm")
+    spools = {"disk": bench.scratch, "memory": shared} if shared.is_dir() else {}
+    for _ in range(bench.repeat + 1):
+        for verb, options in (
+            ("sketch", ("-o", bench.scratch / "s.parquet", "--overwrite")),
+            ("dedup", ("--dry-run",)),
+        ):
+            for name, path in (("one", one), ("many", many), *([("longer", longer)] if verb == "sketch" else [])):
+                runs.setdefault((verb, name), []).append(_command(verb, path, *options))
+        for name, folder in spools.items():
+            run = _command("dedup", many, "--dry-run", "--temp-dir", folder)
+            runs.setdefault(("dedup", name), []).append(run)
+    for (verb, name), done in runs.items():
+        figures.append(figure(f"neardup {verb}, {name}", [run["seconds"] for run in done[1:]], "s", text_bytes=size))
+        figures.append(figure(f"neardup {verb}, {name}, peak memory", [run["peak_mb"] for run in done[1:]], "MB"))
+
+    def compared(what: str, key: str, above: tuple[str, str], below: tuple[str, str], most: float) -> None:
+        figures.append(ratio(what, *([run[key] for run in runs[each][1:]] for each in (above, below))))
+        bench.target(what, figures[-1]["median"], most, least=False)
+
+    for verb in ("sketch", "dedup"):
+        compared(f"{verb}, one row group over 1,000 rows per group", "seconds", (verb, "one"), (verb, "many"), 1.2)
+    compared("sketch, memory for four times the text", "peak_mb", ("sketch", "longer"), ("sketch", "many"), 1.2)
+    if spools:
+        compared("dedup, temporary files on disk over memory", "seconds", ("dedup", "disk"), ("dedup", "memory"), 1.3)
+    return figures
+
+
+def _command(verb: str, source: Path, *options: Any) -> dict[str, Any]:
+    """Run a command in a process of its own."""
+    return launch([sys.executable, "-m", "neardup_gpu", verb, source, "--quiet", *options])
+
+
+def _read_into_slabs(path: Path) -> None:
+    for _ in open_documents(path, text_columns="text").batches((), max_bytes=SLAB_BYTES):
+        pass
+
+
+def _read_table(path: Path) -> None:
+    pq.read_table(path, columns=["text"])

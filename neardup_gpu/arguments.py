@@ -15,7 +15,7 @@ from .engine.settings import Engine
 from .errors import InputError, ParameterError
 from .priority import keep_column
 from .recall import choose_check
-from .recipe import Recipe, check_reference
+from .recipe import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,6 @@ class Arguments:
     progress: Progress | bool | None
 
     def __post_init__(self) -> None:
-        check_reference(self.recipe, self.against)
         if self.writing.report:
             from .report_page.page import check_installed
 

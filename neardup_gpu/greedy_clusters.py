@@ -20,7 +20,7 @@ from .engine.clock import Clock, Progress, with_bars
 from .errors import ParameterError
 from .methods import check_able
 from .recipe import Recipe
-from .sketch_files import arrays_of, read_sketches
+from .sketch_files import arrays_of, distinct_files, read_sketches
 from .store.outputs import new_file
 from .store.parquet import write_table
 
@@ -240,7 +240,7 @@ def clusters(
     checks.one_of("representative", representative, REPRESENTATIVES)
     clock = Clock(progress)
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
+        file = stack.enter_context(new_file(output, overwrite, distinct_files(paths))) if output is not None else None
         with clock.stage("read"):
             table, recipe = read_sketches(paths, settings=("threshold",) if threshold is None else ())
             check_able(recipe.method, "stream", "makes no clusters", f"{paths[0]}: ")

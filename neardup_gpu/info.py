@@ -18,10 +18,13 @@ from .store.artefacts import (
     MOST_REPORT,
     PAIRS,
     REPORT,
+    SKETCHES,
     check_regular,
     index_around,
     read_report,
     report_is_as_written,
+    shards_of,
+    using_report,
 )
 from .store.checksums import changed, checksum_of_file, verify_pages
 from .store.folder import Folder, open_named, read_all
@@ -47,31 +50,45 @@ def describe(path: Path) -> dict[str, Any]:
         if (folder / JOB).exists() and path.name != REPORT:
             return _describe_work(folder)
         if (folder / REPORT).exists() or not _around(path):
-            return {"kind": "result", "folder": str(folder), "report": read_report(folder)}
+            report = read_report(folder)
+            with using_report(folder):
+                shards = shards_of(folder, report.get("files", ()))
+            if shards:
+                return _describe_tables(shards)
+            return {"kind": "result", "folder": str(folder), "report": report}
     for folder, what in _around(path):
         if path.is_dir() or what != "a table of the result":
             raise InputError(f"{path}: {what}; try neardup info {folder}")
     from .hamming.storage import INDEX
-    from .store.parquet import opened
 
     if INDEX.matches(path):
         return _describe_index(path)
     if path.suffix == ".json":
         return _describe_plan(path)
-    try:
-        with opened(path) as file:
-            schema, rows = file.schema_arrow, file.metadata.num_rows
-    except DamagedError:
-        raise
-    except InputError:
-        raise InputError(f"{path}: not an artefact of neardup: neither Parquet, a {REPORT} nor a plan") from None
+    return _describe_tables([path])
+
+
+def _describe_tables(paths: list[Path]) -> dict[str, Any]:
+    """Describe one table of Parquet, which is in one file or in several."""
+    from .store.parquet import opened
+
+    rows = 0
+    for path in reversed(paths):  # the first one is described
+        try:
+            with opened(path) as file:
+                schema, rows = file.schema_arrow, rows + file.metadata.num_rows
+        except DamagedError:
+            raise
+        except InputError:
+            raise InputError(f"{path}: not an artefact of neardup: neither Parquet, a {REPORT} nor a plan") from None
     stored = (schema.metadata or {}).get(METADATA_KEY)
     if stored is None:
         raise InputError(f"{path}: holds no recipe; it was not written by neardup")
+    counts = {"rows": rows, "file_bytes": sum(each.stat().st_size for each in paths)}
     return {
         "kind": next((kind for kind, column in TELLING.items() if column in schema.names), "artefact"),
         "columns": schema.names,
-        "counts": {"rows": rows, "file_bytes": path.stat().st_size},
+        "counts": counts | ({"files": len(paths)} if len(paths) > 1 else {}),
         "recipe": stored_settings(stored, str(path)),
     }
 
@@ -86,7 +103,7 @@ def _around(path: Path) -> list[tuple[Path, str]]:
         first = path.relative_to(folder).parts[0]
         if (folder / REPORT).exists() and first == KEPT:
             return [(folder, "kept rows, in the input's own format")]
-        if (folder / REPORT).exists() and first in (DOCUMENTS, PAIRS, KEPT_IDS):
+        if (folder / REPORT).exists() and first in (DOCUMENTS, PAIRS, KEPT_IDS, SKETCHES):
             return [(folder, "a table of the result")]
         if (folder / JOB).exists():
             return [(folder, "a file that tasks exchange")]
@@ -215,13 +232,14 @@ def _check_result(folder: Path) -> Iterator[str]:
             raise InputError(f"{folder}: its report lists no checksums; an earlier version wrote it")
         raise changed(folder / REPORT)
     yield REPORT
+    verb = "neardup sketch" if shards_of(folder, stored) else "neardup dedup"
     for name, checksum in stored.items():
         path = folder / name
         check_regular(folder, name)
         try:
             found = checksum_of_file(path)
         except FileNotFoundError:
-            raise DamagedError(f"{path}: is missing, {REPORT} lists it; run neardup dedup again") from None
+            raise DamagedError(f"{path}: is missing, {REPORT} lists it; run {verb} again") from None
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
         if found != checksum:

@@ -45,7 +45,7 @@ from .nearest_reference import nearest_pairs
 from .partners import TooManyComparisonsError, partners_of
 from .priority import keep_column
 from .recall import CheckedRun, check_recall
-from .recipe import Recipe, choose_recipe
+from .recipe import Recipe, check_reference, choose_recipe
 from .report_page import write_page
 from .result import Result
 from .saving import write_result
@@ -178,6 +178,7 @@ def dedup(
         memory=None if memory is None else parse_size(memory, "memory"),
         progress=progress,
     )
+    check_reference(arguments.recipe, against)
     if memory is not None:
         check_whole(arguments.recipe, "memory")
     if workers is not None:

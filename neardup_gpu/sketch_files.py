@@ -19,6 +19,7 @@ from .engine.arrays import take_rows
 from .errors import DamagedError, InputError, RecipeMismatchError
 from .recipe import Recipe
 from .report import shorten
+from .store.artefacts import REPORT, read_report, shards_of, using_report
 from .store.parquet import opened, read_table
 
 NUM_SHINGLES = "num_shingles"
@@ -28,13 +29,16 @@ NUM_SHINGLES = "num_shingles"
 def distinct_files(paths: Iterable[str | Path]) -> list[Path]:
     """Sort files by absolute path, so that the order of their names does not matter; keep each file once.
 
+    A folder stands for the files of sketches in it.
+
     Raises
     ------
     InputError
-        If one is missing.
+        If a file is missing, or a folder holds no sketches.
     """
     found: dict[tuple[int, int], Path] = {}
-    for path in sorted(map(Path, paths), key=os.path.abspath):
+    files = [file for path in paths for file in _files_in(Path(path))]
+    for path in sorted(files, key=os.path.abspath):
         try:
             status = os.stat(path)
         except (OSError, ValueError) as error:
@@ -43,6 +47,23 @@ def distinct_files(paths: Iterable[str | Path]) -> list[Path]:
             raise InputError(f"{path}: {why}") from None
         found.setdefault((status.st_dev, status.st_ino), path)
     return list(found.values())
+
+
+def _files_in(path: Path) -> list[Path]:
+    """Return the path itself or, for a folder, the files that `sketch` wrote there: all Parquet files without a report.
+
+    With a report, these are the files that it lists, so that a missing one is noticed.
+    """
+    if not path.is_dir():
+        return [path]
+    if (path / REPORT).exists():
+        with using_report(path):
+            files = shards_of(path, read_report(path)["files"])
+    else:
+        files = [each for each in path.glob("*.parquet") if not each.name.startswith((".", "_"))]
+    if not files:
+        raise InputError(f"{path}: this folder holds no sketches; name files or folders that `neardup sketch` wrote")
+    return files
 
 
 def columns_of(recipe: Recipe) -> dict[str, pa.DataType]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,13 +14,14 @@ import pyarrow as pa
 from neardup_gpu.kernels import shared
 
 from . import checks
+from .arguments import Arguments
 from .data import arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents import open_documents
 from .documents.reading_options import Reading, chosen_reading
-from .documents.skipped import summary_of
 from .documents.sources import Sources
+from .documents.writing_options import Writing
 from .engine.arrays import take_rows
 from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
@@ -34,14 +34,15 @@ from .log import log
 from .methods import check_able, check_sketches
 from .methods.contract import Sketch
 from .methods.elements import may_reach, shares
-from .nothing_removed import NO_DOCUMENTS
 from .recipe import Recipe, choose_recipe
 from .report import count
-from .sketch_files import NUM_SHINGLES, array_of, arrays_of, read_sketches
-from .sketch_writing import SketchWriter
-from .sketching import Sketched, Sketcher
-from .store.outputs import new_file, new_files
+from .sketch_files import NUM_SHINGLES, array_of, arrays_of, distinct_files, read_sketches
+from .sketch_writing import SketchFiles, SketchWriter, counted, new_places, reported
+from .sketching import Sketcher
+from .store.outputs import new_file
 from .store.parquet import write_table
+from .tasks.job import sketch_in_tasks
+from .tasks.workers import Workers
 
 N = TypeVar("N", bound=tuple)
 
@@ -62,16 +63,19 @@ def sketch(
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     recipe: Recipe | None = None,
+    shard_bytes: int | str | None = None,
+    workers: Workers | None = None,
 ) -> dict[str, Any]:
     """Summarise documents in a Parquet file, in which `pairs` finds pairs without the text.
 
     Columns: id; num_tokens int64; num_shingles int64, distinct ones, by methods that sketch shingles; and the method's
     own columns, which its `schema` lists. Sketches of documents without tokens are null.
 
-    Where document frequencies had to be counted, a second file gets them (`frequencies_path`), so that documents to
-    come can be weighed alike. With `on_error="skip"` another file gets the rows that cannot be read (`skipped_path`).
+    If document frequencies had to be counted, they are written to ``s.frequencies.parquet`` beside ``s.parquet``, so
+    that documents to come can be weighed alike. With `on_error="skip"`, ``s.skipped.parquet`` gets the rows that cannot
+    be read.
 
-    The sketches are written while documents are read, in row groups of 64 MB. Only the ids of all documents stay in
+    The sketches are written while documents are read, in row groups of 16 MiB. Only the ids of all documents stay in
     memory, because they are compared with each other at the end.
 
     Parameters
@@ -79,7 +83,7 @@ def sketch(
     source : path, URI, glob, list of them, a table, or an array or Series of strings
         The documents. `open_documents` describes every form.
     output : path
-        The Parquet file to write.
+        The Parquet file to write; with `shard_bytes`, the folder.
     id_column : str, default None
         The column of ids. If None, ids are row numbers or relative paths.
     text_columns : str or sequence of str, default None
@@ -87,7 +91,7 @@ def sketch(
     method : Sketch, or a name in `METHODS`, default "minhash"
         How documents are summarised. The methods "exact" and "containment" keep no sketches.
     overwrite : bool, default False
-        Replace the file at `output`.
+        Replace the file or folder at `output`.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What the job computes with. Changes no result.
     progress : bool or callable, default None
@@ -100,6 +104,14 @@ def sketch(
     recipe : Recipe, default None
         All settings that change results: shingles, seed, and the threshold that a filter is chosen for. Excludes
         `method`, which a recipe holds as well.
+    shard_bytes : int or str, default None
+        Write the sketches into files of about this size, such as "1GB": ``sketches/part-00000.parquet`` and so on, in
+        the folder `output`, with a report.json that lists them. In a job of tasks each task writes files of its own, at
+        least one per slice. If None, `output` is one file.
+    workers : Workers, default None
+        If given, the job is cut into tasks over files in a work folder, which several processes or machines run. A job
+        that was interrupted continues when it is started again with the same work folder. The sketches are the same
+        and, in one file, so are its bytes.
 
     Returns
     -------
@@ -118,79 +130,56 @@ def sketch(
     ...     sketch({"text": ["to be or not to be", "that is the question"]}, f"{folder}/s.parquet")["documents"]
     2
     """
-    output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
-    reading = chosen_reading(reading, id_column, text_columns)
-    recipe = choose_recipe(recipe, "minhash", method=method)
-    check_sketches(recipe.method)
-    clock, engine = Clock(progress), as_engine(engine)
-    frequencies = getattr(recipe.method, "frequencies", None)
-    recipe, statistics = recipe.with_statistics(None)
-    documents = open_documents(source, reading=reading)
+    arguments = Arguments(
+        source=source,
+        against=None,
+        reading=chosen_reading(reading, id_column, text_columns),
+        recipe=choose_recipe(recipe, "minhash", method=method),
+        output=checks.path("output", output),
+        writing=Writing(shard_bytes=shard_bytes, overwrite=overwrite),
+        engine=as_engine(engine),
+        memory=None,
+        progress=progress,
+    )
+    check_sketches(arguments.recipe.method)
+    if workers is not None:
+        return sketch_in_tasks(arguments, checks.instance("workers", workers, Workers))
+    return _sketch_here(arguments)
+
+
+def _sketch_here(arguments: Arguments) -> dict[str, Any]:
+    """Sketch in this process."""
+    clock, engine = Clock(arguments.progress), arguments.engine
+    recipe, statistics = arguments.recipe.with_statistics(None)
+    sources = Sources(open_documents(arguments.source, reading=arguments.reading))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         counts_first = recipe.method.needs_statistics and statistics is None
-        outputs: dict[str, str | Path] = {"sketches": output}
-        if counts_first:
-            outputs["frequencies"] = frequencies_path(output)
-        if reading.skips:
-            outputs["skipped"] = skipped_path(output)
-        reads = [*documents.local_files, *([frequencies] if isinstance(frequencies, str) else [])]
-        files = dict(zip(outputs, stack.enter_context(new_files([*outputs.values()], overwrite, reads)), strict=True))
-        documents.check_ids_early()
+        reads = arguments.files_read(sources)
+        places = stack.enter_context(new_places(arguments, reads, counts_first=counts_first))
+        sources.check_ids_early()
         runtime = stack.enter_context(engine.start())
         first_pass = None
         if counts_first:
-            place = engine.temp_dir or files["sketches"].parent
+            place = engine.temp_dir or places.frequencies.parent
             first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
         hashed = "document_hash" in recipe.method.schema()
-        with SketchWriter(files["sketches"]) as store:
+        with SketchFiles(places.sketches, arguments.writing.most_bytes) as files:
+            store = SketchWriter(files)
             sketcher = Sketcher(
                 recipe, runtime, clock, statistics, first_pass, store=store, hashed=hashed, max_bytes=engine.batch_bytes
             )
-            sketched = sketcher.sketch_all(Sources(documents))
+            sketched = sketcher.sketch_all(sources)
             with clock.stage("write"):
                 store.write(sketcher.recipe)
-        counts = _counts(sketched, recipe)
-        if not len(sketched.ids):
-            log.warning(NO_DOCUMENTS)
+        counts = {name: getattr(sketched.counts, name) for name in counted(recipe)}
+        counts["empty"] = int(np.count_nonzero(sketched.num_tokens == 0))
         with clock.stage("write"):
             if counts_first and sketcher.statistics is not None:
-                sketcher.statistics.write(files["frequencies"])
-            if documents.skipped is not None:
-                counts["skipped"] = summary_of(documents.skipped)["rows"]
-                metadata = {METADATA_KEY: sketcher.recipe.to_json().encode()}
-                write_table(documents.skipped.replace_schema_metadata(metadata), files["skipped"])
-    about = {"backend": runtime.backend, "device": runtime.describe(), "timings": clock.seconds}
-    about["recipe"] = sketcher.recipe.describe()
-    return {**counts, **about, **({"frequencies": str(frequencies_path(output))} if counts_first else {})}
-
-
-def _counts(sketched: Sketched, recipe: Recipe) -> dict[str, Any]:
-    names = ["documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"]
-    names += ["text_bytes", "tokens"]
-    if recipe.shingles.kind == "spots" and recipe.method.elements == "shingles":
-        names.append("without_spots")
-    counts = {name: getattr(sketched.counts, name) for name in names}
-    counts["empty"] = int(np.count_nonzero(sketched.num_tokens == 0))
-    if sketched.counts.left_out_records:
-        counts["left_out_records"] = sketched.counts.left_out_records
-    return counts
-
-
-def frequencies_path(output: str | Path) -> Path:
-    """Path of the document frequencies that `sketch` counts: beside the sketches."""
-    return _path_beside(output, "frequencies")
-
-
-def skipped_path(output: str | Path) -> Path:
-    """Path of the list of rows that `sketch` could not read: beside the sketches."""
-    return _path_beside(output, "skipped")
-
-
-def _path_beside(output: str | Path, what: str) -> Path:
-    """Path of another file beside `output`: s.frequencies.parquet for s.parquet, s.frequencies.pq for s.pq."""
-    path, suffix = os.path.splitext(os.path.realpath(output) if os.path.islink(output) else output)
-    return Path(f"{path}.{what}{suffix}")
+                sketcher.statistics.write(places.frequencies)
+        about = {"backend": runtime.backend, "device": runtime.describe(), "timings": clock.seconds}
+        left_out = sketched.counts.left_out_records
+        return reported(arguments, sketcher.recipe, places, counts, left_out, sources.skipped, about)
 
 
 # -------------------------------------------------------------------------------------------------------------- pairs
@@ -226,7 +215,7 @@ def pairs(
     Parameters
     ----------
     sketches : path or list of paths
-        What `sketch` wrote, all under one recipe; their order does not matter.
+        What `sketch` wrote, files or folders of files, all under one recipe; their order does not matter.
     output : path, default None
         A Parquet file for the table.
     threshold : float from 0 to 1, default None
@@ -290,7 +279,7 @@ def pairs(
     clock, engine = Clock(progress), as_engine(engine)
     with contextlib.ExitStack() as stack:
         runtime = stack.enter_context(engine.start())
-        file = stack.enter_context(new_file(output, overwrite, paths)) if output is not None else None
+        file = stack.enter_context(new_file(output, overwrite, distinct_files(paths))) if output is not None else None
         with clock.stage("read"):
             if containment is None:
                 table, recipe = read_sketches(paths, r)

@@ -17,7 +17,7 @@ from .data import Ragged
 from .documents.skipped import check_skipped
 from .documents.sources import Sources, ids_of
 from .documents.units import Places, Units, joined_places, units_in
-from .engine.arrays import Stack, same_device
+from .engine.arrays import Stack, fetched, same_device
 from .engine.choice import kernel
 from .engine.clock import Clock
 from .engine.contract import Runtime
@@ -146,7 +146,7 @@ class _UnitSummary(NamedTuple):
     document_hash: Any
     text_hash: Any
     num_tokens: np.ndarray
-    set_sizes: np.ndarray | None
+    set_sizes: Any
     invalid: int
     without_spots: int
 
@@ -301,7 +301,8 @@ class Sketcher:
                 sketches.keys.append(keys)
                 continue
             kept = method.stored(found, seed=seed, backend=self.runtime.backend)
-            self.store.add(keys=self.runtime.fetch(keys), sketches=self.runtime.fetch(kept))
+            keys, kept = fetched([keys, kept])
+            self.store.add(keys=keys, sketches=kept)
             if self.store.full:
                 self.store.write(self.recipe)
         self.first_pass.close()
@@ -335,7 +336,7 @@ class Sketcher:
                 on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
         if self.store is not None and method.elements == "shingles":
-            set_sizes = self.runtime.fetch(kernel(distinct, backend)(elements.values, elements.offsets))
+            set_sizes = kernel(distinct, backend)(elements.values, elements.offsets)
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
         return _UnitSummary(ended, *found, invalid, without_spots)
@@ -351,8 +352,9 @@ class Sketcher:
                 arrays.append(array if stays else self.runtime.fetch(array), total)
         else:
             columns = {"keys": part.keys, "document_hash": part.document_hash, "sketches": part.sketch}
-            on_host = {name: self.runtime.fetch(array) for name, array in columns.items() if array is not None}
-            self.store.add(num_tokens=part.num_tokens, num_shingles=part.set_sizes, **on_host)
+            columns["num_shingles"] = part.set_sizes
+            given = {name: array for name, array in columns.items() if array is not None}
+            self.store.add(num_tokens=part.num_tokens, **dict(zip(given, fetched(list(given.values())), strict=True)))
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
         if self.spool is not None and part.waiting is not None:

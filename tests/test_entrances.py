@@ -169,7 +169,8 @@ class World:
             "sketch",
             nd.sketches.sketch,
             {"source": self.table, "output": "out.parquet", "id_column": "id", "overwrite": True},
-            f"source:source output:path {COLUMNS} method:choice overwrite:flag {RUN} reading:own? recipe:own?",
+            f"source:source output:path {COLUMNS} method:choice overwrite:flag {RUN} reading:own? recipe:own? "
+            "shard_bytes:bytes? workers:own?",
         )
         one = {"text": "To be, or not to be", "recipe": self.recipe}
         yield "sketch_text", nd.sketches.sketch_text, one, "text:utf8 recipe:own html:flag frequencies:own?"

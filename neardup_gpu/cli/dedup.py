@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from ..settings import setting
 from ..tasks.workers import Workers
 from . import methods
-from .console import say, say_json, shown_progress, stdout
+from .console import goes_on, say, say_json, shown_progress, stdout
 from .methods import Choice, ShingleSettings, chosen_recipe
 from .options import (
     DECIDING,
@@ -121,24 +121,16 @@ def dedup(
     }
     from .. import job
 
-    try:
-        with shown_progress(shown) as progress:
-            found = job.dedup(
-                one_or_all(inputs),
-                against=against,
-                recipe=recipe,
-                output=output,
-                workers=workers,
-                progress=progress,
-                **options,
-            )
-    except KeyboardInterrupt:
-        if workers is None or workers.work_dir is None:
-            raise
-        from ..store.uris import masked
-
-        work = masked(workers.work_dir)
-        raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None
+    with goes_on(workers), shown_progress(shown) as progress:
+        found = job.dedup(
+            one_or_all(inputs),
+            against=against,
+            recipe=recipe,
+            output=output,
+            workers=workers,
+            progress=progress,
+            **options,
+        )
     _say(found, shown, output, options["writing"].report)
 
 

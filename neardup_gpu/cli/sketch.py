@@ -9,22 +9,39 @@ from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..printable import shell_path
 from ..settings import setting
-from .console import say_written, shown_progress
+from ..tasks.workers import Workers
+from .console import goes_on, say_written, shown_progress
 from .methods import SKETCHING, ShingleSettings, Summary, chosen_recipe
-from .options import MATCHING, OUTPUT, RUNNING, Inputs, Output, ReadingFlags, flags, given, method_flags, one_or_all
+from .options import (
+    MATCHING,
+    OUTPUT,
+    RUNNING,
+    TASKS,
+    Inputs,
+    Output,
+    ReadingFlags,
+    flags,
+    given,
+    method_flags,
+    one_or_all,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SketchesFile(Output):
-    """The file of sketches to write."""
+    """The files of sketches to write."""
 
     output: str = setting("sketches.parquet", "File to write the sketches to.", metavar="FILE", flag="--output -o")
+    shard_bytes: int | str | None = setting(
+        None, "Write the sketches into files of about this size, in a folder.", metavar="SIZE", shown="one file"
+    )
 
 
 SketchesFlags: Any = flags(OUTPUT, SketchesFile)
 ChoiceFlags: Any = flags(MATCHING, Summary, ShingleSettings)
 MethodFlags: Any = method_flags(MATCHING, SKETCHING)
 SketchingFlags: Any = flags(RUNNING, Engine, without=("max_comparisons",))
+WorkersFlags: Any = flags(TASKS, Workers, without=("spool",))
 
 
 def sketch(
@@ -34,14 +51,16 @@ def sketch(
     method: MethodFlags = None,
     written: SketchesFlags = None,
     engine: SketchingFlags = None,
+    tasks: WorkersFlags = None,
 ) -> None:
     """Summarise documents by small sketches, to be compared by `neardup pairs`."""
     shown = SketchesFile(**given(written))
     recipe = chosen_recipe(SKETCHING, method, **given(choice))
     options: dict[str, Any] = {"reading": Reading(**given(reading)), "engine": Engine(**given(engine))}
+    options |= {"shard_bytes": shown.shard_bytes, "workers": Workers(**given(tasks)) if given(tasks) else None}
     from .. import sketch_jobs
 
-    with shown_progress(shown) as progress:
+    with goes_on(options["workers"]), shown_progress(shown) as progress:
         counts = sketch_jobs.sketch(
             one_or_all(inputs), shown.output, recipe=recipe, **options, overwrite=shown.overwrite, progress=progress
         )

@@ -51,7 +51,7 @@ def encoded_in_order(schema: pa.Schema, tables: Iterable[pa.Table], threads: int
     """
 
     def step(table: pa.Table) -> Step[memoryview]:
-        return Step(partial(_encoded, schema, table), 2 * bytes_of(table))
+        return Step(partial(encoded, schema, table), 2 * bytes_of(table))
 
     def steps() -> Iterator[Step[memoryview]]:
         with closing(tables):
@@ -60,7 +60,8 @@ def encoded_in_order(schema: pa.Schema, tables: Iterable[pa.Table], threads: int
     return in_order(steps(), len, threads, 3 * ROW_GROUP_BYTES)
 
 
-def _encoded(schema: pa.Schema, table: pa.Table | None) -> list[memoryview]:
+def encoded(schema: pa.Schema, table: pa.Table | None) -> list[memoryview]:
+    """Return a table as a Parquet file of its own, alone in a list; None stands for a table without row groups."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink, schema, compression="zstd", data_page_size=PAGE_BYTES, write_page_checksum=True
@@ -82,7 +83,7 @@ class RowGroupWriter:
 
     def __init__(self, file: Any, schema: pa.Schema) -> None:
         self._file = file
-        self._footer = _divided(_encoded(schema, None)[0])[1]  # of no row groups
+        self._footer = _divided(encoded(schema, None)[0])[1]  # of no row groups
         self._to_num_rows = _place_of(self._footer, _NUM_ROWS)
         self._groups: list[bytes] = []
         self._num_rows = self._num_groups = 0

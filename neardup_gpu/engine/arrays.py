@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels import gather
-from neardup_gpu.kernels._launch import array_module, out_of_memory
+from neardup_gpu.kernels._launch import array_module, known, out_of_memory
 
 from ..data import Ragged
 from .choice import to_host
@@ -22,6 +22,30 @@ def same_device(array: Any, *others: Any) -> tuple[Any, ...]:
     if isinstance(array, np.ndarray):
         return tuple(to_host(other) for other in others)
     return tuple(array_module(array).asarray(other) for other in others)
+
+
+def fetched(arrays: list[Any]) -> list[Any]:
+    """Return arrays or Ragged in host memory. The host waits only once for everything that lies on a GPU."""
+    flat = [part for each in arrays for part in ([each.values, each.offsets] if isinstance(each, Ragged) else [each])]
+    on_host = {place: found for place, part in enumerate(flat) if (found := known(part)) is not None}
+    # The longest words come first, so that all begin at a multiple of their length.
+    others = sorted(set(range(len(flat))) - on_host.keys(), key=lambda place: -flat[place].dtype.itemsize)
+    if len(others) == 1:
+        on_host[others[0]] = to_host(flat[others[0]])
+    elif others:
+        xp, begin = array_module(flat[others[0]]), 0
+        together = to_host(
+            xp.concatenate([xp.ascontiguousarray(flat[place]).ravel().view(np.uint8) for place in others])
+        )
+        for place in others:
+            part = flat[place]
+            on_host[place] = together[begin : begin + part.nbytes].view(part.dtype).reshape(part.shape)
+            begin += part.nbytes
+    rest = iter(range(len(flat)))
+    return [
+        Ragged._trusted(on_host[next(rest)], on_host[next(rest)]) if isinstance(each, Ragged) else on_host[next(rest)]
+        for each in arrays
+    ]
 
 
 def take_rows(array: Any, rows: np.ndarray) -> Any:

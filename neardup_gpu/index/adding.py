@@ -25,7 +25,7 @@ from ..errors import InputError
 from ..log import log
 from ..nothing_removed import NO_DOCUMENTS
 from ..report import count, skipped_in_words
-from ..sketch_jobs import skipped_path
+from ..sketch_writing import skipped_path
 from ..store.artefacts import BY_ITSELF
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits

@@ -23,7 +23,7 @@ from ..methods.containment import DIRECTIONS
 from ..priority import keep_column
 from ..recipe import Recipe, choose_recipe
 from ..report import count
-from ..sketch_jobs import skipped_path
+from ..sketch_writing import skipped_path
 from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
 from ..store.outputs import new_files

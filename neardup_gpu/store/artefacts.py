@@ -34,6 +34,9 @@ DOCUMENTS, PAIRS, KEPT_IDS = "documents", "pairs", "kept_ids"
 """The tables of a result: a file each, or a folder of parts where tasks wrote them. `KEPT_IDS` is written where no rows
 are."""
 
+SKETCHES = "sketches"
+"""The folder of sketches that are written into several files."""
+
 BY_ITSELF = b"neardup_by_itself"
 """Among the metadata of a table that belongs to no result, though it has the columns of one's."""
 
@@ -87,7 +90,8 @@ def foreign_files(folder: Path) -> list[str] | None:
     try:
         report, written = read_report(folder), (folder / REPORT).stat().st_mtime
         files = report["files"]
-        if METADATA_KEY not in (pq.read_schema(parts_of(folder, files, DOCUMENTS)[0]).metadata or {}):
+        first, *_ = shards_of(folder, files) or parts_of(folder, files, DOCUMENTS)
+        if METADATA_KEY not in (pq.read_schema(first).metadata or {}):
             return None
         sizes = {**files, REPORT: (folder / REPORT).stat().st_size}
     except MemoryError:
@@ -133,6 +137,14 @@ def parts_of(folder: str | Path, files: Iterable[str], table: str) -> list[Path]
     found = (re.fullmatch(rf"{table}/part-(\d+)\.parquet", name) for name in files)
     numbers = sorted(int(match[1]) for match in found if match)
     names = [part_name(table, number) for number in numbers] or [f"{table}.parquet"]
+    for name in names:
+        check_regular(folder, name)
+    return [Path(folder, name) for name in names]
+
+
+def shards_of(folder: str | Path, files: Iterable[str]) -> list[Path]:
+    """Return the files of sketches among those that the report in a folder lists."""
+    names = sorted(name for name in files if name.startswith(f"{SKETCHES}/"))
     for name in names:
         check_regular(folder, name)
     return [Path(folder, name) for name in names]

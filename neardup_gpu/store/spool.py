@@ -116,7 +116,7 @@ class Spool:
         self._disk = Room(self.folder)
         self._place = threading.Lock()  # of the file's only position
         self._starts = [np.zeros(1, np.int64)]
-        self.num_values = 0
+        self.num_values = self.num_rows = 0
 
     def __enter__(self) -> Spool:
         return self
@@ -140,6 +140,7 @@ class Spool:
             raise unwritable(self.folder, error.strerror) from None
         self._starts.append(rows.offsets[1:] - first + self.num_values)
         self.num_values += int(last - first)
+        self.num_rows += len(rows)
 
     @property
     def offsets(self) -> np.ndarray:
@@ -207,7 +208,7 @@ class DeviceSpool:
         self.folder = self._file.folder
         self._room = num_bytes // 8
         self._starts = [np.zeros(1, np.int64)]
-        self.num_values = 0
+        self.num_values = self.num_rows = 0
         # For each call of `append`: its first row, its values on the GPU or None, its first row in the file if there.
         self._first_rows: list[int] = []
         self._held: list[Any] = []
@@ -225,7 +226,8 @@ class DeviceSpool:
         offsets = host(rows.offsets)
         first, last = int(offsets[0]), int(offsets[-1])
         values, offsets = rows.values[first:last], offsets - first
-        self._first_rows.append(sum(map(len, self._starts)) - 1)
+        self._first_rows.append(self.num_rows)
+        self.num_rows += len(offsets) - 1
         self._starts.append(offsets[1:] + self.num_values)
         self.num_values += last - first
         if last - first <= self._room:
@@ -234,7 +236,7 @@ class DeviceSpool:
             self._first_in_file.append(-1)
         else:
             self._held.append(None)
-            self._first_in_file.append(len(self._file.offsets) - 1)
+            self._first_in_file.append(self._file.num_rows)
             self._file.append(Ragged(host(values), offsets))
 
     @property
@@ -250,7 +252,7 @@ class DeviceSpool:
         for part, values in enumerate(self._held):
             if values is not None:
                 offsets = self.offsets[bounds[part] : bounds[part + 1] + 1]
-                self._first_in_file[part] = len(self._file.offsets) - 1
+                self._first_in_file[part] = self._file.num_rows
                 self._file.append(Ragged(host(values), offsets - offsets[0]))
                 self._held[part] = None
         self._room = 0

@@ -85,10 +85,10 @@ def run(job: Job) -> Made:
     told_as, weighed = job.work.told_as, []
     if job.recipe.method.needs_statistics and job.work.shared.frequencies is None:
         with told_as("weigh"):
-            weighed = [_weigh(job)]
+            weighed = [weigh(job)]
     with told_as("sketch"):
         sketched = _sketch(job, weighed)
-        _check(job, sketched)
+        check_sketched(job, sketched)
     with told_as("rank"):
         layout, order = _rank(job, sketched)
         settled = [sketched, *order]
@@ -134,7 +134,7 @@ class Made(NamedTuple):
     checked: Stage | None
 
 
-def _weigh(job: Job) -> Stage:
+def weigh(job: Job) -> Stage:
     """Count document frequencies, which the recipe of all later tasks names."""
     work, elements = job.work, [(slice,) for slice in job.slices]
     covers = [slice.covers for slice in job.slices]
@@ -163,13 +163,13 @@ def _counter_bits(job: Job) -> int:
     return counter_bits(sum(slice.num_bytes for slice in job.slices), job.work.shared.task_memory)
 
 
-def _check(job: Job, sketched: Stage) -> None:
+def check_sketched(job: Job, sketched: Stage) -> None:
     """Refuse an input of which no row can be read, and ids that are not right, before anything else is computed."""
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
         check_skipped(skipped_rows(job, sketched, of_known=False))
-    extents = [_extent(facts) for facts in sketched.facts]
-    unique.check(job, sketched, extents, _offsets(job, extents))
-    _type_of_ids(job, sketched)
+    extents = [extent_in(facts) for facts in sketched.facts]
+    unique.check(job, sketched, extents, offsets_in(job, extents))
+    type_of_ids(job, sketched)
 
 
 def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
@@ -207,8 +207,8 @@ def remarks(job: Job, sketched: Stage) -> list[str]:
     name, _ = keep_column(job.recipe.keep)
     if name is None or _categories(job, sketched) is not None:
         return []
-    extents = [_extent(facts) for facts in sketched.facts]
-    mine = list(zip(sketched.facts, extents, _offsets(job, extents), strict=True))[job.num_known :]
+    extents = [extent_in(facts) for facts in sketched.facts]
+    mine = list(zip(sketched.facts, extents, offsets_in(job, extents), strict=True))[job.num_known :]
     found = remark(name, [offset.strings(SeenStrings(*facts["strings"]), extent) for facts, extent, offset in mine])
     return [] if found is None else [found]
 
@@ -306,9 +306,9 @@ def _write(
     near = named.names("near") if layout.num_known else []
     asking = stage("fates", results.fates, [(named.names("fates"), near, layout)] * slices, after=[named, *settled])
     wanted = [*listed.names("wanted"), *asking.names("wanted")]
-    extents = [_extent(facts) for facts in sketched.facts]
-    offsets = _offsets(job, extents)
-    kind, against = _type_of_ids(job, sketched), job.num_known > 0
+    extents = [extent_in(facts) for facts in sketched.facts]
+    offsets = offsets_in(job, extents)
+    kind, against = type_of_ids(job, sketched), job.num_known > 0
     given_slices = [(*each, wanted, kind) for each in zip(job.slices, offsets, strict=True)]
     answered = stage("ids", results.ids, given_slices, after=[sketched, listed, asking])
     names = answered.names("ids")
@@ -374,7 +374,7 @@ def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: lis
     return stage("check", checking.check, [(*files, listed.names("pairs"), layout)], after, on_device=True)
 
 
-def _extent(facts: dict[str, Any]) -> Extent:
+def extent_in(facts: dict[str, Any]) -> Extent:
     """What the reading of a slice found."""
     plain = dict(facts["extent"])
     left_out = tuple(tuple(tuple(run) for run in part) for part in plain.pop("left_out"))
@@ -383,14 +383,14 @@ def _extent(facts: dict[str, Any]) -> Extent:
     return Extent(documents, places, left_out, plain["num_skipped"], integers)
 
 
-def _offsets(job: Job, extents: list[Extent]) -> list[Offset]:
+def offsets_in(job: Job, extents: list[Extent]) -> list[Offset]:
     """The offset of each slice; rows of the reference set are numbered by themselves."""
     cut = job.num_known
     parts = (job.slices[:cut], extents[:cut]), (job.slices[cut:], extents[cut:])
     return [offset for slices, found in parts if slices for offset in offsets_of(slices, found)]
 
 
-def _type_of_ids(job: Job, sketched: Stage) -> str:
+def type_of_ids(job: Job, sketched: Stage) -> str:
     """The type of all ids.
 
     Raises
@@ -448,8 +448,8 @@ def skipped_rows(job: Job, sketched: Stage, *, of_known: bool = True) -> pa.Tabl
     """The rows that could not be read, of the input and then of the reference set; None unless they are skipped."""
     if not job.slices[-1].source.policy.skips:
         return None
-    extents, found = [_extent(facts) for facts in sketched.facts], []
-    offsets, names, known = _offsets(job, extents), sketched.names("skipped"), range(job.num_known)
+    extents, found = [extent_in(facts) for facts in sketched.facts], []
+    offsets, names, known = offsets_in(job, extents), sketched.names("skipped"), range(job.num_known)
     for number in [*range(job.num_known, len(job.slices)), *(known if of_known else ())]:
         tables = tables_of(job.work.place, [names[number]], 0)
         found += [offsets[number].skipped(table, extents[number]) for table in tables]

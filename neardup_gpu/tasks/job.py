@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from ..arguments import Arguments
 from ..documents.sources import Sources
 from ..engine.clock import Clock
+from ..engine.tasks import Runner
 from ..errors import ParameterError
 from ..result import StoredResult
 from ..store.artefacts import read_report
@@ -44,6 +47,36 @@ def run_in_tasks(
         )
     if arguments.output is None:
         raise ParameterError("output: tasks write their result into a folder; name one")
+    with _started(arguments, workers) as (runner, settled):
+        from .running import run_job  # which workers import as well meanwhile
+
+        opened = run_job(runner, settled, workers, Clock(arguments.progress, noun="task"))
+    folder = Path(arguments.output).resolve()
+    report, recipe = read_report(folder), arguments.recipe
+    if recipe.method.needs_statistics:
+        recipe = recipe.with_(frequencies=report["recipe"]["frequencies"])
+    return StoredResult(folder, report, recipe, sources or opened, kept_in)
+
+
+def sketch_in_tasks(arguments: Arguments, workers: Workers) -> dict[str, Any]:
+    """Sketch documents as tasks over files; return the report.
+
+    Raises
+    ------
+    NeardupError
+        As raised by `sketch`, and as by `run_in_tasks`.
+    """
+    if workers.spool:
+        raise ParameterError("spool: sketching keeps no shingles; leave it out")
+    with _started(arguments, workers) as (runner, settled):
+        from .sketch_job import run_sketch_job
+
+        return run_sketch_job(runner, settled, workers, Clock(arguments.progress, noun="task"))
+
+
+@contextlib.contextmanager
+def _started(arguments: Arguments, workers: Workers) -> Iterator[tuple[Runner, Arguments]]:
+    """Start what runs tasks; yield it, and the arguments with the engine for tasks."""
     if workers.work_dir is None:
         raise ParameterError("work_dir: tasks need a folder to work in; give one, or leave their other options out")
     frequencies = getattr(arguments.recipe.method, "frequencies", None)
@@ -51,11 +84,4 @@ def run_in_tasks(
         raise ParameterError("frequencies: tasks read them from a file; write them, and give its path")
     runner, engine = workers.start(workers.resolved(arguments.engine), arguments.recipe)
     with runner:
-        from .running import run_job  # which workers import as well meanwhile
-
-        opened = run_job(runner, replace(arguments, engine=engine), workers, Clock(arguments.progress, noun="task"))
-    folder = Path(arguments.output).resolve()
-    report, recipe = read_report(folder), arguments.recipe
-    if recipe.method.needs_statistics:
-        recipe = recipe.with_(frequencies=report["recipe"]["frequencies"])
-    return StoredResult(folder, report, recipe, sources or opened, kept_in)
+        yield runner, replace(arguments, engine=engine)

@@ -6,11 +6,11 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -41,10 +41,12 @@ from ..store.parquet import write_table
 from ..store.places import Place
 from ..store.uris import is_uri
 from .cutting import BYTES_A_WORD, usual_partitions
-from .driver import Job, Made, run, skipped_rows
+from .driver import Job, run, skipped_rows
 from .reporting import report_of
-from .work import Shared, Work
+from .work import Shared, Stage, Work
 from .workers import Workers
+
+T = TypeVar("T")
 
 JOB, LOCK, LEASE = "job.json", "lock", "lease"
 
@@ -58,7 +60,6 @@ LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
 def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock) -> Sources:
     """Run a job on a runner that has been started, and return the documents that it read."""
     writing, output = arguments.writing, str(arguments.output)
-    frequencies = getattr(arguments.recipe.method, "frequencies", None)
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = arguments.opened()
     documents = sources.documents
@@ -69,38 +70,16 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()
-    place = Place.of(str(workers.work_dir))
-    _check_apart(place, output, sources)
-    with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
-        folder = stack.enter_context(new_folder(output, writing.overwrite, arguments.files_read(sources)))
-        begun = _begun(place)
-        most = _slice_bytes(workers, begun, documents)
-        known = [] if sources.reference is None else _divided(sources.reference, place.child(STORED[1]), most)
-        slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
-        text_bytes = sum(slice.num_bytes for slice in slices)
-        usual = usual_partitions(len(slices), text_bytes, workers.num_workers())
-        partitions = workers.partitions or begun.get("partitions") or usual
-        shared = Shared(
-            place.uri,
-            str(_result_folder(place, output)),
-            recipe,
-            arguments.engine,
-            parse_size(workers.task_memory, "task_memory"),
-            partitions,
-            arguments.engine.temp_dir,
-            _keeps_shingles(workers, begun, recipe, place, text_bytes, runner.one_machine),
-            frequencies,
-        )
-        identity = _identify(place, begun, shared, most, slices, len(known))
-        runner.check_folder(shared.work)
-        work = Work(shared, runner, clock, identity, still_claimed)
+    output_folder = new_folder(output, writing.overwrite, arguments.files_read(sources))
+    with working(runner, arguments, workers, clock, sources, recipe, output_folder) as begun:
+        work, slices, num_known, folder = begun
         most_comparisons, num_checked = arguments.engine.max_comparisons, arguments.num_checked
-        job = Job(work, slices, len(known), most_comparisons, num_checked, *_columns_of(documents, writing))
+        job = Job(work, slices, num_known, most_comparisons, num_checked, *_columns_of(documents, writing))
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
             said = report_of(job, made, sources, skipped)
-            _move(made, Path(shared.result), folder)
+            move_files([*made.weighed, made.tables, made.written], Path(work.shared.result), folder)
             if skipped is not None:
                 about = {METADATA_KEY: recipe.to_json().encode()}
                 write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
@@ -114,14 +93,75 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
             known_sources = (documents, sources.reference)
             write_page(folder, lambda: run_of_folder(folder, written, output, known_sources, statistics))
         write_report(folder, said)
+    return sources
+
+
+@contextlib.contextmanager
+def working(
+    runner: Runner,
+    arguments: Arguments,
+    workers: Workers,
+    clock: Clock,
+    sources: Sources,
+    recipe: Recipe,
+    output: contextlib.AbstractContextManager[T],
+    verb: str = "dedup",
+) -> Iterator[tuple[Work, list[Slice], int, T]]:
+    """Begin a job in its work folder, or continue it; after the block, place the output and remove the work.
+
+    Parameters
+    ----------
+    runner : Runner
+        A runner that has been started.
+    sources : Sources
+        The opened documents.
+    recipe : Recipe
+        The recipe, which names the frequencies that `arguments` may hold.
+    output : context manager
+        Gives the place for the output, which it has at the end.
+    verb : str, default "dedup"
+        The command of the job. A work folder of another command is refused.
+
+    Yields
+    ------
+    work, slices, num_known, place
+        The work; the slices of all documents; how many of them are of the reference set; what `output` gave.
+    """
+    documents = sources.documents
+    frequencies = getattr(arguments.recipe.method, "frequencies", None)
+    place = Place.of(str(workers.work_dir))
+    _check_apart(place, str(arguments.output), sources)
+    with _claimed(place) as still_claimed, contextlib.ExitStack() as stack:
+        target = stack.enter_context(output)
+        begun = _begun(place)
+        most = _slice_bytes(workers, begun, documents)
+        known = [] if sources.reference is None else _divided(sources.reference, place.child(STORED[1]), most)
+        slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
+        text_bytes = sum(slice.num_bytes for slice in slices)
+        usual = usual_partitions(len(slices), text_bytes, workers.num_workers())
+        shared = Shared(
+            place.uri,
+            str(_result_folder(place, str(arguments.output))),
+            recipe,
+            arguments.engine,
+            parse_size(workers.task_memory, "task_memory"),
+            workers.partitions or begun.get("partitions") or usual,
+            arguments.engine.temp_dir,
+            verb == "dedup" and _keeps_shingles(workers, begun, recipe, place, text_bytes, runner.one_machine),
+            frequencies,
+        )
+        identity = _identify(place, begun, verb, shared, most, slices, len(known))
+        runner.check_folder(shared.work)
+        work = Work(shared, runner, clock, identity, still_claimed)
+        yield work, slices, len(known), target
+        shutil.rmtree(shared.result, ignore_errors=True)  # with what killed workers left there
         stack.close()
         still_claimed()
         if not workers.keep_work:
-            job.work.remove()
+            work.remove()
             for name in STORED:
                 place.clear(name, FILES)
             place.remove(JOB)
-    return sources
 
 
 def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Schema | None, bool]:
@@ -249,7 +289,7 @@ def _begun(place: Place) -> dict[str, Any]:
 
 
 def _identify(
-    place: Place, begun: dict[str, Any], shared: Shared, slice_bytes: int, slices: list[Slice], num_known: int
+    place: Place, begun: dict[str, Any], verb: str, shared: Shared, slice_bytes: int, slices: list[Slice], known: int
 ) -> str:
     """A digest of what the job is.
 
@@ -260,8 +300,8 @@ def _identify(
     """
     digests = {
         "recipe": [shared.recipe.describe(), versions()],
-        "input": [slice.to_json() for slice in slices[num_known:]],
-        "reference set": [slice.to_json() for slice in slices[:num_known]],
+        "input": [slice.to_json() for slice in slices[known:]],
+        "reference set": [slice.to_json() for slice in slices[:known]],
     }
     facts = {
         "version": f"{__version__}, definitions {DEFINITIONS}",
@@ -270,7 +310,10 @@ def _identify(
         "task_memory": shared.task_memory,
         "spool": shared.spool,
         **{name: _digest(fact) for name, fact in digests.items()},
+        **({} if verb == "dedup" else {"verb": verb}),
     }
+    if begun and (other := begun.get("verb", "dedup")) != verb:
+        raise OutputError(f"{place}: holds the work of `neardup {other}`; name another work_dir, or remove this one")
     others = [name for name in facts if begun and begun.get(name) != facts[name]]
     if "version" in others:
         raise OutputError(
@@ -302,10 +345,8 @@ def _result_folder(place: Place, output: str | Path) -> Path:
     return target.parent / f".{target.name}.parts"
 
 
-def _move(made: Made, result: Path, folder: Path) -> None:
-    """Move the files of the result to the output, and remove what killed workers left beside them."""
-    stages = *made.weighed, made.tables, made.written
+def move_files(stages: Iterable[Stage], result: Path, folder: Path) -> None:
+    """Move the files of the result that some stages wrote to the output."""
     for name in [name for stage in stages for facts in stage.facts for name in facts["files"]]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.move(result / name, folder / name)
-    shutil.rmtree(result, ignore_errors=True)

@@ -41,7 +41,7 @@ from ..methods.contract import Join, Sketch
 from ..nothing_removed import sizes_of
 from ..priority import keep_column
 from ..recall import random_order
-from ..sketching import BLANK, Sketcher, text_of
+from ..sketching import BLANK, Sketched, Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
@@ -145,24 +145,15 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
         sketched = sketcher.sketch_part(Sources(documents), column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
-        _check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
+        check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
         if waiting is not None and counter is not None:
             for what, table in zip(("counters", "beyond"), counter.table, strict=True):
                 save_by_ranges(files, what, table)
     sizes = np.zeros(len(hashes), np.int64) if waiting is None else waiting.sizes
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
-    places = {name: storable(column) for name, column in documents.places().items()}
-    save(files, "ids", {"id": storable(sketched.ids), **places})
-    if has_names(slice):
-        _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
-    if documents.skipped is not None:
-        with files.exchange("skipped", TABLE, 1) as out:
-            add_table(out, 0, documents.skipped)
-    types: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
-    if types and pa.types.is_integer(sketched.ids.type):
-        types["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
+    facts = save_documents(files, slice, documents, sketched)
     if column is not None and of_input:
-        types |= {"strings": list(documents._strings(column)), "categories": sketched.categories}
+        facts |= {"strings": list(documents._strings(column)), "categories": sketched.categories}
     if sketched.column is not None:
         with files.exchange("column", TABLE, 1) as out:
             add_table(out, 0, pa.table({"column": sketched.column}))
@@ -174,15 +165,32 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     save(files, "alike", {"words": hashes, "text": texts})
     written = np.flatnonzero((sketched.num_tokens > 0) | (texts != BLANK))
     _save_hashes(files, "hashes", hashes[written], written)
-    counts = {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "without_spots")}
     num_present = int(np.count_nonzero(sketched.num_tokens))
     present_rows = {"present": num_present, "waiting": int(sizes.sum()), "threads": num_threads()}
-    counts["left_out_records"] = sketched.counts.left_out_records
-    counts["sizes"] = sizes_of(sketched.num_tokens)
-    return {**counts, **types, "extent": plain(extent_of(documents)), **present_rows}
+    return {**facts, "sizes": sizes_of(sketched.num_tokens), **present_rows}
 
 
-def _check_sizes(slice: Slice, ids: pa.Array, num_tokens: np.ndarray, task_memory: int) -> None:
+def save_documents(files: Files, slice: Slice, documents: Any, sketched: Sketched) -> dict[str, Any]:
+    """Write the ids of a slice and the rows that were skipped; return what is known of the slice once it was read.
+
+    The files are those that end in "ids", "named" and "skipped". The facts are counts, the extent, and the type and the
+    span of the ids.
+    """
+    places = {name: storable(column) for name, column in documents.places().items()}
+    save(files, "ids", {"id": storable(sketched.ids), **places})
+    if has_names(slice):
+        _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
+    if documents.skipped is not None:
+        with files.exchange("skipped", TABLE, 1) as out:
+            add_table(out, 0, documents.skipped)
+    facts: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
+    if facts and pa.types.is_integer(sketched.ids.type):
+        facts["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
+    facts |= {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "without_spots", "left_out_records")}
+    return {**facts, "extent": plain(extent_of(documents))}
+
+
+def check_sizes(slice: Slice, ids: pa.Array, num_tokens: np.ndarray, task_memory: int) -> None:
     """Refuse a document whose words alone, at 8 bytes each, are more than a task may hold."""
     if 8 * int(num_tokens.max(initial=0)) > task_memory:
         row = int(num_tokens.argmax())

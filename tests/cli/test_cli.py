@@ -789,6 +789,26 @@ def test_sketch_then_pairs(run: Run, corpus: Path, tmp_path: Path) -> None:
         assert stored["counts"]["rows"] == rows
 
 
+def test_sketches_in_shards_and_as_tasks(run: Run, corpus: Path, tmp_path: Path) -> None:
+    one, shards, own = tmp_path / "s.parquet", tmp_path / "shards", ("--id-column", "id")
+    assert run("sketch", corpus, *own, "-o", one)[0] == 0
+    status, said, _ = run("sketch", corpus, *own, "-o", shards, "--shard-bytes", "5kB")
+    assert status == 0 and f"neardup pairs {shards}" in said
+    number = len(list((shards / "sketches").iterdir()))
+    assert number > 1 and re.search(rf"^shards +{number}$", said, re.M)
+    status, said, _ = run("info", "--check", shards)
+    assert status == 0 and re.search(rf"^ +files +{number}$", said, re.M) and "are as written" in said
+    found = [run("pairs", path, "-o", tmp_path / "pairs.parquet", "--overwrite", "--json")[1] for path in (one, shards)]
+    assert found[0] == found[1]
+    tasks = ("--work-dir", tmp_path / "work", "--workers", "1", "--slice-bytes", "1kB")
+    status, said, _ = run("sketch", corpus, *own, "-o", tmp_path / "t.parquet", *tasks, "--json")
+    assert status == 0 and json.loads(said)["tasks"]["workers"] == 1
+    assert (tmp_path / "t.parquet").read_bytes() == one.read_bytes()
+    for flags, says in ((("--workers", "2"), "--work-dir: tasks need a folder"), (("--spool",), "no option --spool")):
+        status, _, err = run("sketch", corpus, *own, "-o", tmp_path / "u.parquet", *flags)
+        assert (status, err.count("\n")) == (2, 1) and says in err
+
+
 def test_sketches_of_different_recipes_refuse_to_meet(run: Run, corpus: Path, tmp_path: Path) -> None:
     for seed in (1, 2):
         assert run("sketch", corpus, "--id-column", "id", "-o", tmp_path / f"{seed}.parquet", "--seed", seed)[0] == 0

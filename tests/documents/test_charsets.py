@@ -11,7 +11,9 @@ from flat import flat
 
 from neardup_gpu import Index, Reading, SimHash, Workers, dedup, open_documents
 from neardup_gpu.cli.process import main
+from neardup_gpu.documents import joined_text
 from neardup_gpu.documents.charsets import page_as_utf8
+from neardup_gpu.documents.joined_text import count_replaced
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.sketches import pairs, sketch
 
@@ -283,6 +285,16 @@ def test_more_than_five_per_cent_is_garbled(number, is_garbled):
     texts = ["", "é" * (20 - number) + "\ufffd" * number]
     counts = dedup({"text": texts}).report["counts"]
     assert (counts["replaced_text"], counts["garbled_text"]) == (1, int(is_garbled))
+
+
+@pytest.mark.parametrize("start", range(joined_text._BLOCK - 4, joined_text._BLOCK + 2))
+@pytest.mark.parametrize("before", ["x", "\uff0c"])
+def test_a_replaced_character_across_blocks(start, before):
+    """The comma begins with the same byte."""
+    text = (before * start).encode()[:start] + "\ufffd".encode()
+    column = pa.array([b"x" * 5, text, b"\xef", b"\xbf\xbd"], pa.large_binary())
+    assert count_replaced(column)[0] == count_replaced(column.slice(1, 1))[0] == 1
+    assert count_replaced(column.slice(2)) == count_replaced(column[:1]) == (0, 0)
 
 
 @pytest.mark.parametrize("start", range(1000, 1030))

@@ -111,13 +111,13 @@ def row_group(value):
 
 @pytest.mark.parametrize("threads", [2, 4])
 def test_each_thread_encodes_a_row_group(monkeypatch, threads):
-    meet, encoded = threading.Barrier(threads, timeout=60), row_groups._encoded
+    meet, encoded = threading.Barrier(threads, timeout=60), row_groups.encoded
 
     def encoded_at_once(schema, table):
         meet.wait()
         return encoded(schema, table)
 
-    monkeypatch.setattr(row_groups, "_encoded", encoded_at_once)
+    monkeypatch.setattr(row_groups, "encoded", encoded_at_once)
     groups = encoded_in_order(pa.schema({"value": pa.int64()}), map(row_group, range(2 * threads)), threads)
     assert len(list(groups)) == 2 * threads
 

@@ -22,8 +22,10 @@ from cupy_calls import DeviceArray, Namespace
 from flat import flat
 from versions import corpus, families
 
-from neardup_gpu import Engine, MinHash, SimHash, dedup
+from neardup_gpu import Engine, MinHash, SimHash, dedup, sketch_jobs
+from neardup_gpu.engine.gpu import GpuRuntime
 from neardup_gpu.kernels import _constants, _launch as launch, tokens
+from neardup_gpu.sketches import sketch
 from neardup_gpu.sketching import Sketcher
 
 TABLE = corpus(families(num=12, seed=4), seed=4)
@@ -40,7 +42,12 @@ def gpu():
         yield launched
 
 
-def batches(**options):
+def deduplicated(**options):
+    """Run the job of which a batch is counted."""
+    flat(dedup, TABLE, id_column="id", batch_bytes=1500, check=0, engine=Engine(backend="gpu"), **options)
+
+
+def batches(run_job=deduplicated, **options):
     """(waits by kind, bytes copied beside the text, launches) of each batch of a job."""
     found, staged = [], []
     add, copy, run = Sketcher._add, launch.Staging.copy, launch.Kernel._launch
@@ -64,7 +71,7 @@ def batches(**options):
         mock.patch.object(launch.Kernel, "_launch", launched),
     ):
         Namespace.waits.clear(), Namespace.uploads.clear()
-        flat(dedup, TABLE, id_column="id", batch_bytes=1500, check=0, engine=Engine(backend="gpu"), **options)
+        run_job(**options)
     assert len(found) >= 4
     for before, after in zip(found, found[1:], strict=False):
         waits = {name: n - before[0].get(name, 0) for name, n in after[0].items() if n > before[0].get(name, 0)}
@@ -85,6 +92,41 @@ def test_a_batch_waits_once_and_uploads_its_text_alone(gpu, method):
         assert waits == {"get": 1}, "of where documents' tokens begin"
         assert sum(uploads) <= 8 * WORDLESS, "nothing but the rows of documents without words"
         assert launches <= 13
+
+
+SKETCHES = {
+    "min-hash": {"method": "minhash"},
+    "one bit": {"method": MinHash(sample_bits=1, candidates="segments")},
+    "simhash": {"method": SimHash(weighting="tf")},
+}
+
+
+@pytest.mark.parametrize("method", SKETCHES)
+def test_a_batch_of_sketches_waits_twice(gpu, tmp_path, method):
+    def run(**options):
+        engine = Engine(backend="gpu", batch_bytes=1500)
+        sketch(TABLE, tmp_path / "s.parquet", id_column="id", engine=engine, **options)
+
+    for waits, _, launches in batches(run, **SKETCHES[method]):
+        assert waits == {"get": 2}, "of where documents' tokens begin, and of all that is written"
+        assert launches <= 15
+
+
+@pytest.mark.parametrize("method", SKETCHES)
+def test_a_block_of_estimates_waits_rarely(gpu, tmp_path, monkeypatch, method):
+    sketch(TABLE, tmp_path / "s.parquet", id_column="id", engine="cpu", **SKETCHES[method])
+    monkeypatch.setattr(sketch_jobs, "ESTIMATED", 2)
+    waits, mapped = [], GpuRuntime.map
+
+    def counted(self, function, pieces):
+        for part in mapped(self, function, pieces):
+            waits.append(sum(Namespace.waits.values()))
+            yield part
+
+    monkeypatch.setattr(GpuRuntime, "map", counted)
+    Namespace.waits.clear()
+    sketch_jobs.pairs(tmp_path / "s.parquet", engine="gpu")
+    assert len(waits) > 3 and max(np.diff(waits)) <= 3
 
 
 def test_what_is_known_dies_with_its_array(gpu):

@@ -36,7 +36,7 @@ from neardup_gpu.kernels import (
     simhash as simhash_kernel,
 )
 from neardup_gpu.report import facts
-from neardup_gpu.sketch_jobs import frequencies_path
+from neardup_gpu.sketch_writing import frequencies_path
 from neardup_gpu.sketches import pairs, sketch
 from neardup_gpu.stages import Pairs, Ragged, keep, shingle, tokenize, verify
 from neardup_gpu.store.spool import DeviceSpool

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from neardup_gpu.errors import OutputError, ResourceError
 from neardup_gpu.stages import Ragged
 from neardup_gpu.store import disk
-from neardup_gpu.store.spool import Spool
+from neardup_gpu.store.spool import DeviceSpool, Spool
 
 ROWS = st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=5), max_size=8)
 
@@ -114,3 +114,14 @@ def test_too_many_open_files(tmp_path):
             Spool(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_spool_for_a_device_joins_nothing_while_it_grows(tmp_path, monkeypatch):
+    """Each batch costs as much as the one before: what is stored already is not looked at."""
+    monkeypatch.setattr(Spool, "offsets", property(lambda _: pytest.fail("all batches are joined")))
+    monkeypatch.setattr(DeviceSpool, "offsets", property(lambda _: pytest.fail("all batches are joined")))
+    with DeviceSpool(tmp_path, 100) as spool:
+        for size in range(20):
+            spool.append(Ragged(np.arange(size, dtype=np.uint64), np.array([0, size // 2, size])))
+        assert (spool.num_rows, spool.num_values) == (40, 190)
+        assert spool._file.num_rows > 20 and spool._first_in_file[-1] == spool._file.num_rows - 2
