@@ -17,6 +17,10 @@ int stub_refusal = 209;           /* with this status: CUDA_ERROR_NO_BINARY_FOR_
 int stub_modules = 0;             /* loaded so far */
 int stub_launches = 0;            /* so far, also those of code that came compiled with CuPy */
 int stub_slots = 0;               /* parameters that the next launch has */
+int stub_owner = 0;               /* the device of all memory */
+int stub_memory = 2;              /* its type: 0 is unknown to CUDA, 2 is a device's */
+int stub_pages = 0;               /* status of page-locking */
+void *stub_awaited = 0;           /* the last event that a stream was told to wait for */
 uint64_t stub_parameters[64];     /* those of the last launch */
 uint32_t stub_shape[2];           /* its blocks, and threads in a block */
 const char *stub_function = "";   /* its name */
@@ -81,7 +85,9 @@ static status allocated(void **pointer, size_t size) {
 status stub_cudaMalloc(void **pointer, size_t size) { return allocated(pointer, size); }
 status stub_cudaMallocAsync(void **pointer, size_t size, void *stream) { return allocated(pointer, size); }
 status stub_cudaMallocHost(void **pointer, size_t size) { return allocated(pointer, size); }
-status stub_cudaHostAlloc(void **pointer, size_t size, unsigned flags) { return allocated(pointer, size); }
+status stub_cudaHostAlloc(void **pointer, size_t size, unsigned flags) {
+    return stub_pages ? stub_pages : allocated(pointer, size);
+}
 status stub_cudaFree(void *pointer) { free(pointer); return 0; }
 status stub_cudaFreeAsync(void *pointer, void *stream) { free(pointer); return 0; }
 status stub_cudaFreeHost(void *pointer) { free(pointer); return 0; }
@@ -101,7 +107,7 @@ status stub_cudaMemcpyPeerAsync(void *to, int there, const void *from, int here,
 status stub_cudaMemset(void *at, int value, size_t size) { memset(at, value, size); return 0; }
 status stub_cudaMemsetAsync(void *at, int value, size_t size, void *stream) { memset(at, value, size); return 0; }
 status stub_cudaPointerGetAttributes(void **attributes, const void *pointer) {
-    ((int *)attributes)[0] = 2, ((int *)attributes)[1] = 0; /* on device 0 */
+    ((int *)attributes)[0] = stub_memory, ((int *)attributes)[1] = stub_owner;
     attributes[1] = attributes[2] = (void *)pointer;
     return 0;
 }
@@ -114,6 +120,7 @@ status stub_cudaStreamCreateWithFlags(void **stream, unsigned flags) { *stream =
 status stub_cudaStreamIsCapturing(void *stream, int *capturing) { *capturing = 0; return 0; }
 status stub_cudaEventCreate(void **event) { *event = &somewhere; return 0; }
 status stub_cudaEventCreateWithFlags(void **event, unsigned flags) { *event = &somewhere; return 0; }
+status stub_cudaStreamWaitEvent(void *stream, void *event, unsigned flags) { stub_awaited = event; return 0; }
 status stub_cudaEventElapsedTime(float *ms, void *start, void *stop) { *ms = 0; return 0; }
 
 status stub_cudaFuncGetAttributes(void *attributes, const void *function) {
