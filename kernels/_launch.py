@@ -278,13 +278,13 @@ class Kernel:
 
     def _compiled_here(self) -> int:
         """As `_handle`, by numba-cuda, which compiles the kernel unless it is kept in `CACHE`."""
-        if find_spec("numba_cuda") is None:
-            from . import _compiled
+        from . import _compiled
 
-            why = _compiled.archive()[1] or "none of those that came with this installation fits"
+        if find_spec("numba_cuda") is None:
+            why = _compiled.refused[self.__name__]
             raise BackendUnavailableError(
                 f"kernel {self.__name__} has to be compiled ({why}), for which numba-cuda is not installed; "
-                "install 'neardup-gpu[cuda13]' or [cuda12], or use backend='cpu'"
+                "install 'neardup-gpu[cuda13-clone]' or [cuda12-clone], or use backend='cpu'"
             )
         (overload,) = self.compiled.overloads.values()
         return int(overload._codelibrary.get_cufunc().handle)

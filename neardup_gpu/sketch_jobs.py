@@ -15,6 +15,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import shared
 
 from . import checks
+from .bounded import text_bytes
 from .data import arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
@@ -27,7 +28,7 @@ from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
 from .engine.contract import Runtime
 from .engine.pieces import Numbers
-from .engine.settings import Engine, as_engine
+from .engine.settings import Engine, as_engine, for_text
 from .engine.threads import on_threads
 from .errors import ParameterError
 from .log import log
@@ -126,6 +127,7 @@ def sketch(
     frequencies = getattr(recipe.method, "frequencies", None)
     recipe, statistics = recipe.with_statistics(None)
     documents = open_documents(source, reading=reading)
+    engine = for_text(engine, lambda: text_bytes(Sources(documents)))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         counts_first = recipe.method.needs_statistics and statistics is None

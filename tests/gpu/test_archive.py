@@ -199,6 +199,18 @@ assert len(said) == 1 and "for sm_90: CUDA_ERROR_OF_THE_STUB" in said[0], said
 number("stub_refusals", 2)
 assert _compiled.load(scalars) is None and number("stub_modules") == 2
 assert said[-1].startswith("GPU kernels are compiled, ") and "compute_80" in said[-1], said
+
+# A driver that is older than both, without a compiler: refused in one line, which names what the driver said.
+find_spec, _launch.find_spec = _launch.find_spec, lambda name: None
+number("stub_refusals", 2)
+number("stub_refusal", 222)  # CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+try:
+    scalars._handle()
+except BackendUnavailableError as error:
+    assert "the driver refuses _count for compute_80" in str(error) and len(str(error).splitlines()) == 1, error
+else:
+    raise AssertionError("there is nothing to launch")
+_launch.find_spec = find_spec
 number("stub_refusals", 1)
 number("stub_refusal", 2)  # too little memory is no reason to compile
 try:
@@ -217,6 +229,7 @@ try:
     scalars._compiled_here()
 except BackendUnavailableError as error:
     assert "numba-cuda is not installed" in str(error) and "none came with this installation" in str(error)
+    assert "install 'neardup-gpu[cuda13-clone]'" in str(error)
 else:
     raise AssertionError("numba-cuda is missing")
 print("done")
