@@ -220,6 +220,12 @@ except cupy.cuda.driver.CUDADriverError as error:
 else:
     raise AssertionError("the driver's error was lost")
 
+# What the driver says of a kernel's registers, without numba-cuda.
+from benchmarks.tracing import expected_usage, usage
+found = usage(kernel, 0.0, expected_usage("sm_90"))
+assert (found["kernel"], found["came_compiled"], found["most_threads"]) == ("gather._copy_values", True, 1024), found
+assert found["expected_registers"] > 0 and found["local_bytes"] == 0
+
 # Nothing to take: compiled, if numba-cuda is there.
 _compiled.archive = lambda: (None, "none came with this installation")
 assert _compiled.load(scalars) is None
