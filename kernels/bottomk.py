@@ -92,11 +92,13 @@ def gpu(values, offsets, salt, s):
     values, offsets = on_device(values), on_device(offsets)
     sizes, wanted = (offsets[1:] - offsets[:-1]).astype(np.uint64), np.uint64(s + s // 4 + 16)
     most = xp.where(sizes > wanted, EMPTY // xp.maximum(sizes, np.uint64(1)) * wanted, EMPTY)
-    sketches = _beginnings(*below.gpu(values, offsets, salt, most), s)
+    small, places = below.gpu(values, offsets, salt, most)
+    sketches = _beginnings(small, places, s)
     again = xp.flatnonzero((sketches[:, -1] == EMPTY) & (most < EMPTY))
     if len(again):
         some, places = gather.gpu(values, offsets, again)
-        sketches[again] = _beginnings(*sets.gpu(images(some, salt), places), s)
+        elements, places = sets.gpu(images(some, salt), places)
+        sketches[again] = _beginnings(elements, places, s)
     return sketches
 
 
