@@ -67,11 +67,11 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
 
 
 WORTH_A_GPU = 2_000_000_000
-"""Bytes of text from which a job is put on a GPU that nobody asked for. This is an assumption, which
-benchmarks/first_contact.py is to confirm or refute: see "The least text for a GPU" in docs/decisions/gpu.md."""
+"""Least bytes of text of a job that is put on a GPU without a request. This is an assumption, which
+benchmarks/first_contact.py is to confirm or refute: see docs/decisions/gpu.md."""
 
 
-def is_asked_for(backend: str | None, device: int | None, gpu_memory: int | str | None) -> bool:
+def is_requested(backend: str | None, device: int | None, gpu_memory: int | str | None) -> bool:
     """Return whether an argument or NEARDUP_BACKEND decides about the backend, and not the hardware."""
     return any(each is not None for each in (backend, device, gpu_memory)) or bool(os.environ.get("NEARDUP_BACKEND"))
 

@@ -153,7 +153,7 @@ class Engine:
 
 
 def for_text(engine: Engine, text_bytes: Callable[[], int | None]) -> Engine:
-    """Return the engine of a job: with the CPU in the place of a GPU that nobody asked for, if there is little text.
+    """Return the engine of a job: with the CPU in the place of a GPU that was not requested, if there is little text.
 
     Parameters
     ----------
@@ -161,9 +161,9 @@ def for_text(engine: Engine, text_bytes: Callable[[], int | None]) -> Engine:
     text_bytes : callable
         Returns about how many bytes of text the job reads, or None if nothing says it; then the GPU is used.
     """
-    from .choice import WORTH_A_GPU, is_asked_for
+    from .choice import WORTH_A_GPU, is_requested
 
-    if is_asked_for(engine.backend, engine.device, engine.gpu_memory) or engine.resolve() != "gpu":
+    if is_requested(engine.backend, engine.device, engine.gpu_memory) or engine.resolve() != "gpu":
         return engine
     found = text_bytes()
     if found is None or found >= WORTH_A_GPU:
