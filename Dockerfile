@@ -20,10 +20,10 @@ ENTRYPOINT ["neardup"]
 CMD ["--help"]
 
 FROM base AS cuda13
-# The packages bring CUDA's libraries; the driver comes from the machine, by the NVIDIA Container Toolkit.
+# The packages bring CUDA's libraries, and numba-cuda, as this wheel has no compiled GPU kernels; the driver comes from the machine, by the NVIDIA Container Toolkit.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
-    find /wheels -name '*.whl' -exec pip install --no-cache-dir '{}[cuda13,report,warc]' ';'
+    find /wheels -name '*.whl' -exec pip install --no-cache-dir '{}[cuda13-clone,report,warc]' ';'
 USER 1000
 
 FROM base AS cpu

@@ -20,11 +20,27 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """Where files go, the only items to do, if any, and whether a profiler or sanitizer watches, which wants little."""
+    """What a step is asked for.
+
+    Parameters
+    ----------
+    out : Path
+        Where files go.
+    only : tuple of str
+        The only items to do; all if it is empty.
+    profiled : bool
+        Whether a profiler or a sanitizer watches, which wants little.
+    cpu : bool
+        Whether jobs run on the CPU alone, as there is no device.
+    scale : float
+        Share of the usual text of `layouts` and `jobs`.
+    """
 
     out: Path
     only: tuple[str, ...] = ()
     profiled: bool = False
+    cpu: bool = False
+    scale: float = 1.0
 
 
 def brief(error: BaseException) -> str:

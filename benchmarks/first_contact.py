@@ -1,7 +1,14 @@
-"""The first ten minutes on a GPU: what is there, what is right, how fast it is; most telling first.
+"""The first minutes on a GPU: what is there, what is right, how fast it is; most telling first.
 
-    python -m benchmarks.first_contact --budget 540 --out FOLDER
+    python -m benchmarks.first_contact --profile 1 --out FOLDER
+    python -m benchmarks.first_contact --profile 2 --out FOLDER
+    python -m benchmarks.first_contact --profile 3 --out FOLDER
     python -m benchmarks.first_contact --out FOLDER --only kernels,ceilings
+
+A profile takes nine minutes at most. The first is packages, launches, kernels and 256 MB of text, the second jobs of 4
+and 10 GB, the third profilers, sanitizers and tests. Neither numba-cuda nor a late pyarrow is needed where kernels came
+compiled. Each line has `expected`, which expectations.py knew beforehand, and `as_expected` where that is a number.
+`--cpu` runs what needs no device, and `--scale 0.001` takes that share of the text of `layouts` and `jobs`.
 
 FOLDER/first_contact.jsonl gets a line of JSON for each thing found out, synced to disk at once: whatever happens next,
 what was known is kept. Lines have `step`, `item`, `verdict`, `seconds` and what was measured; `says` is for a person. A
@@ -10,13 +17,15 @@ second run adds its lines. What the steps print goes to FOLDER/STEP.log. The ste
     environment  machine, packages, driver, PCIe, libnvvm and where it was looked for, variables
     launch       one launch through Numba and through CuPy; whether kernels that came compiled can be loaded; what
                  launches and waiting cost
-    kernels      every kernel on small inputs against `cpu`; compile time, registers, local bytes
-    ceilings     copies on the device and over the bus, filling a slab, page-locking
+    kernels      every kernel on small inputs against `cpu`; time to load or compile, registers, local bytes
     scale        every kernel and step of CuPy on 256 MB of text
+    layouts      three layouts of the same text: jobs, and reading alone by number of threads; text in memory
+    ceilings     copies on the device and over the bus, filling a slab, page-locking
     job          whole jobs with a timeline, against `cpu`
     batches      GPU against CPU by size of the text
-    tests        pytest -m gpu
+    jobs         4 and 10 GB by each method, with and without output, spilled; sketches; processes of their own
     profiler     ncu on eight kernels, nsys, compute-sanitizer, as far as they are installed
+    tests        pytest -m gpu
 
 Verdicts: `ok`; `wrong` (other bits than the CPU's, or a sanitizer's error); `failed` (an exception); `crashed`; `timed
 out`; `not run`, with the reason. Each step is a process of its own. If it crashes, hangs or loses the device, another
@@ -39,10 +48,12 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .expectations import described, judged
 from .findings import LOST
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,19 +80,32 @@ STEPS = {
     "environment": Step(40, 40, 0),
     "launch": Step(60, 45, 8),
     "kernels": Step(170, 60, 15),
-    "ceilings": Step(45, 30, 10),
     "scale": Step(110, 60, 25),
+    "layouts": Step(120, 90, 20),
+    "ceilings": Step(45, 30, 10),
     "job": Step(120, 60, 20),
     "batches": Step(50, 40, 15),
+    "jobs": Step(BUDGET, 240, 60),
+    "profiler": Step(300, 100, 30),
     "tests": Step(260, 180, 30),
-    "profiler": Step(BUDGET, 100, 30),
 }
+
+PROFILES = {
+    1: ["environment", "launch", "kernels", "scale", "layouts", "ceilings", "job", "batches"],
+    2: ["environment", "jobs"],
+    3: ["environment", "profiler", "tests"],
+}
+"""The steps of each profile."""
+
+ON_CPU = ("environment", "layouts", "jobs")
+"""Steps that have something to find out without a device."""
 
 
 class Journal:
     """Records, each on disk before the next begins, and a line of each for whoever watches."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, judges: bool = False) -> None:
+        self.judges = judges
         self.records: list[dict[str, Any]] = []
         self.start = time.monotonic()
         self._file = open(path, "ab+")  # noqa: SIM115 (open as long as the process)
@@ -94,6 +118,8 @@ class Journal:
     def write(self, step: str, item: str | None, verdict: str, **found: Any) -> None:
         elapsed = round(time.monotonic() - self.start, 2)
         record = {"step": step, "item": item, "verdict": verdict, "elapsed": elapsed, **found}
+        if item is not None:
+            record |= judged(step, record) if self.judges else {"expected": described(step, item)}
         self.records.append(record)
         line = json.dumps(record)
         try:
@@ -104,7 +130,9 @@ class Journal:
             show(f"cannot be written ({error.strerror}): {line}")
         if item is not None or verdict != "ok":
             text = " ".join(str(found.get("reason") or found.get("says") or "").split())
-            show(f"{elapsed:7.1f} s  {step:11} {item or '':32} {verdict:9} {text[:200]}".rstrip())
+            if record.get("as_expected") is False:
+                text += f" EXPECTED {record['expected']}"
+            show(f"{elapsed:7.1f} s  {step:11} {item or '':32} {verdict:9} {text[:240]}".rstrip())
 
 
 def show(text: str) -> None:
@@ -259,8 +287,8 @@ def how_ended(status: int | None, words: str) -> str:
     return f"{how}: {words}" if words else how
 
 
-def run(names: list[str], budget: float, out: Path, journal: Journal) -> int:
-    """All steps within the budget; the exit status."""
+def run(names: list[str], budget: float, out: Path, journal: Journal, options: Sequence[str] = ()) -> int:
+    """Do all steps within the budget; return the exit status. `options` are for the steps' processes."""
     deadline = journal.start + budget
     reason = None
     for name in names:
@@ -272,7 +300,7 @@ def run(names: list[str], budget: float, out: Path, journal: Journal) -> int:
         elif deadline - time.monotonic() < scaled.least:
             journal.write(name, None, "not run", reason="budget")
         else:
-            command = [sys.executable, "-m", "benchmarks.first_steps", name, "--out", str(out)]
+            command = [sys.executable, "-m", "benchmarks.first_steps", name, "--out", str(out), *options]
             try:
                 conduct(name, scaled, command, journal, out / f"{name}.log", deadline)
             except NoDevice as error:
@@ -290,22 +318,26 @@ def conclude(names: list[str], reason: str | None, journal: Journal) -> int:
     if reason is not None:
         verdict = f"Nothing was run on a GPU: {reason}"
     elif bad:
-        verdict = f"{len(bad)} of {len(records)} findings are bad; the first: {described(bad[0])}"
+        verdict = f"{len(bad)} of {len(records)} findings are bad; the first: {in_words(bad[0])}"
     else:
         verdict = "Nothing is wrong."
         left = sum(record["verdict"] == "not run" for record in records)
         verdict += f" {left} were not run." if left else ""
+    numbers = [record for record in records if "as_expected" in record]
+    if refuted := [record for record in numbers if not record["as_expected"]]:
+        where = f"{refuted[0]['step']}, {refuted[0]['item']}"
+        verdict += f" {len(refuted)} of {len(numbers)} numbers are not as expected; the first: {where}."
     journal.write("summary", None, "ok", status=status, says=verdict, verdicts={n: dict(c) for n, c in by_step.items()})
     show("")
     for name, verdicts in by_step.items():
         show(f"{name:11} {', '.join(f'{count} {verdict}' for verdict, count in sorted(verdicts.items())) or 'nothing'}")
     for record in bad[:20]:
-        show(f"  {described(record)}")
+        show(f"  {in_words(record)}")
     show(f"\n{verdict}")
     return status
 
 
-def described(record: dict[str, Any]) -> str:
+def in_words(record: dict[str, Any]) -> str:
     """A finding as a clause."""
     where = f"{record['step']}, {record['item']}" if record["item"] else record["step"]
     return f"{where}: {record['verdict']}, {record.get('reason', '')}".rstrip(", ")
@@ -341,19 +373,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=seconds, default=BUDGET, help="seconds for all steps together")
     parser.add_argument("--out", type=Path, required=True, help="folder for records and logs; made if need be")
-    parser.add_argument("--only", type=chosen, default=list(STEPS), metavar="STEP[,STEP]", help="these steps only")
+    parser.add_argument("--profile", type=int, choices=PROFILES, default=1, help="which steps (default 1)")
+    parser.add_argument("--only", type=chosen, metavar="STEP[,STEP]", help="these steps only, of all profiles")
+    parser.add_argument("--cpu", action="store_true", help="only what can be found out without a device")
+    parser.add_argument("--scale", type=seconds, default=1.0, help="share of the text of layouts and jobs")
     args = parser.parse_args(arguments)
+    names = [name for name in args.only or PROFILES[args.profile] if not args.cpu or name in ON_CPU]
+    options = ["--scale", str(args.scale), *(["--cpu"] if args.cpu else [])]
+    simulated = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
     out = args.out.absolute()
     try:
         out.mkdir(parents=True, exist_ok=True)
-        journal = Journal(out / "first_contact.jsonl")
+        journal = Journal(out / "first_contact.jsonl", judges=not (args.cpu or simulated or args.scale != 1))
     except OSError as error:
         parser.error(f"--out {args.out}: {error.strerror}")
-    journal.write("run", None, "ok", time=time.strftime("%Y-%m-%dT%H:%M:%S%z"), budget=args.budget, steps=args.only)
+    journal.write("run", None, "ok", time=time.strftime("%Y-%m-%dT%H:%M:%S%z"), budget=args.budget, steps=names)
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, interrupted)
     try:
-        return run(args.only, args.budget, out, journal)
+        return run(names, args.budget, out, journal, options)
     except KeyboardInterrupt:
         journal.write("summary", None, "not run", status=130, reason="interrupted; what is above holds")
         return 130

@@ -27,8 +27,8 @@ from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import describe_device
 from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
-from neardup_gpu.kernels import _compiled
-from neardup_gpu.kernels._launch import PARTS, cuda, kernel, namespace, simulated, to_host
+from neardup_gpu.kernels import _compiled, gather
+from neardup_gpu.kernels._launch import PARTS, namespace, simulated, to_host
 from neardup_gpu.report import count
 
 from .findings import Items, NotRun, Settings
@@ -114,30 +114,18 @@ def table_of(text: Ragged) -> pa.Table:
 # ------------------------------------------------------------------------------------------------------------- launch
 
 
-@kernel("void(uint64[::1])")
-def _add_one(values):
-    i = cuda.grid(1)
-    if i < len(values):
-        values[i] += np.uint64(1)
-
-
-@kernel("void(uint64[::1])")
-def _nothing(values):
-    """Does nothing, for as long as that takes."""
-
-
 def launching(settings: Settings) -> Items:
     """One launch through each library, and what launches and waiting cost."""
-    return {"numba": _by_numba, "cupy": _by_cupy, "came compiled": _came_compiled, "costs": _costs}
+    return {"kernel": _by_the_project, "cupy": _by_cupy, "came compiled": _came_compiled, "costs": _costs}
 
 
-def _by_numba() -> dict[str, Any]:
-    values = namespace().arange(1000, dtype=np.uint64)
+def _by_the_project() -> dict[str, Any]:
+    values, offsets, rows = np.arange(1000, dtype=np.uint64), np.array([0, 300, 1000]), np.array([1, 0])
     with compiling() as seconds:
-        _add_one.threads(1000, values)
-    right = np.array_equal(to_host(values), np.arange(1, 1001, dtype=np.uint64))
-    compiled = usage(_add_one, seconds[_add_one], {})
-    says = f"a kernel on CuPy's array and stream, compiled in {compiled['compile_s']:.2f} s"
+        found = gather.gpu(values, offsets, rows)
+    right = selftest.same(gather.cpu(values, offsets, rows), found)
+    compiled = usage(gather._copy_values, seconds[gather._copy_values], {})
+    says = f"a kernel on CuPy's arrays and stream, loaded or compiled in {compiled['compile_s']:.2f} s"
     return {"verdict": "ok" if right else "wrong", "says": says, **compiled}
 
 
@@ -175,17 +163,12 @@ def _costs() -> dict[str, Any]:
     """Microseconds a launch, of many in a row: as the host gives them out, and until the device has done them."""
     real()
     import cupy
-    from numba import cuda as numba_cuda
 
-    values = cupy.zeros(256, np.uint64)
-    stream = numba_cuda.external_stream(cupy.cuda.get_current_stream().ptr)
-    configured = _nothing.compiled[1, 256, stream]
-    prepared = numba_cuda.as_cuda_array(values, sync=False)
+    values, offsets = cupy.zeros(256, np.uint64), cupy.zeros(2, np.int64)
     raw = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
     event = cupy.cuda.Event()
     calls: dict[str, Callable[[], Any]] = {
-        "kernel of the project": lambda: _nothing.blocks(1, values),
-        "kernel of Numba, prepared": lambda: configured(prepared),
+        "kernel of the project": lambda: gather._copy_values.blocks(1, values, offsets, offsets, values),
         "kernel of CuPy": lambda: raw((1,), (256,), ()),
         "elementwise operation of CuPy": lambda: cupy.add(values, values, out=values),
         "event": event.record,

@@ -1,6 +1,6 @@
 """One step of first_contact.py, as a process of its own that may crash, hang or lose the device.
 
-    python -m benchmarks.first_steps STEP --out FOLDER [--only JSON] [--done JSON] [--profiled]
+    python -m benchmarks.first_steps STEP --out FOLDER [--only JSON] [--done JSON] [--profiled] [--cpu] [--scale SHARE]
 
 On standard output it writes a line of JSON at once for each thing that happens: {"items": [...]}, what will be found
 out; {"begin": NAME}; and a record with `item` and `verdict`. {"no_device": REASON} means that nothing can be. All else
@@ -416,9 +416,9 @@ def steps(name: str, settings: Settings) -> Items:
     here = {"environment": environment, "profiler": profiler, "tests": tests}
     if name in here:
         return here[name](settings)
-    from .first_device import STEPS
+    from . import first_device, first_jobs
 
-    return STEPS[name](settings)
+    return (first_device.STEPS | first_jobs.STEPS)[name](settings)
 
 
 def tell(record: dict[str, Any]) -> None:
@@ -490,15 +490,18 @@ def main() -> None:
     parser.add_argument("--only", type=json.loads, default=[])
     parser.add_argument("--done", type=json.loads, default=[])
     parser.add_argument("--profiled", action="store_true")
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--scale", type=float, default=1.0)
     args = parser.parse_args()
     _CHANNEL = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    settings = Settings(args.out, tuple(args.only), args.profiled)
-    reason = why_no_device() if args.step not in ("environment", "warm") else None
+    settings = Settings(args.out, tuple(args.only), args.profiled, args.cpu, args.scale)
+    on_cpu = args.step in ("environment", "warm") or (args.cpu and args.step in ("layouts", "jobs"))
+    reason = None if on_cpu else why_no_device()
     if reason is not None:
         tell({"no_device": reason})
         status = 0
-    elif args.step in ("environment", "warm", "profiler", "tests"):
+    elif args.step in ("environment", "warm", "profiler", "tests", "layouts", "jobs"):
         status = perform(args.step, settings, args.done)
     else:
         from neardup_gpu import Engine

@@ -18,7 +18,7 @@ from unittest import mock
 from neardup_gpu import kernels
 from neardup_gpu.documents import Documents
 from neardup_gpu.kernel_inputs import kernel_modules
-from neardup_gpu.kernels import _sort
+from neardup_gpu.kernels import _compiled, _sort
 from neardup_gpu.kernels._launch import Kernel, Staging, namespace, simulated
 
 _HARNESS = Path(__file__).resolve().parent.parent / "tests" / "gpu" / "harness"
@@ -63,16 +63,23 @@ def expected_usage(chip: str) -> dict[str, dict[str, int]]:
         return {}
 
 
+ATTRIBUTES = {"most_threads": 0, "shared_bytes": 1, "local_bytes": 3, "registers": 4}
+"""What `cuFuncGetAttribute` is asked for, by the driver's numbers."""
+
+
 @contextmanager
 def compiling() -> Iterator[dict[Kernel, float]]:
-    """Seconds that each kernel took to compile, of those launched while this lasts."""
+    """Seconds that each kernel took to be loaded or compiled, of those launched while this lasts."""
     seconds: dict[Kernel, float] = {}
     launch = Kernel.blocks
 
     def noted(kernel: Kernel, count: int, *arguments: Any) -> None:
         if kernel not in seconds and count > 0:
             start = time.perf_counter()
-            kernel.compiled  # noqa: B018 (compiles)
+            if simulated():
+                kernel.compiled  # noqa: B018 (compiles)
+            else:
+                kernel._handle()
             seconds[kernel] = time.perf_counter() - start
         launch(kernel, count, *arguments)
 
@@ -81,21 +88,15 @@ def compiling() -> Iterator[dict[Kernel, float]]:
 
 
 def usage(kernel: Kernel, seconds: float, expected: dict[str, dict[str, int]]) -> dict[str, Any]:
-    """What the device's own compiler made of a kernel, beside what ptxas had made of it."""
+    """Return what the driver says of a kernel that it loaded, and what ptxas had made of it, without numba-cuda."""
     name = kernel_name(kernel)
     found: dict[str, Any] = {"kernel": name, "compile_s": round(seconds, 3)}
     if simulated():
         return found
-    compiled = kernel.compiled
-    found["from_cache"] = sum(compiled.stats.cache_hits.values()) > 0
-    for field, ask in (
-        ("registers", compiled.get_regs_per_thread),
-        ("local_bytes", compiled.get_local_mem_per_thread),
-        ("shared_bytes", compiled.get_shared_mem_per_block),
-        ("most_threads", compiled.get_max_threads_per_block),
-    ):
-        value = ask()
-        found[field] = next(iter(value.values())) if isinstance(value, dict) else value
+    from cupy.cuda import driver
+
+    found["came_compiled"] = kernel.__name__ in _compiled.taken
+    found |= {field: driver.funcGetAttribute(number, kernel._handle()) for field, number in ATTRIBUTES.items()}
     if name in expected:
         found["expected_registers"] = expected[name]["registers"]
         found["expected_local_bytes"] = expected[name]["stack"]

@@ -177,8 +177,8 @@ def _write_pairs(before, starts, sizes, most, rows, bits, first, packed):
     packed[at] = np.uint64(rows[start + left]) << bits | np.uint64(rows[start + right])
 
 
-def buckets_of(xp, keys, num_bits=64):
-    """Group keys that agree in their `num_bits` highest bits, on the device.
+def buckets_of(xp, keys, num_bits=64, offsets=None):
+    """Group keys that agree in their `num_bits` highest bits, on the device; only keys of one row, given `offsets`.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def buckets_of(xp, keys, num_bits=64):
     sizes : array of uint64, shape (buckets,)
         2 or more.
     """
-    order, begins = order_of(keys, num_bits)
+    order, begins = order_of(keys, num_bits, offsets)
     joined = xp.zeros(len(keys) + 1, bool)  # to the key before
     joined[:-1] = ~begins
     firsts, lasts = xp.flatnonzero(joined[1:] & ~joined[:-1]), xp.flatnonzero(joined[:-1] & ~joined[1:])

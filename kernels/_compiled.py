@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 OUT_OF_MEMORY = 2
 """CUDA's number of the error."""
 
+taken: set[str] = set()
+"""Names of the kernels whose code this process took from the archive."""
+
+refused: dict[str, str] = {}
+"""Names of the kernels that have to be compiled by numba-cuda, and why."""
+
 log = logging.getLogger("neardup_gpu")
 
 FILE = "_compiled.zip"
@@ -109,18 +115,22 @@ def load(kernel: Kernel) -> int | None:
 
     found, reason = archive()
     if found is None:
+        refused[kernel.__name__] = reason
         _announce(reason)
         return None
     capability = Device().compute_capability
     reason = f"{FILE} lacks {key(kernel)}"
     for folder, image, entry in found.images(kernel, (int(capability[:-1]), int(capability[-1]))):
         try:
-            return int(driver.moduleGetFunction(driver.moduleLoadData(image), entry))
+            handle = int(driver.moduleGetFunction(driver.moduleLoadData(image), entry))
+            taken.add(kernel.__name__)
+            return handle
         except driver.CUDADriverError as error:
             if error.status == OUT_OF_MEMORY:
                 raise
             reason = f"the driver refuses {kernel.__name__} for {folder}: {error}"
             log.info("%s", reason)
+    refused[kernel.__name__] = reason
     _announce(reason)
     return None
 

@@ -61,6 +61,8 @@ def on_device(array: Any) -> Any:
 
     CuPy's own functions take no NumPy array, `ascontiguousarray` among them.
     """
+    if isinstance(array, np.ndarray) and array.nbytes >= PARTS * _PART and not simulated():
+        return _uploaded(array)
     return namespace().asarray(array, order="C")
 
 
@@ -276,13 +278,13 @@ class Kernel:
 
     def _compiled_here(self) -> int:
         """As `_handle`, by numba-cuda, which compiles the kernel unless it is kept in `CACHE`."""
-        if find_spec("numba_cuda") is None:
-            from . import _compiled
+        from . import _compiled
 
-            why = _compiled.archive()[1] or "none of those that came with this installation fits"
+        if find_spec("numba_cuda") is None:
+            why = _compiled.refused[self.__name__]
             raise BackendUnavailableError(
                 f"kernel {self.__name__} has to be compiled ({why}), for which numba-cuda is not installed; "
-                "install 'neardup-gpu[cuda13]' or [cuda12], or use backend='cpu'"
+                "install 'neardup-gpu[cuda13-clone]' or [cuda12-clone], or use backend='cpu'"
             )
         (overload,) = self.compiled.overloads.values()
         return int(overload._codelibrary.get_cufunc().handle)
@@ -414,6 +416,7 @@ T = TypeVar("T")
 PARTS = 8  # threads that fill a slab: one core copies slower than the bus
 _PART = 1 << 20  # bytes that are worth a thread
 _LARGE = 1 << 28  # twins up to here are powers of two, so that few are made; page-locked slabs always are, by CuPy
+_CHUNK = 1 << 25  # bytes of a large array that are copied to the device at a time
 SLACK = 256  # bytes after a staged text, at least, that kernels may read; what they hold means nothing
 
 
@@ -454,6 +457,32 @@ class _Slabs:
 
 
 SLABS = _Slabs()
+
+
+def _uploaded(array: np.ndarray) -> Any:
+    """Copy an array to the device through two page-locked slabs: one is filled while the other is copied.
+
+    CuPy would copy it to one such slab by a single thread first, which an H100's host did at 9 GB/s.
+    """
+    import cupy
+
+    made, stream = cupy.empty(array.shape, array.dtype), cupy.cuda.get_current_stream()
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    slabs = [(SLABS.take(_CHUNK), cupy.cuda.Event(block=True, disable_timing=True)) for _ in range(2)]
+    try:
+        with ThreadPoolExecutor(PARTS, "neardup-fill") as pool:
+            for number, first in enumerate(range(0, len(content), _CHUNK)):
+                slab, copied = slabs[number % 2]
+                part = content[first : first + _CHUNK]
+                copied.synchronize()
+                _fill(pool, slab[: len(part)], part)
+                (made.data + first).copy_from_host_async(slab.ctypes.data, len(part), stream)
+                copied.record(stream)
+    finally:
+        for slab, copied in slabs:
+            copied.synchronize()
+            SLABS.give(slab)
+    return made
 
 
 class _Now:
@@ -606,10 +635,15 @@ class Staging:
         return place, needed, from_zero
 
     def fill(self, target: np.ndarray, source: np.ndarray) -> None:
-        """Copy, by several threads where it is worth it: NumPy does not hold the interpreter while it copies."""
-        bounds = np.linspace(0, len(source), 1 + max(1, min(PARTS, len(source) // _PART))).astype(np.int64).tolist()
-        parts = [slice(first, last) for first, last in pairwise(bounds)]
-        list(self._filling.map(lambda part: np.copyto(target[part], source[part]), parts))
+        """Copy bytes by this object's threads."""
+        _fill(self._filling, target, source)
+
+
+def _fill(pool: ThreadPoolExecutor, target: np.ndarray, source: np.ndarray) -> None:
+    """Copy, by several threads where it is worth it: NumPy does not hold the interpreter while it copies."""
+    bounds = np.linspace(0, len(source), 1 + max(1, min(PARTS, len(source) // _PART))).astype(np.int64).tolist()
+    parts = [slice(first, last) for first, last in pairwise(bounds)]
+    list(pool.map(lambda part: np.copyto(target[part], source[part]), parts))
 
 
 def _slab_size(needed: int) -> int:
@@ -617,8 +651,22 @@ def _slab_size(needed: int) -> int:
 
 
 def _page_locked(size: int) -> np.ndarray:
+    """Return a page-locked slab, or an ordinary one where the system locks no memory, as in some containers."""
     if simulated():
         return np.empty(size, np.uint8)
+    import cupy
     import cupyx
 
-    return cupyx.empty_pinned(size, np.uint8)
+    try:
+        return cupyx.empty_pinned(size, np.uint8)
+    except (cupy.cuda.runtime.CUDARuntimeError, MemoryError) as error:
+        _say_that_pages_are_not_locked(str(error))
+        return np.empty(size, np.uint8)
+
+
+@cache
+def _say_that_pages_are_not_locked(why: str) -> None:
+    import logging
+
+    message = "text is copied to the GPU from pageable memory, which is slower: page-locking was refused (%s)"
+    logging.getLogger("neardup_gpu").warning(message, why)

@@ -21,7 +21,7 @@ from . import sets
 from ._cpu import parallel, shares
 from ._elements import BLOCK, keep_small, zeros_above
 from ._gf2 import mix64, mixed
-from ._launch import cuda, kernel, namespace, on_device, row_of
+from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._ragged import close_gaps, longest_row
 from .sets import distinct
 
@@ -98,7 +98,7 @@ def gpu(values, offsets, salt, most):
     """As `reference`: images side by side; what is small is gathered, and all rows are put in order together."""
     xp = namespace()
     values, offsets, most = (on_device(each) for each in (values, offsets, most))
-    first, last = int(offsets[0]), int(offsets[-1])
+    first, last = bounds_of(offsets)
     images, small = xp.empty(last - first, np.uint64), xp.empty(last - first, bool)
     _write_images.threads(len(images), values, offsets, np.uint64(salt), most, images, small)
     before = xp.zeros(len(images) + 1, np.int64)

@@ -7,18 +7,18 @@ Sketches of fewer than s elements end with `EMPTY`, which thus stands for no ele
 permutation takes to it.
 
 Source: Broder 1997, section 3, there of a random permutation; mix64 is SplitMix64's finaliser.
-Cost: a mixing for each value, a sort of little more than s of them, and s words a row; on a GPU as `sets`.
+Cost: a mixing for each value, a sort of little more than s of them, and s words a row.
 """
 
 from itertools import pairwise
 
 import numpy as np
 
-from . import sets
+from . import below, gather, sets
 from ._cpu import parallel, shares
 from ._elements import BLOCK, images, keep_small, zeros_above
 from ._gf2 import mixed
-from ._launch import array_module, namespace
+from ._launch import array_module, namespace, on_device
 from ._ragged import longest_row
 from .sets import distinct
 
@@ -84,10 +84,22 @@ def cpu(values, offsets, salt, s):
 
 
 def gpu(values, offsets, salt, s):
-    """As `reference`: all rows are put in order together."""
+    """As `reference`: of each row only the images below the bound of `cpu` are put in order, all rows together.
+
+    Rows in which fewer than s distinct images lie below it are done again without a bound.
+    """
     xp = namespace()
-    elements, bounds = sets.gpu(images(xp.asarray(values), salt), xp.asarray(offsets))
-    return _beginnings(elements, bounds, s)
+    values, offsets = on_device(values), on_device(offsets)
+    sizes, wanted = (offsets[1:] - offsets[:-1]).astype(np.uint64), np.uint64(s + s // 4 + 16)
+    most = xp.where(sizes > wanted, EMPTY // xp.maximum(sizes, np.uint64(1)) * wanted, EMPTY)
+    small, places = below.gpu(values, offsets, salt, most)
+    sketches = _beginnings(small, places, s)
+    again = xp.flatnonzero((sketches[:, -1] == EMPTY) & (most < EMPTY))
+    if len(again):
+        some, places = gather.gpu(values, offsets, again)
+        elements, places = sets.gpu(images(some, salt), places)
+        sketches[again] = _beginnings(elements, places, s)
+    return sketches
 
 
 def _beginnings(values, offsets, s):

@@ -38,6 +38,7 @@ from itertools import count, pairwise
 
 import numpy as np
 
+from . import gather
 from ._cpu import jit, parallel, shares
 from ._gf2 import mix64, mixed
 from ._launch import cuda, kernel, namespace, on_device, row_of
@@ -282,7 +283,7 @@ def _throw_all(features, offsets, weights, salt, farthest, thresholds, ranks, na
 def gpu(features, offsets, weights, salt, samples):
     """As `reference`; features in parallel, twice: for the least rank of each sample, then for that dart's name.
 
-    Rows of which a sample got no dart are thrown again, farther, while the others rest.
+    Rows of which a sample got no dart are gathered and thrown again, farther.
     """
     xp = namespace()
     features, offsets, weights = (on_device(array) for array in (features, offsets, weights))
@@ -295,12 +296,17 @@ def gpu(features, offsets, weights, salt, samples):
     names = xp.full((num_rows, samples), EMPTY)
     farthest = np.uint64(first_darts(samples) << 40) // xp.maximum(totals, np.uint64(1)) + np.uint64(1)
     farthest[totals == np.uint64(0)] = np.uint64(0)
-    waiting = totals > np.uint64(0)
-    while bool(waiting.any()):
-        end = xp.where(waiting, farthest, np.uint64(0))
-        _throw_all.threads(num_features, features, offsets, weights, salt, end, thresholds, ranks, names, np.uint64(0))
-        waiting &= (ranks == np.uint64(FARTHEST)).any(axis=1) & (farthest < np.uint64(FARTHEST))
-        half_more = xp.minimum(farthest + (farthest >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
-        farthest = xp.where(waiting, half_more, farthest)
+    _throw_all.threads(num_features, features, offsets, weights, salt, farthest, thresholds, ranks, names, np.uint64(0))
+    lacking = (ranks == np.uint64(FARTHEST)).any(axis=1) & (farthest < np.uint64(FARTHEST))
+    waiting = xp.flatnonzero(lacking & (totals > np.uint64(0)))
+    while len(waiting):
+        end = farthest[waiting]
+        end = xp.minimum(end + (end >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
+        some, places = gather.gpu(features, offsets, waiting)
+        their_weights = gather.gpu(weights.view(np.uint64), offsets, waiting)[0].view(np.int64)
+        found = xp.full((len(waiting), samples), np.uint64(FARTHEST))
+        _throw_all.threads(len(some), some, places, their_weights, salt, end, thresholds, found, names, np.uint64(0))
+        farthest[waiting], ranks[waiting] = end, found
+        waiting = waiting[(found == np.uint64(FARTHEST)).any(axis=1) & (end < np.uint64(FARTHEST))]
     _throw_all.threads(num_features, features, offsets, weights, salt, farthest, thresholds, ranks, names, np.uint64(1))
     return names

@@ -149,6 +149,7 @@ def cpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None):
 
 _THREADS = 1 << 18  # about as many as a device runs at a time
 _SLICE = 1 << 30  # bytes of features whose keys are computed at a time
+_TOGETHER = 1 << 22  # keys of tables that are sorted together
 _ROW_BYTES = 36  # most that a row takes while its table is sorted; see `gpu`
 
 
@@ -192,32 +193,45 @@ def _is_new(packed, bits, features, columns, new):
     new[at] = not before
 
 
-def _keyed_rows(xp, features, present, columns, begin, tables, split, upper):
-    """(keys, rows) in the order of rows; only keys whose `split` highest bits are `upper`."""
+def _keyed_rows(xp, features, present, several, moduli, split, upper):
+    """Return (keys, rows, where each table begins): table by table, each in the order of rows.
+
+    Only the keys whose `split` highest bits are `upper` are there. `several` has the columns of each table, and the
+    beginning of its keys.
+    """
     per_slice = max(1, _SLICE // (8 * features.shape[1]))
-    keys, rows = [xp.empty(0, np.uint64)], [xp.empty(0, np.uint32)]
-    for first in range(0, len(features), per_slice):
-        some = on_device(features[first : first + per_slice])
-        all_keys = xp.empty(len(some), np.uint64)
-        _row_keys.threads(min(len(some), _THREADS), some, columns, begin, tables, all_keys)
-        chosen = present[first : first + per_slice]
-        if split:
-            chosen = chosen & (all_keys >> np.uint64(64 - split) == np.uint64(upper))
-        chosen = xp.flatnonzero(chosen)
-        keys.append(all_keys[chosen])
-        rows.append((chosen + first).astype(np.uint32))
-    return xp.concatenate(keys), xp.concatenate(rows)
+    keys, rows, ends, chosen = [xp.empty(0, np.uint64)], [xp.empty(0, np.uint32)], [0], {}
+    for columns, begin in several:
+        for first in range(0, len(features), per_slice):
+            some = on_device(features[first : first + per_slice])
+            all_keys = xp.empty(len(some), np.uint64)
+            _row_keys.threads(min(len(some), _THREADS), some, columns, begin, moduli, all_keys)
+            if split:
+                of_pass = all_keys >> np.uint64(64 - split) == np.uint64(upper)
+                chosen[first] = xp.flatnonzero(present[first : first + per_slice] & of_pass)
+            elif first not in chosen:  # the same rows are in each table
+                chosen[first] = xp.flatnonzero(present[first : first + per_slice])
+            keys.append(all_keys[chosen[first]])
+            rows.append((chosen[first] + first).astype(np.uint32))
+        ends.append(sum(map(len, keys)))
+    return xp.concatenate(keys), xp.concatenate(rows), np.array(ends)
 
 
 def _table(xp, *arguments):
-    """Buckets of two rows or more: (their rows, bucket by bucket; where each begins; its size), and rows in all."""
-    keys, rows = _keyed_rows(xp, *arguments)
-    places, starts, sizes = buckets_of(xp, keys)
+    """Return the buckets of two rows or more of some tables: (their rows, bucket by bucket; where each begins; its
+    size), and the number of rows in all.
+    """
+    keys, rows, ends = _keyed_rows(xp, *arguments)
+    places, starts, sizes = buckets_of(xp, keys, offsets=None if len(ends) == 2 else on_device(ends))
     return rows[places], starts, sizes, len(rows)
 
 
 def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max_rows=None):
-    """As `reference`: keys, radix sort, buckets and pairs table by table, each step by all threads.
+    """As `reference`: keys, radix sort, buckets and pairs, each step by all threads.
+
+    It goes table by table. Where there are few rows, tables are sorted together, up to `_TOGETHER` keys: each table
+    would cost several waits of the host, which take longer than its sort. Repeats of a pair are then dropped by
+    sorting alone.
 
     Features in device memory stay there, and so do those in host memory (sketches that outgrew the device): these go
     to the device slice by slice, once a table, and repeats of their pairs are dropped by sorting alone.
@@ -263,13 +277,16 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
         features = on_device(features)
     found, num_large, num_uncompared = DistinctPairs(xp, bits, with_distances=False, at_least=PAIRS_AT_ONCE), 0, 0
     crowded, most = xp.zeros(len(features), bool), np.uint64(max(bucket_limit, bucket_probe))
-    from_first = tables is None or tables.start == 0  # as in `cpu`
-    for number, subset in _subsets(features.shape[1], r, tables):
-        columns = on_device(np.array(subset, np.int64))
-        begin = np.uint64(advance_by_tables(poly ^ np.uint64(number), modulus))
+    together = max(1, min(_TOGETHER, max_rows or _TOGETHER) // max(1, len(features))) if resident and not split else 1
+    from_first = together == 1 and (tables is None or tables.start == 0)  # as in `cpu`
+    subsets = _subsets(features.shape[1], r, tables)
+    while some := list(islice(subsets, together)):
+        columns = on_device(np.array([subset for _, subset in some], np.int64))
+        begins = [np.uint64(advance_by_tables(poly ^ np.uint64(number), modulus)) for number, _ in some]
+        several = [(columns[number], begin) for number, begin in enumerate(begins)]
         filtered = resident and num_large == 0 and from_first
         for upper in range(1 << split):
-            rows, starts, sizes, num_rows = _table(xp, features, present, columns, begin, moduli, split, upper)
+            rows, starts, sizes, num_rows = _table(xp, features, present, several, moduli, split, upper)
             counts, large, uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
             num_large += len(large)
             num_uncompared += uncompared
@@ -281,7 +298,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
             for packed in pairs_of(xp, starts, sizes, most, counts, rows, np.uint64(bits)):
                 if filtered:
                     new = xp.empty(len(packed), bool)
-                    _is_new.threads(len(packed), packed, np.uint64(bits), features, columns, new)
+                    _is_new.threads(len(packed), packed, np.uint64(bits), features, columns[0], new)
                     packed = packed[new]
                 found.add(packed)
             del rows, starts, sizes, counts, large  # the next sort needs the room

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,19 @@ def foretold(sources: Sources, recipe: Recipe, check: int) -> Need | None:
 
     load = forecast.load_of(sources, check, ask=False)
     return None if load is None else forecast.in_memory(load, recipe, own_threads())
+
+
+def text_bytes(sources: Sources) -> int | None:
+    """Return about how many bytes of text a job reads: as footers and tables say, else the size of the files.
+
+    None if nothing says it, as for a stream.
+    """
+    from .planning import forecast
+
+    load = forecast.load_of(sources, 0, ask=False)
+    if load is not None:
+        return int(load.work.text_bytes + load.work.against_bytes)
+    return sum(os.path.getsize(path) for path in sources.local_files if os.path.isfile(path)) or None
 
 
 def _file_bytes(documents: Documents) -> int:

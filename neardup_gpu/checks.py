@@ -322,12 +322,13 @@ def as_array(name: str, value: Any) -> tuple[Any, bool]:
         raise ArgumentTypeError(f"{name}: a masked array; fill it or leave out the masked values", parameter=name)
     if isinstance(value, np.ndarray):
         return np.asarray(value), False
-    if hasattr(value, "__cuda_array_interface__"):
-        from neardup_gpu.kernels._launch import namespace
-
-        xp = namespace()
-        return value if isinstance(value, xp.ndarray) else xp.asarray(value), False
     listed = isinstance(value, (list, tuple, range))
+    if not listed:
+        from . import interchange
+
+        found = interchange.array(name, value)
+        if found is not None:
+            return found, False
     if not listed and not hasattr(value, "__array__"):
         raise ArgumentTypeError(f"{name}: {shown(value)}; give an array or a list", parameter=name)
     try:
@@ -373,7 +374,8 @@ def texts(name: str, value: Any) -> Any:
 
     if not isinstance(value, (pa.Array, pa.ChunkedArray)):
         hint = "give a list of str, or an array of strings"
-        if isinstance(value, bytes) or not (hasattr(value, "__array__") or isinstance(value, (list, tuple))):
+        speaks = any(hasattr(value, each) for each in ("__array__", "__arrow_c_array__", "__arrow_c_device_array__"))
+        if isinstance(value, bytes) or not (speaks or isinstance(value, (list, tuple))):
             raise ArgumentTypeError(f"{name}: {shown(value)}; {hint}", parameter=name)
         try:
             value = pa.array(value, pa.large_string())

@@ -88,6 +88,15 @@ class Ragged:
         number = int(self.offsets[-1] - self.offsets[0])
         return f"Ragged({count(len(self), 'row')}, {count(number, f'{self.values.dtype} value')})"
 
+    def __arrow_c_device_array__(self, requested_schema: Any = None, **options: Any) -> tuple[Any, Any]:
+        """Export the rows by Arrow's device interface, as a large list; they are not copied and stay on their device.
+
+        pyarrow, pylibcudf and other libraries take a Ragged by it: ``pa.array(ragged)``.
+        """
+        from . import interchange
+
+        return interchange.export(self.values, self.offsets, requested_schema)
+
     @classmethod
     def from_rows(cls, rows: list[Any], dtype: Any) -> Ragged:
         """Copy a list of arrays (or of anything NumPy reads as one) into one Ragged of `dtype`.
@@ -239,7 +248,11 @@ class Pairs:
 
 
 def as_ragged(name: str, value: Any, dtype: Any, hint: str = "") -> Ragged:
-    """Rows of different lengths, of values of one dtype."""
+    """Return rows of different lengths, of values of one dtype. Columns of other libraries become rows."""
+    from . import interchange
+
+    if not isinstance(value, Ragged) and interchange.is_column(value):
+        value = Ragged(*interchange.rows(name, value))
     if not isinstance(value, Ragged):
         hint = hint or f"Ragged.from_rows(rows, np.{np.dtype(dtype)})"
         raise ArgumentTypeError(f"{name}: {checks.shown(value)}; give a Ragged{checks.hinted(hint)}")

@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +243,7 @@ def _shipped() -> Facts:
 
     found, reason = archive()
     if found is None:
-        return {"usable": False, "reason": reason}
+        return {"usable": False, "reason": reason, "numba_cuda": find_spec("numba_cuda") is not None}
     chips = [f"{major}.{minor}" for major, minor in found.chips]
     return {"usable": True, "kernels": len(found.kernels), "capabilities": chips, "made_by": found.made_by}
 
@@ -436,7 +437,10 @@ def _shipped_in_words(facts: Facts) -> str:
     if UNKNOWN in facts:
         return f"for GPUs: {UNKNOWN} ({facts[UNKNOWN]})"
     if not facts["usable"]:
-        return f"for GPUs, compiled when first launched: {facts['reason']}"
+        how = "compiled by numba-cuda when first launched"
+        if not facts["numba_cuda"]:
+            how = "to be compiled by numba-cuda, which is not installed"
+        return f"for GPUs, {how}: {facts['reason']}"
     chips = ", ".join(facts["capabilities"])
     return f"for GPUs, {facts['kernels']} came compiled, for compute capability {chips} and as PTX"
 

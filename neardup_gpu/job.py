@@ -36,7 +36,7 @@ from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
 from .engine.contract import Rows
 from .engine.memory import parse_size
-from .engine.settings import Engine, as_engine
+from .engine.settings import Engine, as_engine, for_text
 from .engine.threads import on_threads
 from .errors import InputError
 from .log import log
@@ -192,8 +192,10 @@ def _run_here(arguments: Arguments) -> Result:
     engine, writing, output, bound = arguments.engine, arguments.writing, arguments.output, arguments.memory
     num_checked, clock = arguments.num_checked, Clock(arguments.progress)
     recipe, statistics = arguments.recipe.with_statistics(None)
-    backend = engine.resolve()  # before anything is opened
+    engine.resolve()  # what cannot run here is refused before anything is opened
     sources = arguments.opened()
+    engine = for_text(engine, lambda: bounded.text_bytes(sources))
+    backend = engine.resolve()
     documents = sources.documents
     if recipe.unit != "document":
         check_divisible(recipe.unit, documents, arguments.against)

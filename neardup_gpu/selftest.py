@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from neardup_gpu.kernels import _compiled
 from neardup_gpu.kernels._launch import simulated
 
 from .documents.writing_options import Writing
@@ -187,7 +188,8 @@ def run(
         backend, device, seed, agrees (whether all do); kernels: a list of dicts of kernel, verdict ("agrees",
         "differs", "failed" or "not run"), agrees, inputs (how many were compared), problem (where it does not agree),
         and, of one large input, input_bytes, milliseconds and gb_per_s (bytes of the arrays that go in and come out; of
-        the whole job bytes of text). The large one is left out in the simulator.
+        the whole job bytes of text). The large one is left out in the simulator. route: where the code of the GPU's
+        kernels came from, in words; None if no kernel was launched on a device.
 
     Raises
     ------
@@ -199,6 +201,7 @@ def run(
         raise ParameterError(f"seed {seed} is negative")
     rows: list[dict[str, Any]] = []
     found: dict[str, Any] = {"backend": backend, "device": None, "seed": seed, "agrees": False, "kernels": rows}
+    found["route"] = None
 
     def known(row: dict[str, Any]) -> None:
         rows.append(row)
@@ -212,11 +215,18 @@ def run(
             found |= {"backend": runtime.backend, "device": runtime.describe()}
             for row in _rows(seed, runtime, Engine(backend=runtime.backend, device=device), progress):
                 known(row)
+            found["route"] = _route()
     except Exception:
         if all(row["agrees"] for row in rows):
             raise  # else what was found matters more than that the device could not be closed
     found["agrees"] = all(row["agrees"] for row in rows)
     return found
+
+
+def _route() -> str | None:
+    """Say where the code of the GPU's kernels came from; None if no kernel was launched on a device."""
+    numbers = {"came compiled": len(_compiled.taken), "compiled by numba-cuda": len(_compiled.refused)}
+    return ", ".join(f"{number} {how}" for how, number in numbers.items() if number) or None
 
 
 def _rows(
@@ -300,4 +310,5 @@ def conclusion(found: dict[str, Any]) -> str:
     return (
         f"All {len(kernels_only)} kernels {of_backend} and a whole run gave the reference's bits "
         f"on {count(checked, 'random input')} {seed} on {where}."
+        + (f" Kernels of the GPU: {found['route']}." if found.get("route") else "")
     )

@@ -15,6 +15,7 @@ from neardup_gpu.kernels import shared
 
 from . import checks
 from .arguments import Arguments
+from .bounded import text_bytes
 from .data import arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
@@ -27,7 +28,7 @@ from .engine.choice import kernel
 from .engine.clock import Clock, Progress, with_bars
 from .engine.contract import Runtime
 from .engine.pieces import Numbers
-from .engine.settings import Engine, as_engine
+from .engine.settings import Engine, as_engine, for_text
 from .engine.threads import on_threads
 from .errors import ParameterError
 from .log import log
@@ -152,6 +153,7 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
     clock, engine = Clock(arguments.progress), arguments.engine
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = Sources(open_documents(arguments.source, reading=arguments.reading))
+    engine = for_text(engine, lambda: text_bytes(sources))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         counts_first = recipe.method.needs_statistics and statistics is None

@@ -1,8 +1,9 @@
 """Call each stage of a job alone, or write a method of your own under the contracts `Join` and `Sketch`.
 
-Arrays may be NumPy's or CuPy's whatever the backend; results are on the backend's device: CuPy's for "gpu", else
-NumPy's. Between `shingle` and `verify` stand the stages of a method that sketches: `sketch`, `keys` and `collide`. The
-method `exact` has none; its pairs come from `dedup`.
+Arrays may be NumPy's or CuPy's whatever the backend, or objects that speak DLPack, the CUDA array interface or Arrow's
+device interface (see `interchange.py`). Results are on the backend's device: CuPy's for "gpu", else NumPy's. Between
+`shingle` and `verify` stand the stages of a method that sketches: `sketch`, `keys` and `collide`. The method `exact`
+has none; its pairs come from `dedup`.
 
     >>> import neardup_gpu as nd
     >>> from neardup_gpu import stages
@@ -33,7 +34,7 @@ from neardup_gpu.kernels import (
 )
 from neardup_gpu.kernels._launch import MOST_ROWS, array_module
 
-from . import checks, stop_words
+from . import checks, interchange, stop_words
 from .data import Pairs, Ragged, Tokens, as_ragged, pairs_within
 from .documents import open_documents
 from .engine.arrays import same_device
@@ -69,7 +70,7 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
 
     Parameters
     ----------
-    documents : Ragged of uint8, list of str, or pyarrow array or pandas or polars column of strings
+    documents : Ragged of uint8, list of str, or column of strings of pyarrow, pandas, polars, cuDF or pylibcudf
         Text in UTF-8, in which each invalid byte is a letter that equals only itself; nulls are empty documents.
     recipe : Recipe
         Its seed decides the fingerprints.
@@ -110,7 +111,7 @@ def place_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> Tokens:
 
 
 def _as_text(documents: Any) -> Ragged:
-    if isinstance(documents, Ragged):
+    if isinstance(documents, Ragged) or interchange.on_gpu(documents):
         return as_ragged("documents", documents, np.uint8, "UTF-8 text, or give a list of str")
     if isinstance(documents, str):
         raise ArgumentTypeError("documents: one string given; put it into a list")

@@ -12,8 +12,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from benchmarks import first_contact, first_steps
-from benchmarks.first_contact import STEPS, Journal, NoDevice, Step, conduct, run
+from benchmarks import expectations, first_contact, first_steps
+from benchmarks.first_contact import BUDGET, PROFILES, STEPS, Journal, NoDevice, Step, conduct, run
 
 ROOT = Path(__file__).parent.parent
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
@@ -213,6 +213,8 @@ def test_what_cannot_be_written_stops_nothing(full, tmp_path, monkeypatch, capsy
     [
         (["--only", "kernels,nothing"], "nothing is no step; there are environment, launch"),
         (["--only", ","], "no step"),
+        (["--profile", "4"], "invalid choice: 4"),
+        (["--scale", "0"], "'0' is not a number of seconds"),
         (["--budget", "-3"], "'-3' is not a number of seconds"),
         (["--budget", "nan"], "is not a number of seconds"),
         (["--budget", "soon"], "'soon' is not a number of seconds"),
@@ -253,10 +255,9 @@ def contact(folder, *words, **environment):
 def test_where_there_is_no_gpu(tmp_path):
     status, records, printed = contact(tmp_path, CUDA_VISIBLE_DEVICES="")
     assert status == 2, printed
-    assert [record["step"] for record in records if record["step"] not in ("run", "environment", "summary")] == [
-        *STEPS
-    ][1:]
-    assert all(record["verdict"] == "not run" for record in records if record["step"] in [*STEPS][1:])
+    first = PROFILES[1][1:]
+    assert [record["step"] for record in records if record["step"] not in ("run", "environment", "summary")] == first
+    assert all(record["verdict"] == "not run" for record in records if record["step"] in first)
     known = {record["item"]: record["verdict"] for record in records if record["step"] == "environment"}
     assert known["machine"] == known["packages"] == known["variables"] == "ok"
     assert known["usable"] == "not run"
@@ -293,6 +294,69 @@ def test_where_not_even_numba_is(tmp_path):
     kernels = [record for record in records if record["step"] == "kernels"]
     assert [record["verdict"] for record in kernels] == ["not run"]
     assert "numba" in kernels[0]["reason"]
+
+
+def test_every_step_is_in_a_profile_and_none_takes_longer_than_nine_minutes():
+    assert {name for names in PROFILES.values() for name in names} == set(STEPS)
+    assert BUDGET == 540 and all(step.most <= BUDGET and step.silent <= 240 for step in STEPS.values())
+    assert set(expectations.BY_STEP) == set(STEPS)
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+def test_reading_and_jobs_without_a_device(tmp_path):
+    """The lines that a device is to answer, on little text: each has its expectation, and none is judged."""
+    words = ["--cpu", "--scale", "0.0002", "--only"]
+    status, records, printed = contact(tmp_path, *words, "layouts,kernels")
+    found = {record["item"]: record for record in records if record["step"] == "layouts"}
+    assert status == 0, printed
+    assert {record["verdict"] for record in found.values()} == {"ok"}
+    assert {f"dedup of {each}" for each in ("one row group", "1,000 rows per group", "16 files")} <= set(found)
+    assert "reading by 1 thread" in found and found["text in memory"]["cpu_ms"] > 0
+    assert found["dedup of one row group"]["expected"] == "gpu_s 0.6 to 0.75 s (one thread decodes 256 MB)"
+    assert not any("as_expected" in record for record in records)
+    assert "kernels" not in {record["step"] for record in records}
+    sizes = {record["text_bytes"] for record in found.values() if "text_bytes" in record}
+    assert len(sizes) == 1
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+def test_jobs_of_several_files_without_a_device(tmp_path):
+    from benchmarks import first_jobs
+
+    settings = first_steps.Settings(tmp_path, cpu=True, scale=0.00004)
+    items = first_jobs.jobs(settings)
+    wanted = ["4 GB, exact", "4 GB, simhash, with output", "4 GB, sketch", "4 GB, exact, spilled to the host"]
+    found = {name: first_steps.find_out(name, items[name]) for name in wanted}
+    assert [found[name]["verdict"] for name in wanted] == ["ok", "ok", "ok", "not run"]
+    assert found["4 GB, sketch"]["sketch_bytes"] > 0
+    assert found["4 GB, exact"]["text_bytes"] == found["4 GB, simhash, with output"]["text_bytes"]
+    assert [path.name for path in tmp_path.iterdir()] == ["4e-05 4 GB"]
+    assert {"cold, 2 GB", "10 GB, minhash", "10 GB, exact, with output"} <= set(items)
+
+
+def test_numbers_are_judged_by_what_was_known_beforehand(tmp_path, capsys):
+    journal = Journal(tmp_path / "found.jsonl", judges=True)
+    journal.write("scale", "tokens", "ok", median=3.5)
+    journal.write("scale", "unique", "ok", median=9.6)
+    journal.write("jobs", "4 GB, minhash", "ok", cpu_over_gpu=7.1)
+    journal.write("jobs", "4 GB, exact", "ok", cpu_over_gpu=3.4)
+    journal.write("jobs", "4 GB, exact, with output", "ok", cpu_over_gpu=1.0)
+    journal.write("launch", "costs", "ok", costs={"kernel of the project": {"done_us": 7.9}})
+    journal.write("layouts", "dedup of one row group", "not run", reason="budget")
+    said = [(record["expected"], record.get("as_expected")) for record in journal.records]
+    assert said[0] == ("median at most 3.6 ms (paper, PROFILE.md)", True)
+    assert said[1] == ("median at most 9.5 ms (paper, PROFILE.md)", False)
+    assert [met for _, met in said] == [True, False, True, False, None, True, None]
+    assert "EXPECTED median at most 9.5 ms" in capsys.readouterr().out
+    assert first_contact.conclude(["scale"], None, journal) == 0
+    says = journal.records[-1]["says"]
+    assert says == "Nothing is wrong. 1 were not run. 2 of 5 numbers are not as expected; the first: scale, unique."
+
+
+def test_what_an_earlier_device_measured_is_expected_again():
+    assert str(expectations.expected_of("scale", "simhash tf, 64 bits")) == "median at most 1.532 ms (as on 2026-11-23)"
+    assert str(expectations.expected_of("ceilings", "pinned to the device")).startswith("gb_per_s at least 32.31 GB/s")
+    assert expectations.described("environment", "machine") == "described"
 
 
 # -------------------------------------------------------------------------------------------------- what tools print
@@ -436,4 +500,4 @@ def test_intervals():
 
 def test_readme_names_every_step():
     text = (ROOT / "benchmarks" / "README.md").read_text()
-    assert all(re.search(rf"^\| {name} \|", text, re.MULTILINE) for name in STEPS)
+    assert all(re.search(rf"^\| {name}[ |]", text, re.MULTILINE) for name in STEPS)

@@ -66,6 +66,16 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
     return chosen
 
 
+WORTH_A_GPU = 2_000_000_000
+"""Least bytes of text of a job that is put on a GPU without a request. This is an assumption, which
+benchmarks/first_contact.py is to confirm or refute: see docs/decisions/gpu.md."""
+
+
+def is_requested(backend: str | None, device: int | None, gpu_memory: int | str | None) -> bool:
+    """Return whether an argument or NEARDUP_BACKEND decides about the backend, and not the hardware."""
+    return any(each is not None for each in (backend, device, gpu_memory)) or bool(os.environ.get("NEARDUP_BACKEND"))
+
+
 FEW_BYTES = 1 << 16
 """Of the arrays that a kernel is given: below, starting other threads takes about as long as the work itself."""
 
@@ -173,10 +183,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def _how_to_install(version: int) -> str:
-    """How to install the packages for a driver of that version of CUDA."""
+    """Return how to install the packages for a driver of that version of CUDA."""
+    kind = "" if _comes_compiled() else "-clone"
     if version == 0:
-        return "install 'neardup-gpu[cuda13]', or [cuda12] for an older driver"
-    return f"install 'neardup-gpu[cuda{13 if version >= 13000 else 12}]'"
+        return f"install 'neardup-gpu[cuda13{kind}]', or [cuda12{kind}] for an older driver"
+    return f"install 'neardup-gpu[cuda{13 if version >= 13000 else 12}{kind}]'"
 
 
 @cache
@@ -206,7 +217,8 @@ def _problem(device: int | None) -> str | None:
             from numba import cuda
             from numba.cuda import cudaimpl  # noqa: F401 (else imported by the first compilation; NumPy 2.5 is too new)
     except Exception as error:
-        return f"CuPy or numba-cuda cannot be imported ({_first_line(error)}); {_how_to_install(version)} anew"
+        which = " or ".join(packages.values())
+        return f"{which} cannot be imported ({_first_line(error)}); {_how_to_install(version)} anew"
     if tuple(int(part) for part in cupy.__version__.split(".")[:2]) < OLDEST_CUPY:
         found = f"CuPy {cupy.__version__} sorts wrongly when memory runs out (cupy issue 9894)"
         return f"{found}; {_how_to_install(version)} anew"
@@ -245,7 +257,7 @@ def _why_cuda_failed(status: int, text: str, driver: int, runtime: int) -> str:
         return f"there is a driver, but no GPU{hint}; see nvidia-smi"
     if status == 35:  # cudaErrorInsufficientDriver
         needs = f"this CuPy is for CUDA {runtime // 1000}"
-        older = " or install 'neardup-gpu[cuda12]'" if driver >= 12000 else ""
+        older = f" or {_how_to_install(driver)}" if driver >= 12000 else ""
         return f"the driver is too old: it supports CUDA {_version_text(driver)}, {needs}; update the driver{older}"
     return f"CUDA does not start ({text}); see nvidia-smi"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import checks
+from ..log import log
+from ..report import size
 from ..settings import setting
 from .contract import BACKENDS, Runtime
 from .heap import kept
@@ -22,7 +24,7 @@ class Engine:
     ----------
     backend : "reference", "cpu" or "gpu", default None
         The backend to run on. If None, it is the value of NEARDUP_BACKEND. If that is not set, it is "gpu" if there is
-        a usable GPU, else "cpu".
+        a usable GPU, else "cpu"; `dedup` and `sketch` then use the GPU for at least 2 GB of text.
     device : int, default None
         Number of the GPU, among the GPUs that CUDA_VISIBLE_DEVICES shows. If None, it is CuPy's current one.
     gpu_memory : int or str, default None
@@ -148,6 +150,30 @@ class Engine:
                 from .host import HostRuntime
 
                 yield HostRuntime(name)
+
+
+def for_text(engine: Engine, text_bytes: Callable[[], int | None]) -> Engine:
+    """Return the engine of a job: with the CPU in the place of a GPU that was not requested, if there is little text.
+
+    Parameters
+    ----------
+    engine : Engine
+    text_bytes : callable
+        Returns about how many bytes of text the job reads, or None if nothing says it; then the GPU is used.
+    """
+    from .choice import WORTH_A_GPU, is_requested
+
+    if is_requested(engine.backend, engine.device, engine.gpu_memory) or engine.resolve() != "gpu":
+        return engine
+    found = text_bytes()
+    if found is None or found >= WORTH_A_GPU:
+        return engine
+    log.info(
+        "running on the CPU: a GPU is used by itself from %s of text on, and there are about %s; --engine gpu uses it",
+        size(WORTH_A_GPU),
+        size(found),
+    )
+    return replace(engine, backend="cpu")
 
 
 def as_engine(value: Any) -> Engine:

@@ -19,8 +19,10 @@ from neardup_gpu.engine.choice import resolve
 from neardup_gpu.engine.gpu import GpuRuntime
 from neardup_gpu.engine.memory import batch_bytes, parse_size
 from neardup_gpu.engine.pieces import Numbers, Span, spans
+from neardup_gpu.engine.settings import for_text
 from neardup_gpu.errors import BackendUnavailableError, NeardupError, ParameterError, ResourceError
 from neardup_gpu.kernels import _launch as launch, minhash as minhash_kernel
+from neardup_gpu.sketches import sketch
 from neardup_gpu.stages import tokenize
 
 TEXTS = ["one two three four five six", "one two three four five six", "something else"]
@@ -110,14 +112,14 @@ PROBLEMS = {
     "nothing": (
         {"installed": (), "driver": None},
         r"CuPy and numba-cuda are not installed; nor is there an NVIDIA driver; "
-        r"install 'neardup-gpu\[cuda13\]', or \[cuda12\]",
+        r"install 'neardup-gpu\[cuda13-clone\]', or \[cuda12-clone\]",
     ),
-    "no CuPy, new driver": ({"installed": ("numba_cuda",)}, r"CuPy is not installed; install 'neardup-gpu\[cuda13\]'"),
+    "no CuPy, new driver": ({"installed": ("numba_cuda",)}, r"CuPy is not installed; install .*cuda13-clone"),
     "no CuPy, older driver": (
         {"installed": ("numba_cuda",), "driver": (12020, 1)},
-        r"CuPy is not installed; install 'neardup-gpu\[cuda12\]'",
+        r"CuPy is not installed; install 'neardup-gpu\[cuda12-clone\]'",
     ),
-    "no numba-cuda": ({"installed": ("cupy",)}, r"numba-cuda is not installed; install 'neardup-gpu\[cuda13\]'"),
+    "no numba-cuda": ({"installed": ("cupy",)}, r"numba-cuda is not installed; install 'neardup-gpu\[cuda13-clone\]'"),
     "a CuPy that sorts wrongly": ({"version": "14.0.1"}, r"CuPy 14\.0\.1 sorts wrongly .*; install 'neardup-gpu"),
     "no driver": ({"driver": None}, r"no NVIDIA driver .*install one"),
     "no device": (
@@ -126,7 +128,7 @@ PROBLEMS = {
     ),
     "driver too old": (
         {"driver": (12040, 1), "devices": CudaError(35, "cudaErrorInsufficientDriver: ...")},
-        r"driver is too old: it supports CUDA 12\.4, this CuPy is for CUDA 13; update .* 'neardup-gpu\[cuda12\]'",
+        r"driver is too old: it supports CUDA 12\.4, this CuPy is for CUDA 13; update .* 'neardup-gpu\[cuda12-clone\]'",
     ),
     "driver much too old": (
         {"driver": (11080, 1), "devices": CudaError(35, "cudaErrorInsufficientDriver: ...")},
@@ -137,9 +139,12 @@ PROBLEMS = {
         r"does not start \(cudaErrorUnknown: unknown error\)",
     ),
     "an old GPU": ({"capability": "75"}, r"compute capability 7\.5; 8\.0 .* or later"),
-    "a NumPy that is too new": ({"new_numpy": True}, r"cannot be imported \(.*cudaimpl.*; install .*cuda13\]' anew"),
-    "no compiler of CuPy": ({"nvrtc": False}, r"CuPy lacks its compiler .*; install 'neardup-gpu\[cuda13\]'"),
-    "no compiler": ({"compiler": False}, r"lacks its compiler libraries; install 'neardup-gpu\[cuda13\]'"),
+    "a NumPy that is too new": (
+        {"new_numpy": True},
+        r"cannot be imported \(.*cudaimpl.*; install .*cuda13-clone\]' anew",
+    ),
+    "no compiler of CuPy": ({"nvrtc": False}, r"CuPy lacks its compiler .*; install 'neardup-gpu\[cuda13-clone\]'"),
+    "no compiler": ({"compiler": False}, r"lacks its compiler libraries; install 'neardup-gpu\[cuda13-clone\]'"),
 }
 
 
@@ -238,6 +243,39 @@ class TestFoundByItself:
             assert (record.name, record.levelname) == ("neardup_gpu", "WARNING")
             assert record.getMessage().startswith("running on the CPU: ")
 
+    @pytest.mark.parametrize("compiled", [True, False])
+    def test_what_is_missing_is_named_as_it_is_installed(self, monkeypatch, compiled):
+        machine(monkeypatch, installed=(), comes_compiled=compiled)
+        with pytest.raises(BackendUnavailableError) as raised:
+            resolve("gpu")
+        assert f"install 'neardup-gpu[cuda13{'' if compiled else '-clone'}]'" in str(raised.value)
+
+    def test_little_text_is_left_to_the_cpu(self, monkeypatch, caplog, tmp_path):
+        machine(monkeypatch)
+        with caplog.at_level(logging.INFO, "neardup_gpu"):
+            result = dedup(TEXTS_TABLE)
+            sketch(TEXTS_TABLE, tmp_path / "sketches.parquet")
+        assert result.report["backend"] == "cpu"
+        lines = [each.getMessage() for each in caplog.records if "running on the CPU" in each.getMessage()]
+        assert lines[0].startswith("running on the CPU: a GPU is used by itself from 2.0 GB of text on, and there are ")
+
+    @pytest.mark.parametrize("found", [None, 2 * 10**9])
+    def test_much_text_and_text_of_unknown_size_is_not(self, monkeypatch, found):
+        machine(monkeypatch)
+        assert for_text(Engine(), lambda: found).resolve() == "gpu"
+        assert for_text(Engine(), lambda: 2 * 10**9 - 1).resolve() == "cpu"
+
+    @pytest.mark.parametrize("options", [{"backend": "gpu"}, {"device": 0}, {"gpu_memory": "1GB"}, {}])
+    def test_what_is_asked_for_is_heeded_however_little_there_is(self, monkeypatch, options):
+        machine(monkeypatch)
+        if not options:
+            monkeypatch.setenv("NEARDUP_BACKEND", "gpu")
+        assert for_text(Engine(**options), lambda: 1 / 0).resolve() == "gpu"
+
+    def test_nobody_counts_text_where_there_is_no_gpu(self, monkeypatch):
+        machine(monkeypatch, driver=(0, 0), installed=())
+        assert for_text(Engine(), lambda: 1 / 0).resolve() == "cpu"
+
     def test_a_driver_without_devices_is_no_sign(self, monkeypatch, caplog):
         machine(monkeypatch, installed=(), driver=(13000, 0))
         assert resolve(None) == "cpu"
@@ -257,6 +295,7 @@ class TestFoundByItself:
         code = """
 import sys
 from neardup_gpu import Recipe
+from neardup_gpu.sketches import sketch
 from neardup_gpu.stages import tokenize
 from neardup_gpu.engine import choice
 choice.find_spec = lambda name: None

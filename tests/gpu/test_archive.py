@@ -199,6 +199,18 @@ assert len(said) == 1 and "for sm_90: CUDA_ERROR_OF_THE_STUB" in said[0], said
 number("stub_refusals", 2)
 assert _compiled.load(scalars) is None and number("stub_modules") == 2
 assert said[-1].startswith("GPU kernels are compiled, ") and "compute_80" in said[-1], said
+
+# A driver that is older than both, without a compiler: refused in one line, which names what the driver said.
+find_spec, _launch.find_spec = _launch.find_spec, lambda name: None
+number("stub_refusals", 2)
+number("stub_refusal", 222)  # CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+try:
+    scalars._handle()
+except BackendUnavailableError as error:
+    assert "the driver refuses _count for compute_80" in str(error) and len(str(error).splitlines()) == 1, error
+else:
+    raise AssertionError("there is nothing to launch")
+_launch.find_spec = find_spec
 number("stub_refusals", 1)
 number("stub_refusal", 2)  # too little memory is no reason to compile
 try:
@@ -207,6 +219,12 @@ except cupy.cuda.driver.CUDADriverError as error:
     assert _launch.out_of_memory(error)
 else:
     raise AssertionError("the driver's error was lost")
+
+# What the driver says of a kernel's registers, without numba-cuda.
+from benchmarks.tracing import expected_usage, usage
+found = usage(kernel, 0.0, expected_usage("sm_90"))
+assert (found["kernel"], found["came_compiled"], found["most_threads"]) == ("gather._copy_values", True, 1024), found
+assert found["expected_registers"] > 0 and found["local_bytes"] == 0
 
 # Nothing to take: compiled, if numba-cuda is there.
 _compiled.archive = lambda: (None, "none came with this installation")
@@ -217,6 +235,7 @@ try:
     scalars._compiled_here()
 except BackendUnavailableError as error:
     assert "numba-cuda is not installed" in str(error) and "none came with this installation" in str(error)
+    assert "install 'neardup-gpu[cuda13-clone]'" in str(error)
 else:
     raise AssertionError("numba-cuda is missing")
 print("done")

@@ -191,6 +191,17 @@ def test_passes_over_parts_of_the_keys_change_nothing(max_rows, distinct):
 
 
 @pytest.mark.launches
+@pytest.mark.parametrize("limit", [0, 5, 1000])
+@pytest.mark.parametrize("together", [1, 250, 1 << 22])
+def test_tables_that_are_sorted_together_change_nothing(monkeypatch, together, limit):
+    """One of the six tables of 60 rows at a time, four and then two, or all; and the same for a range of tables."""
+    monkeypatch.setattr(pairtables, "_TOGETHER", together)
+    features, present = some_features(60, 4, 12)
+    check_on_device(features, present, 2, POLY, limit, 3)
+    check_on_device(features, present, 2, POLY, limit, 3, range(1, 6, 2))
+
+
+@pytest.mark.launches
 def test_each_pass_sorts_its_share_of_the_rows(monkeypatch):
     sizes = []
     sort = pairtables._table

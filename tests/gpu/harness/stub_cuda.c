@@ -17,6 +17,15 @@ int stub_refusal = 209;           /* with this status: CUDA_ERROR_NO_BINARY_FOR_
 int stub_modules = 0;             /* loaded so far */
 int stub_launches = 0;            /* so far, also those of code that came compiled with CuPy */
 int stub_slots = 0;               /* parameters that the next launch has */
+int stub_devices = 1;             /* how many there are */
+int stub_device = 0;              /* the current one */
+int stub_failure = 0;             /* status of counting devices, if it fails */
+uint64_t stub_free = (uint64_t)1 << 33; /* free memory of a device */
+const char *stub_name = "stub";   /* its name */
+int stub_owner = 0;               /* the device of all memory */
+int stub_memory = 2;              /* its type: 0 is unknown to CUDA, 2 is a device's */
+int stub_pages = 0;               /* status of page-locking */
+void *stub_awaited = 0;           /* the last event that a stream was told to wait for */
 uint64_t stub_parameters[64];     /* those of the last launch */
 uint32_t stub_shape[2];           /* its blocks, and threads in a block */
 const char *stub_function = "";   /* its name */
@@ -27,8 +36,9 @@ status stub_anything(void) { return 0; }
 
 /* ------------------------------------------------------------------------------------------------ devices */
 
-status stub_cudaGetDevice(int *device) { *device = 0; return 0; }
-status stub_cudaGetDeviceCount(int *number) { *number = 1; return 0; }
+status stub_cudaGetDevice(int *device) { *device = stub_device; return 0; }
+status stub_cudaSetDevice(int device) { stub_device = device; return 0; }
+status stub_cudaGetDeviceCount(int *number) { *number = stub_devices; return stub_failure; }
 status stub_cudaRuntimeGetVersion(int *version) { *version = stub_version; return 0; }
 status stub_cudaDriverGetVersion(int *version) { *version = stub_version; return 0; }
 status stub_cudaDeviceCanAccessPeer(int *can, int one, int other) { *can = 0; return 0; }
@@ -58,7 +68,7 @@ status stub_cudaDeviceGetAttribute(int *value, int attribute, int device) {
 }
 
 status stub_cudaGetDeviceProperties(char *properties, int device) {
-    strcpy(properties, "stub");                              /* name[256], uuid, luid and its mask */
+    strcpy(properties, stub_name);                           /* name[256], uuid, luid and its mask */
     *(size_t *)(properties + 288) = (size_t)1 << 34;         /* totalGlobalMem */
     *(size_t *)(properties + 296) = 49152;                   /* sharedMemPerBlock */
     *(int *)(properties + 304) = 65536;                      /* regsPerBlock */
@@ -81,12 +91,14 @@ static status allocated(void **pointer, size_t size) {
 status stub_cudaMalloc(void **pointer, size_t size) { return allocated(pointer, size); }
 status stub_cudaMallocAsync(void **pointer, size_t size, void *stream) { return allocated(pointer, size); }
 status stub_cudaMallocHost(void **pointer, size_t size) { return allocated(pointer, size); }
-status stub_cudaHostAlloc(void **pointer, size_t size, unsigned flags) { return allocated(pointer, size); }
+status stub_cudaHostAlloc(void **pointer, size_t size, unsigned flags) {
+    return stub_pages ? stub_pages : allocated(pointer, size);
+}
 status stub_cudaFree(void *pointer) { free(pointer); return 0; }
 status stub_cudaFreeAsync(void *pointer, void *stream) { free(pointer); return 0; }
 status stub_cudaFreeHost(void *pointer) { free(pointer); return 0; }
 status stub_cudaMemGetInfo(size_t *available, size_t *total) {
-    *available = (size_t)1 << 33, *total = (size_t)1 << 34;
+    *available = stub_free, *total = 2 * stub_free;
     return 0;
 }
 status stub_cudaMemcpy(void *to, const void *from, size_t size, int kind) { memmove(to, from, size); return 0; }
@@ -101,7 +113,7 @@ status stub_cudaMemcpyPeerAsync(void *to, int there, const void *from, int here,
 status stub_cudaMemset(void *at, int value, size_t size) { memset(at, value, size); return 0; }
 status stub_cudaMemsetAsync(void *at, int value, size_t size, void *stream) { memset(at, value, size); return 0; }
 status stub_cudaPointerGetAttributes(void **attributes, const void *pointer) {
-    ((int *)attributes)[0] = 2, ((int *)attributes)[1] = 0; /* on device 0 */
+    ((int *)attributes)[0] = stub_memory, ((int *)attributes)[1] = stub_owner;
     attributes[1] = attributes[2] = (void *)pointer;
     return 0;
 }
@@ -114,6 +126,7 @@ status stub_cudaStreamCreateWithFlags(void **stream, unsigned flags) { *stream =
 status stub_cudaStreamIsCapturing(void *stream, int *capturing) { *capturing = 0; return 0; }
 status stub_cudaEventCreate(void **event) { *event = &somewhere; return 0; }
 status stub_cudaEventCreateWithFlags(void **event, unsigned flags) { *event = &somewhere; return 0; }
+status stub_cudaStreamWaitEvent(void *stream, void *event, unsigned flags) { stub_awaited = event; return 0; }
 status stub_cudaEventElapsedTime(float *ms, void *start, void *stop) { *ms = 0; return 0; }
 
 status stub_cudaFuncGetAttributes(void *attributes, const void *function) {
@@ -132,7 +145,7 @@ status stub_cudaLaunchKernelExC(void) { stub_launches++; return 0; }
 status cuInit(unsigned flags) { return 0; }
 status cuGetExportTable(const void **table, const void *which) { return 801; } /* NVRTC goes on without */
 status cuDriverGetVersion(int *version) { *version = stub_version; return 0; }
-status cuDeviceGetCount(int *number) { *number = 1; return 0; }
+status cuDeviceGetCount(int *number) { *number = stub_devices; return 0; }
 status cuCtxGetCurrent(void **context) { *context = &somewhere; return 0; }
 status cuGetErrorName(int error, const char **name) {
     *name = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OF_THE_STUB";
