@@ -119,8 +119,8 @@ def sketch(
     2
     """
     output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
-    reading = chosen_reading(reading, id_column, text_columns)
     recipe = choose_recipe(recipe, "minhash", method=method)
+    reading = chosen_reading(reading, id_column, text_columns, integers=recipe.shingles.token_kind.of_integers)
     check_sketches(recipe.method)
     clock, engine = Clock(progress), as_engine(engine)
     frequencies = getattr(recipe.method, "frequencies", None)

@@ -97,6 +97,9 @@ class Reading:
         - "auto": the one of comma, tab, semicolon and bar that the first line of each file has most often.
     header : bool, default True
         Whether the first row of CSV names the columns. Without a header they are f0, f1 and so on.
+    integers : bool, default False
+        Whether the text columns hold lists of integers, such as token ids, of 8 bytes each. A list with nulls counts as
+        null. Jobs set it for the tokens "ids"; see `Shingles`.
 
     Raises
     ------
@@ -162,6 +165,8 @@ class Reading:
     )
     header: bool = setting(True, "The first row of CSV is data. Columns are f0, f1 and so on.", flag="--no-header")
 
+    integers: bool = setting(False, "", flag="")
+
     def __post_init__(self) -> None:
         text_columns = checks.optional(checks.columns, "text_columns", self.text_columns)
         plain: dict[str, Any] = {
@@ -176,6 +181,7 @@ class Reading:
             "encoding": checks.optional(_encoding, "encoding", self.encoding),
             "delimiter": checks.optional(_delimiter, "delimiter", self.delimiter),
             "header": checks.flag("header", self.header),
+            "integers": checks.flag("integers", self.integers),
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)
@@ -209,11 +215,16 @@ def of_columns(reading: Reading, id_column: str | None, text_columns: Sequence[s
 def described(reading: Reading) -> dict[str, Any]:
     """Return the options that readers use, ready for JSON. Columns, `html` and `glob` are described elsewhere."""
     names = ("on_error", "max_document_bytes", "null_values", "input_format", "delimiter", "header", "encoding")
-    return {name: getattr(reading, name) for name in names}
+    found = {name: getattr(reading, name) for name in names}
+    return {**found, "integers": True} if reading.integers else found
 
 
-def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None) -> Reading:
+def chosen_reading(
+    reading: Any, id_column: Any = None, text_columns: Any = None, *, integers: bool | None = None
+) -> Reading:
     """Return the reading options with the columns that were given directly.
+
+    `integers` says whether the tokens of the job are integers; None if there is no job.
 
     Raises
     ------
@@ -226,6 +237,8 @@ def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None
     for name in given:
         if getattr(found, name) is not None:
             raise ParameterError(f"reading and {name}: the reading options name it already; leave one of them out")
+    if integers is not None and integers != found.integers:
+        given["integers"] = integers
     return replace(found, **given) if given else found
 
 

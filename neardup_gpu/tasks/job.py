@@ -12,6 +12,7 @@ from ..engine.clock import Clock
 from ..errors import ParameterError
 from ..result import StoredResult
 from ..store.artefacts import read_report
+from ..token_kinds import OwnTokens
 from .workers import Workers
 
 
@@ -49,6 +50,8 @@ def run_in_tasks(
     frequencies = getattr(arguments.recipe.method, "frequencies", None)
     if not isinstance(frequencies, (str, type(None))):
         raise ParameterError("frequencies: tasks read them from a file; write them, and give its path")
+    if isinstance(arguments.recipe.shingles.tokens, OwnTokens):
+        arguments.recipe.shingles.tokens.check_picklable()
     runner, engine = workers.start(workers.resolved(arguments.engine), arguments.recipe)
     with runner:
         from .running import run_job  # which workers import as well meanwhile
