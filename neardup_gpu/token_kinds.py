@@ -111,7 +111,8 @@ class OwnTokens:
     def of(cls, function: Callable[[list[str]], Any]) -> OwnTokens:
         """Name a function, and hash its source."""
         named = function if hasattr(function, "__qualname__") else type(function)
-        name = f"{getattr(function, '__module__', None) or named.__module__}:{named.__qualname__}"
+        module = getattr(function, "__module__", None) or getattr(named, "__module__", "builtins")
+        name = f"{module}:{named.__qualname__}"
         return cls(name, _digest(function, named), function)
 
     @classmethod

@@ -86,9 +86,9 @@ def integers_as_bytes(column: pa.Array) -> pa.Array:
     pyarrow.ArrowInvalid
         If an integer is not one of 64 bits with a sign.
     """
-    lists = decoded(column, None).cast(pa.large_list(pa.int64()))
-    is_valid, values = np.array(lists.is_valid()), lists.flatten()
-    sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0))
+    lists = decoded(column, None)
+    is_valid, values = np.array(lists.is_valid()), pc.list_flatten(lists).cast(pa.int64())
+    sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
     if values.null_count:
         owners = np.repeat(np.arange(len(lists)), sizes)
         is_valid[owners[np.asarray(values.is_null())]] = False

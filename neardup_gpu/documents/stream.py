@@ -684,7 +684,7 @@ class Documents:
                 last = batch.first_row + batch.num_rows
                 for row in wanted:
                     if batch.first_row <= row < last:
-                        found[row] = to_readable(to_string(batch.text[row - batch.first_row].tobytes()))
+                        found[row] = to_readable(self.to_string(batch.text[row - batch.first_row].tobytes()))
                 if not wanted or wanted[-1] < last:
                     break
         for row in wanted:
