@@ -9,7 +9,7 @@ lies in comments, and borders between columns, divide tokens and belong to none.
 Comments are found by the rules of the document's language. A rule is a row of four words: the bytes that open it, the
 bytes that close it, both little-endian; their numbers, (closing << 8) | opening; and `COMMENT`, or 0 for a string, with
 other flags. At each byte outside of comments and strings, the first rule that opens there is taken. Where it closes,
-the next byte is outside again. Rules of the language 0, of which nothing is known, find borders alone.
+the next byte is outside again. Language 0 stands for an unknown one: its rules find borders alone.
 
 Source: Manasse 3.3 (fingerprints). The rules are those of `neardup_gpu/comments.py`.
 Cost: linear. On the CPU, a document is one thread's work. On a GPU, a document's comments are one thread's work, and so

@@ -126,7 +126,7 @@ def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, 
 
 
 COUNT, SPELL, PLACE = range(3)
-"""What `_spell` does with letters."""
+"""Choices of `wanted` in `_spell`."""
 
 
 @jit()
@@ -150,12 +150,13 @@ def _take(source, place, length, begin, end, wanted, letters, begins, ends, at):
 
 
 @jit()
-def _item(text, i, k, stop, page, sequence, starts, items):
+def _item(text, i, k, stop, table):
     """Return item k of the code point at i: (class, kind, length and place of its spelling, next code point and item,
     end of the code point).
 
     The place is -1 if the code point stands for itself.
     """
+    page, sequence, starts, items, _ = table
     code, size, _ = decode(text, i, stop)
     number = np.int64(sequence[page[code >> 8], code & 255])
     first, last = np.int64(starts[number]), np.int64(starts[number + 1])
@@ -168,9 +169,7 @@ def _item(text, i, k, stop, page, sequence, starts, items):
 
 
 @jit()
-def _spell(
-    text, i, k, stop, page, sequence, starts, items, spelling, wanted, letters, begins, ends, at
-):  # fmt: skip
+def _spell(text, i, k, stop, table, wanted, letters, begins, ends, at):
     """Spell the token that begins at item k of the code point at i, and return `at` plus the number of its letters.
 
     Runs of items of non-zero class are taken in canonical order, from the lowest class up, each by a pass over the run:
@@ -178,7 +177,7 @@ def _spell(
     """
     i, k, state, ended = np.int64(i), np.int64(k), np.int64(DIVIDE), False
     while i < stop and not ended:
-        rank, kind, length, place, next_i, next_k, end = _item(text, i, k, stop, page, sequence, starts, items)
+        rank, kind, length, place, next_i, next_k, end = _item(text, i, k, stop, table)
         if rank == 0:
             if kind == DIVIDE or (kind == WORD and state == SINGLE) or (kind == SINGLE and state != DIVIDE):
                 break
@@ -186,7 +185,7 @@ def _spell(
                 if place < 0:
                     at = _take(text, i, length, i, end, wanted, letters, begins, ends, at)
                 else:
-                    at = _take(spelling, place, length, i, end, wanted, letters, begins, ends, at)
+                    at = _take(table[4], place, length, i, end, wanted, letters, begins, ends, at)
                 if kind != MARK:
                     state = kind
             i, k = next_i, next_k
@@ -196,14 +195,14 @@ def _spell(
             following = np.int64(256)
             i, k = run_i, run_k
             while i < stop:
-                rank, kind, length, place, next_i, next_k, end = _item(text, i, k, stop, page, sequence, starts, items)
+                rank, kind, length, place, next_i, next_k, end = _item(text, i, k, stop, table)
                 if rank == 0:
                     break
                 if rank == wanted_rank:
                     if kind == WORD and state == SINGLE:
                         ended = True
                     elif kind == WORD or not letters_only:
-                        at = _take(spelling, place, length, i, end, wanted, letters, begins, ends, at)
+                        at = _take(table[4], place, length, i, end, wanted, letters, begins, ends, at)
                     if kind == WORD and not ended:
                         state = np.int64(WORD)
                 elif rank > wanted_rank:
@@ -221,8 +220,9 @@ def _place_space(begins, ends, at):
 
 
 @jit()
-def _place(text, i, stop, page, sequence, starts, items, spelling, begins, ends, at):
+def _place(text, i, stop, table, begins, ends, at):
     """Write the places of the letters of text[i:stop], from `at` on."""
+    page, sequence, starts, items, _ = table
     first_letter, letters = at, np.empty(0, np.uint64)
     state, before = np.int64(DIVIDE), np.int64(NO_RUN)
     while i < stop:
@@ -235,9 +235,7 @@ def _place(text, i, stop, page, sequence, starts, items, spelling, begins, ends,
             if deed == BEGIN:
                 space = at
                 at += at > first_letter
-                at = _spell(
-                    text, i, k - first, stop, page, sequence, starts, items, spelling, PLACE, letters, begins, ends, at
-                )  # fmt: skip
+                at = _spell(text, i, k - first, stop, table, PLACE, letters, begins, ends, at)
                 if space > first_letter:
                     _place_space(begins, ends, space)
         i += length
@@ -250,13 +248,11 @@ def _place(text, i, stop, page, sequence, starts, items, spelling, begins, ends,
 def _place_documents(
     begin, end, text, offsets, bounds, new_offsets, page, sequence, starts, items, spelling, begins, ends
 ):  # fmt: skip
+    table = page, sequence, starts, items, spelling
     for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
             if new_offsets[d] < new_offsets[d + 1]:  # else it may be of borders alone
-                _place(
-                    text, offsets[d], offsets[d + 1], page, sequence, starts, items, spelling, begins, ends,
-                    new_offsets[d],
-                )  # fmt: skip
+                _place(text, offsets[d], offsets[d + 1], table, begins, ends, new_offsets[d])
 
 
 @cache
@@ -312,9 +308,8 @@ def _spell_words(
     if is_later == 1 and wanted == SPELL:
         letters[at] = SPACE
     i, k = np.int64(found[word] >> np.uint64(3)), np.int64(found[word] & np.uint64(7))
-    at = _spell(
-        text, i, k, stops[d], page, sequence, starts, items, spelling, wanted, letters, begins, ends, at + is_later
-    )  # fmt: skip
+    table = page, sequence, starts, items, spelling
+    at = _spell(text, i, k, stops[d], table, wanted, letters, begins, ends, at + is_later)
     if wanted == COUNT:
         after[word] = at
 
@@ -345,7 +340,7 @@ def _fingerprint_letters(letters, q, tables):
 
 
 def gpu(text, offsets, poly, places=False):
-    """Return what `reference` returns: words in parallel, each of which a thread spells, then letters in parallel.
+    """Return what `reference` returns: a thread spells a word, and then a thread fingerprints a letter.
 
     The host waits twice, for the number of words and for that of letters.
     """

@@ -585,7 +585,7 @@ SPREAD = 1 << 18  # threads that share the groups to decode: as many as a large 
 
 
 class Begun(NamedTuple):
-    """Where the tokens of texts on a device begin.
+    """The places where the tokens of texts on a device begin.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from .languages import language_of
 from .raw_text import BORDER_BYTES
 
 Rule = tuple[str, str, int]
-"""What opens and what closes a comment or string, and flags of `kernels/code.py`."""
+"""The opening and the closing bytes of a comment or string, and flags of `kernels/code.py`."""
 
 SLASHES: Rule = ("//", "", COMMENT | LINE)
 STARS: Rule = ("/*", "*/", COMMENT)
@@ -89,7 +89,7 @@ RULES: dict[str, list[Rule]] = {
 """The rules of each language; the first that opens at a place is taken."""
 
 UNKNOWN = 0
-"""The number of the language of which nothing is known. The others are numbered from 1, in the order of `RULES`."""
+"""The number of an unknown language. The others are numbered from 1, in the order of `RULES`."""
 
 
 def numbers_of(names: Sequence[Any] | None, language: str | None, count: int) -> np.ndarray:
@@ -115,7 +115,7 @@ def numbers_of(names: Sequence[Any] | None, language: str | None, count: int) ->
     return np.fromiter((numbers.get(each or "", UNKNOWN) for each in found), np.uint8, count)
 
 
-class Table(NamedTuple):
+class PackedRules(NamedTuple):
     """The rules of all languages, as `kernels/code.py` takes them."""
 
     rules: np.ndarray
@@ -124,7 +124,7 @@ class Table(NamedTuple):
 
 
 @cache
-def table() -> Table:
+def table() -> PackedRules:
     """Pack the rules of all languages; each also has one for borders between columns."""
     rules, firsts, openings = [], [0], []
     for of_language in ([], *RULES.values()):
@@ -137,4 +137,4 @@ def table() -> Table:
         firsts.append(len(rules))
         bits = sum(1 << byte for byte in {opening[0] for opening, _, _ in packed})
         openings.append([(bits >> 64 * word) % 2**64 for word in range(4)])
-    return Table(np.array(rules, np.uint64), np.array(firsts, np.int64), np.array(openings, np.uint64))
+    return PackedRules(np.array(rules, np.uint64), np.array(firsts, np.int64), np.array(openings, np.uint64))

@@ -36,7 +36,7 @@ ALIKE = {
     "identical": "identical to that of the kept one",
     "same_words": "the same words, with other punctuation, spaces or letter case",
 }
-"""What an explanation says of a text that has the words of the kept one, by its kind."""
+"""Describes a text that has the words of the kept one, by its kind."""
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -211,7 +211,7 @@ def explain(
         known = None
         if vocabulary is not None:
             if not recipe.shingles.token_kind.of_integers:
-                raise ParameterError(f"vocabulary: the tokens of {folder} are no integers; leave it out")
+                raise ParameterError(f"vocabulary: the tokens of {folder} are not integers; leave it out")
             known = Vocabulary(checks.path("vocabulary", vocabulary))
         found = explained(
             lambda: map(read, paths),
@@ -322,7 +322,7 @@ def _members(tables: Tables, kept: pa.Scalar) -> tuple[list[Any], int]:
 
 
 def _place(shingles: np.ndarray, common: np.ndarray, num_words: Any, width: int) -> dict[str, int]:
-    """Where a text lies in a container: the shortest stretch of it, the first one, that has all common shingles.
+    """Find a text in a container: the first of the shortest stretches that have all common shingles.
 
     Parameters
     ----------

@@ -16,7 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import checks
+from .definitions import polynomial
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
+from .raw_text import count_invalid, to_readable, to_string
 
 if TYPE_CHECKING:
     from .data import Ragged
@@ -64,8 +66,6 @@ class TokenKind:
 
 
 def _of_lines(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
-    from .definitions import polynomial
-
     return (polynomial(recipe.seed, "lines"),)
 
 
@@ -154,7 +154,6 @@ class OwnTokens:
         from neardup_gpu.kernels._launch import know, on_device
 
         from .engine.choice import kernel, to_host
-        from .raw_text import count_invalid, to_readable, to_string
 
         assert not places
         if self.function is None:

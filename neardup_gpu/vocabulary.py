@@ -50,5 +50,5 @@ class Vocabulary:
         ids = [int(word) for word in text.split()]
         for each in ids:
             if not 0 <= each < 2**32 or self._tokenizer.id_to_token(each) is None:
-                raise InputError(f"{self._path}: has no token {each}; give the vocabulary of these ids")
+                raise InputError(f"{self._path}: has no token {each}; give the vocabulary that made the ids")
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))

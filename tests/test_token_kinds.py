@@ -206,7 +206,10 @@ def test_a_vocabulary_shows_words(tmp_path, monkeypatch, capsys):
     assert cli.main(["explain", str(tmp_path / "out"), "1", "--vocabulary", str(vocabulary)]) == 0
     assert "to be or not to" in capsys.readouterr().out
     vocabulary.write_text(json.dumps(["to", "be", "or"]))
-    for path, message in ((vocabulary, "has no token 3; give the vocabulary of these ids"), (tmp_path, "not a vocab")):
+    for path, message in (
+        (vocabulary, "has no token 3; give the vocabulary that made the ids"),
+        (tmp_path, "not a vocab"),
+    ):
         assert cli.main(["explain", str(tmp_path / "out"), "1", "--vocabulary", str(path)]) == 2
         assert message in capsys.readouterr().err
 

@@ -41,7 +41,7 @@ class ShingleSettings:
 
     tokens: str = setting(
         "words",
-        "What shingles are made of: words, letters (of noisy text), lines, code or ids (integers).",
+        "Kind of tokens: words, letters (for noisy text), lines, code or ids (integers).",
         metavar="KIND",
     )
     language: str | None = setting(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .. import checks
 from ..errors import ParameterError
@@ -97,9 +97,6 @@ class Reading:
         - "auto": the one of comma, tab, semicolon and bar that the first line of each file has most often.
     header : bool, default True
         Whether the first row of CSV names the columns. Without a header they are f0, f1 and so on.
-    integers : bool, default False
-        Whether the text columns hold lists of integers, such as token ids, of 8 bytes each. A list with nulls counts as
-        null. Jobs set it for the tokens "ids"; see `Shingles`.
 
     Raises
     ------
@@ -165,7 +162,8 @@ class Reading:
     )
     header: bool = setting(True, "The first row of CSV is data. Columns are f0, f1 and so on.", flag="--no-header")
 
-    integers: bool = setting(False, "", flag="")
+    integers: ClassVar[bool] = False
+    """Whether text columns hold lists of integers."""
 
     def __post_init__(self) -> None:
         text_columns = checks.optional(checks.columns, "text_columns", self.text_columns)
@@ -181,7 +179,6 @@ class Reading:
             "encoding": checks.optional(_encoding, "encoding", self.encoding),
             "delimiter": checks.optional(_delimiter, "delimiter", self.delimiter),
             "header": checks.flag("header", self.header),
-            "integers": checks.flag("integers", self.integers),
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)
@@ -202,9 +199,16 @@ class Reading:
         return self.on_error == "skip"
 
 
+class ReadingIntegers(Reading):
+    """Options for documents that are lists of integers, such as token ids. A list with nulls counts as null."""
+
+    integers: ClassVar[bool] = True
+
+
 def reading_of(description: Mapping[str, Any]) -> Reading:
     """Return the options among the entries of `Documents.describe`."""
-    return Reading(**{each.name: description[each.name] for each in fields(Reading) if each.name in description})
+    kind = ReadingIntegers if description.get("integers") else Reading
+    return kind(**{each.name: description[each.name] for each in fields(Reading) if each.name in description})
 
 
 def of_columns(reading: Reading, id_column: str | None, text_columns: Sequence[str] | None) -> Reading:
@@ -219,12 +223,10 @@ def described(reading: Reading) -> dict[str, Any]:
     return {**found, "integers": True} if reading.integers else found
 
 
-def chosen_reading(
-    reading: Any, id_column: Any = None, text_columns: Any = None, *, integers: bool | None = None
-) -> Reading:
+def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None, *, integers: bool = False) -> Reading:
     """Return the reading options with the columns that were given directly.
 
-    `integers` says whether the tokens of the job are integers; None if there is no job.
+    `integers` says whether documents are lists of integers.
 
     Raises
     ------
@@ -237,9 +239,10 @@ def chosen_reading(
     for name in given:
         if getattr(found, name) is not None:
             raise ParameterError(f"reading and {name}: the reading options name it already; leave one of them out")
-    if integers is not None and integers != found.integers:
-        given["integers"] = integers
-    return replace(found, **given) if given else found
+    found = replace(found, **given) if given else found
+    if not integers:
+        return found
+    return ReadingIntegers(**{each.name: getattr(found, each.name) for each in fields(Reading)})
 
 
 def _encoding(name: str, value: Any) -> str | None:
