@@ -2,11 +2,18 @@
 
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
+<<<<<<< HEAD
 Parts (see README.md beside this file): kernels, peers, dedup, layouts, methods, memory, verification, exact,
 containment, giant, losses, start_up, one_text, simhash, hamming, html, compression, samples, deciding, scale, beside,
 short, index. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the
 same run; everything runs once before it is timed, so that compilation and cold files are left out; recall stands
 beside time.
+=======
+Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
+losses, start_up, one_text, simhash, hamming, html, token_kinds, compression, samples, deciding, scale, beside, short,
+index. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run;
+everything runs once before it is timed, so that compilation and cold files are left out; recall stands beside time.
+>>>>>>> tokens
 """
 
 from __future__ import annotations
@@ -48,6 +55,7 @@ from . import (
     signatures,
     simhash,
     small,
+    token_kinds,
     verification,
     whole_job,
 )
@@ -70,6 +78,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "simhash": simhash.part,
     "hamming": hamming.part,
     "html": html.part,
+    "token_kinds": token_kinds.part,
     "compression": compression.part,
     "samples": samples.part,
     "deciding": deciding.part,

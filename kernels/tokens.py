@@ -39,6 +39,8 @@ ASCII, with eight look-ups for eight bytes, then the others. Places take one mor
 time.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from . import _unicode_table as unicode_table
@@ -99,44 +101,53 @@ def reference(text, offsets, poly, places=False):
     begins, ends : arrays of int64
         Only if `places`: token i is text[begins[i]:ends[i]].
     """
-    table = unicode_table.load()
     values, new_offsets, invalid, spans = [], [0], 0, []
     for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
-        raw = text[start:stop].tobytes()
-        decoded = "\udc00".join(part.decode("utf-8", "surrogateescape") for part in raw.split(b"\xed\xb0\x80"))
-        invalid += sum("\udc80" <= character <= "\udcff" for character in decoded)
-        items, end = [], int(start)
-        for character in decoded:
-            begin, end = end, end + (1 if "\udc80" <= character <= "\udcff" else len(_spelled(character)))
-            number = int(table.sequence[table.page[ord(character) >> 8], ord(character) & 255])
-            if 2 <= number <= 4:
-                items.append((0, number, (_spelled(character), begin, end)))
-            else:
-                for item in range(int(table.starts[number]), int(table.starts[number + 1])):
-                    spelling = table.spelling[table.spelled[item] : table.spelled[item + 1]].tobytes()
-                    items.append((int(table.combining[item]), int(table.kinds[item]), (spelling, begin, end)))
-        first = 0
-        for i in range(len(items) + 1):  # canonical order: each run of non-zero combining classes sorted, stably
-            if i == len(items) or items[i][0] == 0:
-                items[first:i] = sorted(items[first:i], key=lambda item: item[0])
-                first = i + 1
-        tokens, state = [], DIVIDE
-        for _, kind, part in items:
-            if kind == SINGLE or (kind == WORD and state != WORD):
-                tokens.append([part])
-                state = kind
-            elif kind == WORD or (kind == MARK and state != DIVIDE):
-                tokens[-1].append(part)
-            elif kind != VANISH:
-                state = DIVIDE
-        if not all(token[0][0] == b"\xed\xb0\x80" for token in tokens):
-            for token in tokens:
-                spellings, begins, ends = zip(*token, strict=True)
-                values.append(rabin(b"".join(spellings), int(poly)))
-                spans.append((min(begins), max(ends)))
+        tokens, num_invalid = canonical_words(text[start:stop].tobytes())
+        invalid += num_invalid
+        for token in tokens:
+            spellings, begins, ends = zip(*token, strict=True)
+            values.append(rabin(b"".join(spellings), int(poly)))
+            spans.append((start + min(begins), start + max(ends)))
         new_offsets.append(len(values))
     found = np.array(values, np.uint64), np.array(new_offsets, np.int64), invalid
     return (*found, *np.array(spans, np.int64).reshape(-1, 2).T.copy()) if places else found
+
+
+def canonical_words(raw):
+    """Return the tokens of a document, each as a list of (spelling, begin, end), and the number of invalid bytes.
+
+    The spelling is what a code point at raw[begin:end] becomes, in UTF-8.
+    """
+    table = unicode_table.load()
+    decoded = "\udc00".join(part.decode("utf-8", "surrogateescape") for part in raw.split(b"\xed\xb0\x80"))
+    items, end = [], 0
+    for character in decoded:
+        begin, end = end, end + (1 if "\udc80" <= character <= "\udcff" else len(_spelled(character)))
+        number = int(table.sequence[table.page[ord(character) >> 8], ord(character) & 255])
+        if 2 <= number <= 4:
+            items.append((0, number, (_spelled(character), begin, end)))
+        else:
+            for item in range(int(table.starts[number]), int(table.starts[number + 1])):
+                spelling = table.spelling[table.spelled[item] : table.spelled[item + 1]].tobytes()
+                items.append((int(table.combining[item]), int(table.kinds[item]), (spelling, begin, end)))
+    first = 0
+    for i in range(len(items) + 1):  # canonical order: each run of non-zero combining classes sorted, stably
+        if i == len(items) or items[i][0] == 0:
+            items[first:i] = sorted(items[first:i], key=lambda item: item[0])
+            first = i + 1
+    tokens, state = [], DIVIDE
+    for _, kind, part in items:
+        if kind == SINGLE or (kind == WORD and state != WORD):
+            tokens.append([part])
+            state = kind
+        elif kind == WORD or (kind == MARK and state != DIVIDE):
+            tokens[-1].append(part)
+        elif kind != VANISH:
+            state = DIVIDE
+    if all(token[0][0] == b"\xed\xb0\x80" for token in tokens):
+        tokens = []
+    return tokens, sum("\udc80" <= character <= "\udcff" for character in decoded)
 
 
 def _spelled(character):
@@ -573,12 +584,40 @@ def _without_lone_borders(xp, text, begins, n, places, offsets):
 SPREAD = 1 << 18  # threads that share the groups to decode: as many as a large GPU runs at a time
 
 
-def gpu(text, offsets, poly, places=False):
-    """As `reference`; beginnings of tokens found by groups of bytes in parallel, then tokens in parallel.
+class Begun(NamedTuple):
+    """The places where the tokens of texts on a device begin.
 
-    One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting. The host waits
-    once, for the number of tokens; where documents begin among them is `known` from then on. It waits again for a text
-    with borders.
+    Parameters
+    ----------
+    text, words : arrays
+        The text from its first document on, and the same as words.
+    begins : array of uint32
+        A bit per byte: whether a document begins there.
+    n, first : int
+        Bytes of the text, and those before its first document.
+    places : array of uint64
+        For each token the byte at which it begins, times 8, plus the number of the item in its code point.
+    offsets : array of int64
+        Where the tokens of each document begin.
+    invalid : int
+        Bytes that are not UTF-8.
+    """
+
+    text: Any
+    words: Any
+    begins: Any
+    n: int
+    first: int
+    places: Any
+    offsets: Any
+    invalid: int
+
+
+def begun(text, offsets):
+    """Find where tokens begin, by groups of bytes in parallel.
+
+    The host waits once, for the number of tokens; where documents begin among them is `known` from then on. It waits
+    again for a text with borders.
     """
     xp = namespace()
     first, last = bounds_of(offsets)
@@ -586,11 +625,11 @@ def gpu(text, offsets, poly, places=False):
     groups = -(-n // GROUP)
     counted = xp.zeros(len(offsets) + 3, np.int64)  # what is read back together
     new_offsets, num_decoded, odd = counted[:-3], counted[-3:-2], counted[-2:]  # odd: invalid bytes and borders
-    if groups == 0:
-        know(new_offsets, np.zeros(len(offsets), np.int64))
-        return xp.empty(0, np.uint64), new_offsets, 0, *(xp.empty(0, np.int64) for _ in range(2 * places))
     text, words = _as_words(xp, text, first, n)
     begins, offsets = xp.zeros(groups + 2, np.uint32), offsets - first if first else offsets
+    if groups == 0:
+        know(new_offsets, np.zeros(len(offsets), np.int64))
+        return Begun(text, words, begins, n, first, xp.empty(0, np.uint64), new_offsets, 0)
     mark_documents.threads(len(offsets), offsets, begins)
     table = constants(packed_table)
     counts, decoded = xp.empty(groups, np.uint8), xp.empty(groups, np.uint32)
@@ -600,11 +639,22 @@ def gpu(text, offsets, poly, places=False):
     count_before.threads(len(offsets), text, words, begins, n, *table, ends, offsets, new_offsets)
     found = to_host(counted)
     know(new_offsets, found[:-3])
-    values, to_decode = xp.empty(int(found[-4]), np.uint64), int(found[-3])
-    fill_in_ascii.threads(groups, text, words, begins, n, ends, values)
-    fill_decoded.threads(to_decode, text, begins, n, *table, decoded, to_decode, ends, values)
+    places, to_decode = xp.empty(int(found[-4]), np.uint64), int(found[-3])
+    fill_in_ascii.threads(groups, text, words, begins, n, ends, places)
+    fill_decoded.threads(to_decode, text, begins, n, *table, decoded, to_decode, ends, places)
     if found[-1]:
-        values, new_offsets = _without_lone_borders(xp, text, begins, n, values, new_offsets)
+        places, new_offsets = _without_lone_borders(xp, text, begins, n, places, new_offsets)
+    return Begun(text, words, begins, n, first, places, new_offsets, int(found[-2]))
+
+
+def gpu(text, offsets, poly, places=False):
+    """As `reference`; beginnings of tokens found by groups of bytes in parallel, then tokens in parallel.
+
+    One token is one thread's work, byte after byte: a megabyte without a space keeps all others waiting.
+    """
+    xp = namespace()
+    text, words, begins, n, first, values, new_offsets, invalid = begun(text, offsets)
+    table = constants(packed_table)
     placed = tuple(xp.empty(len(values), np.int64) for _ in range(2 * places))
     if places:
         _place_tokens.threads(len(values), text, begins, n, *table, values, first, *placed)
@@ -612,4 +662,4 @@ def gpu(text, offsets, poly, places=False):
     _fingerprint_tokens.threads(
         -(-len(values) // EACH), text, words, begins, n, *table, np.uint64(poly), tables, values
     )
-    return values, new_offsets, int(found[-2]), *placed
+    return values, new_offsets, invalid, *placed

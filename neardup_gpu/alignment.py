@@ -30,14 +30,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import raw_text, stop_words
+from . import stop_words
 from .data import Tokens
 from .recipe import Recipe, Shingles
-from .stages import place_tokens, utf8
+from .stages import as_documents, place_tokens
 
 RUNS = (5, 2, 1)
 """Words of the runs that are looked up: long runs before short ones, which match by chance."""
@@ -88,21 +88,23 @@ class Alignment(NamedTuple):
     second: np.ndarray
 
 
-def words_of(text: str, recipe: Recipe) -> Words:
+def words_of(text: str, recipe: Recipe, name: Any = None) -> Words:
     """Divide a text into the words that a decision by this recipe compares.
 
     Parameters
     ----------
     text : str
-        As `raw_text.to_string` makes it of bytes.
+        As `Documents.to_string` makes it of bytes.
     recipe : Recipe
+    name : str or other value, default None
+        What the document is called; None if it is not known.
 
     Returns
     -------
     Words
     """
-    tokens = tokens_of(text, recipe)
-    begins = tokens.begins
+    tokens = tokens_of(text, recipe, name)
+    begins = np.maximum.accumulate(tokens.begins)  # letters of a run of marks may be in another order
     after_space = np.array([match.end() for match in re.finditer(r"\s+(?=\S)", text)], np.int64)
     starts = np.append(begins, len(text))
     if len(after_space) and len(begins):
@@ -113,17 +115,22 @@ def words_of(text: str, recipe: Recipe) -> Words:
     return Words(tokens.values, starts)
 
 
-def tokens_of(text: str, recipe: Recipe) -> Tokens:
+def tokens_of(text: str, recipe: Recipe, name: Any = None) -> Tokens:
     """Return the tokens of a text, with their places in the string.
 
     Parameters
     ----------
     text : str
-        A text as `raw_text.to_string` makes it of bytes.
+        A text as `Documents.to_string` makes it of bytes.
     recipe : Recipe
         The recipe whose seed decides the fingerprints.
+    name : str or other value, default None
+        What the document is called; None if it is not known.
     """
-    tokens = place_tokens(utf8([raw_text.to_bytes(text)]), recipe, "cpu")
+    tokens = place_tokens(as_documents([text], recipe), recipe, "cpu", [name])
+    if recipe.shingles.token_kind.of_integers:
+        spans = np.array([match.span() for match in re.finditer(r"\S+", text)], np.int64).reshape(-1, 2)
+        return replace(tokens, begins=spans[:, 0], ends=spans[:, 1])
     if text.isascii():
         return tokens
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)

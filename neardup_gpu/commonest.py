@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .alignment import tokens_of
@@ -15,6 +17,7 @@ from .report import count, shorten
 from .sketching import Sketched
 from .stages import shingle
 from .stop_words import fingerprints
+from .token_kinds import OwnTokens
 
 WIDTH = 60
 """Characters of a shingle that are shown."""
@@ -44,7 +47,7 @@ def too_many_comparisons(
     for each in error.common:
         row = int(rows[each.row])
         text = sources.text_again(sketched.ids[row], row, sketched.num_known)
-        if text is not None and (words := words_of(each.shingle, text, recipe)):
+        if text is not None and (words := words_of(each.shingle, text, recipe, sketched.ids[row].as_py())):
             named.append(f'"{shorten(words, WIDTH)}" ({has} {count(each.num_documents, "document")})')
         numbers.append(f"{each.num_documents:,}")
     # Min-hash measures resemblance alone.
@@ -54,7 +57,7 @@ def too_many_comparisons(
     return ResourceError(f"{error}{commonest}; allow more with max_comparisons=...{other}")
 
 
-def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
+def words_of(fingerprint: int, text: str, recipe: Recipe, name: Any = None) -> str | None:
     """Return the words of a text that make a shingle, or a spot.
 
     Parameters
@@ -62,8 +65,10 @@ def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
     fingerprint : int
         The fingerprint of the shingle.
     text : str
-        A text as `raw_text.to_string` makes it of bytes.
+        A text as `Documents.to_string` makes it of bytes.
     recipe : Recipe
+    name : str or other value, default None
+        What the document is called; None if it is not known.
 
     Returns
     -------
@@ -78,7 +83,9 @@ def words_of(fingerprint: int, text: str, recipe: Recipe) -> str | None:
     >>> words_of(third, "To be, or not to be", recipe)
     'or not to'
     """
-    tokens = tokens_of(text, recipe)
+    if isinstance(recipe.shingles.tokens, OwnTokens):  # which has no places
+        return None
+    tokens = tokens_of(text, recipe, name)
     found = np.flatnonzero(shingle(tokens, recipe, backend="cpu")[0] == np.uint64(fingerprint))
     if len(found) == 0:
         return None

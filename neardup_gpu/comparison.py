@@ -10,11 +10,11 @@ import numpy as np
 
 from . import checks
 from .diff import differences, legend, wrapped
-from .errors import ParameterError
-from .raw_text import to_string
+from .errors import ArgumentTypeError, ParameterError
+from .raw_text import integers_to_string, to_string
 from .recipe import Recipe, Shingles
 from .report import beside, count, percent, resemblance as in_digits
-from .stages import shingle, tokenize, utf8
+from .stages import count_tokens, shingle, utf8
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -105,13 +105,14 @@ class Comparison:
         return f"<p>{_html.escape(repr(self))}</p><p>{words}</p>{notes}"
 
 
-def compare(a: str | bytes, b: str | bytes, *, shingles: Shingles | None = None, full: bool = False) -> Comparison:
+def compare(a: Any, b: Any, *, shingles: Shingles | None = None, full: bool = False) -> Comparison:
     """Compare two texts.
 
     Parameters
     ----------
     a : str or bytes
-        The first text. Bytes are UTF-8, in which each invalid byte is a letter that equals only itself.
+        The first text. Bytes are UTF-8, in which each invalid byte is a letter that equals only itself. For the tokens
+        "ids", it is a list or array of integers.
     b : str or bytes
         The second text.
     shingles : Shingles, default None
@@ -134,9 +135,11 @@ def compare(a: str | bytes, b: str | bytes, *, shingles: Shingles | None = None,
     >>> compare("to be or not to be", "to be or not", shingles=Shingles(2))
     Comparison(resemblance 0.7500: 3 of 4 shingles shared; B has 75.0% of A, A has 100.0% of B)
     """
-    raw = [_bytes_of("a", a), _bytes_of("b", b)]
     recipe = Recipe() if shingles is None else Recipe(shingles=shingles)
-    tokens = tokenize(utf8(raw), recipe, backend="cpu")
+    of_integers = recipe.shingles.token_kind.of_integers
+    read, shown = (integers_of, integers_to_string) if of_integers else (_bytes_of, to_string)
+    raw = [read("a", a), read("b", b)]
+    tokens, _ = count_tokens(utf8(raw), recipe, "cpu")
     made = shingle(tokens, recipe, backend="cpu")
     mine, theirs = np.unique(made[0]), np.unique(made[1])
     shared = len(np.intersect1d(mine, theirs, assume_unique=True))
@@ -144,7 +147,7 @@ def compare(a: str | bytes, b: str | bytes, *, shingles: Shingles | None = None,
     def share(of: int) -> float:
         return shared / of if of else 0.0
 
-    words, notes = differences(to_string(raw[0]), to_string(raw[1]), recipe, full=checks.flag("full", full))
+    words, notes = differences(shown(raw[0]), shown(raw[1]), recipe, full=checks.flag("full", full))
     union = len(mine) + len(theirs) - shared
     return Comparison(
         resemblance=share(union),
@@ -158,6 +161,19 @@ def compare(a: str | bytes, b: str | bytes, *, shingles: Shingles | None = None,
         words=words,
         notes=notes,
     )
+
+
+def integers_of(name: str, numbers: Any) -> bytes:
+    """Return integers as a document of 8 bytes each.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If they are not integers of 64 bits with a sign.
+    """
+    if isinstance(numbers, (str, bytes)):
+        raise ArgumentTypeError(f"{name}: {checks.shown(numbers)} is text; the tokens 'ids' are a list of integers")
+    return bytes(checks.array(name, numbers, np.int64, convert=True, hint="token ids").tobytes())
 
 
 def _bytes_of(name: str, text: str | bytes) -> bytes:

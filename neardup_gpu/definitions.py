@@ -128,6 +128,7 @@ USUAL_SEED = 1
 
 DRAWN = {
     "tokens": 0xA21B33B22041349E,
+    "lines": 0xB057E0D99DF34C2D,
     "shingles": 0xF49FB87D3CFF2C7E,
     "bags": 0xA92E21936EDA43CD,
     "supershingles": 0xA12F39AEBE0289D3,

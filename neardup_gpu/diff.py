@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .printable import printable
 from .raw_text import BORDER, to_readable
 from .recipe import Recipe
 from .report import count
+from .token_kinds import OwnTokens
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -34,18 +35,22 @@ DIFFERENCES = 40
 """Differences that are shown."""
 
 
-def differences(kept: str, removed: str, recipe: Recipe, *, full: bool) -> tuple[list[tuple[str, str]], list[str]]:
+def differences(
+    kept: str, removed: str, recipe: Recipe, *, full: bool, names: tuple[Any, Any] = (None, None)
+) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the words in which the removed text differs from the kept one, and notes on the words.
 
     Parameters
     ----------
     kept, removed : str
-        As `raw_text.to_string` makes them of bytes. Invalid bytes are compared as bytes and shown as U+FFFD; a border
+        As `Documents.to_string` makes them of bytes. Invalid bytes are compared as bytes and shown as U+FFFD; a border
         between columns is compared as a word and shown as a line break.
     recipe : Recipe
         Words are compared as its decision compares them; its shingles say which words are common wherever they stand.
     full : bool
         Leave no words out.
+    names : (name, name), default (None, None)
+        What the documents are called; None if it is not known.
 
     Returns
     -------
@@ -62,10 +67,14 @@ def differences(kept: str, removed: str, recipe: Recipe, *, full: bool) -> tuple
     if kept.split() == removed.split():
         return [], ["the words are the same; only the white space between them differs"]
     notes = []
+    if isinstance(recipe.shingles.tokens, OwnTokens):
+        notes.append(f"words are shown; compared were the tokens of {recipe.shingles.tokens.name}")
+        recipe = recipe.with_(tokens="words")
+    noun = recipe.shingles.token_kind.noun
     if (longest := max(len(kept), len(removed))) > COMPARED:
         notes.append(f"compared: the first {COMPARED:,} characters of each text, of at most {longest:,}")
     a_text, b_text = kept[:COMPARED], removed[:COMPARED]
-    a, b = words_of(a_text, recipe), words_of(b_text, recipe)
+    a, b = words_of(a_text, recipe, names[0]), words_of(b_text, recipe, names[1])
     if not len(a.tokens) or not len(b.tokens):
         return _readable([(op, text) for op, text in (("removed", a_text), ("added", b_text)) if text]), notes
     found = align(a.tokens, b.tokens, recipe)
@@ -86,17 +95,18 @@ def differences(kept: str, removed: str, recipe: Recipe, *, full: bool) -> tuple
             both = zip(in_a[start_a:at_a], in_b[start_b:at_b], strict=True)
             respelled += sum(mine.strip() != other.strip() for mine, other in both)
     if all(op == "equal" for op, _ in ops):
-        return [], [*notes, "the words are the same; only case, punctuation and white space differ"]
+        differs = "case, punctuation and white space differ" if noun == "word" else "what is between them differs"
+        return [], [*notes, f"the {noun}s are the same; only {differs}"]
     if respelled:
         are = "is" if respelled == 1 else "are"
         notes.append(
-            f"{count(respelled, 'common word')} {are} written with other case or punctuation in the other text"
+            f"{count(respelled, f'common {noun}')} {are} written with other case or punctuation in the other text"
         )
     if any(BORDER in word for op, words in ops if op != "equal" for word in words):
         notes.append("the texts are divided between columns in different ways: a line break stands where a column ends")
     if full:
         return _readable([(op, "".join(words)) for op, words in ops]), notes
-    return _readable(_elided(ops, max(len(kept), len(removed)) > COMPARED, notes)), notes
+    return _readable(_elided(ops, max(len(kept), len(removed)) > COMPARED, notes, noun)), notes
 
 
 def _readable(words: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -111,7 +121,7 @@ def _alone(words: list[str], marks: np.ndarray, alone: str, elsewhere: str) -> I
             yield alone if marks[start] == ALONE else elsewhere, words[start:end]
 
 
-def _elided(ops: list[tuple[str, list[str]]], is_cut: bool, notes: list[str]) -> list[tuple[str, str]]:
+def _elided(ops: list[tuple[str, list[str]]], is_cut: bool, notes: list[str], noun: str) -> list[tuple[str, str]]:
     """Shorten long runs of equal words and leave out differences far into the text."""
     shown: list[tuple[str, str]] = []
     differences = 0
@@ -121,12 +131,12 @@ def _elided(ops: list[tuple[str, list[str]]], is_cut: bool, notes: list[str]) ->
             if differences > DIFFERENCES:
                 continue
             half = LONGEST // 2
-            shown += [(op, "".join(words))] if len(words) <= LONGEST else _middle_cut(op, words, half, half)
+            shown += [(op, "".join(words))] if len(words) <= LONGEST else _middle_cut(op, words, half, half, noun)
         elif differences <= DIFFERENCES:
             first, last = i == 0, i == len(ops) - 1
             head, tail = 0 if first else CONTEXT, 0 if last else CONTEXT
             if len(words) > head + tail + 5:
-                shown += _middle_cut(op, words, head, tail)
+                shown += _middle_cut(op, words, head, tail, noun)
             else:
                 shown.append((op, "".join(words)))
                 shown += [("cut", "...")] if last and is_cut else []
@@ -135,9 +145,9 @@ def _elided(ops: list[tuple[str, list[str]]], is_cut: bool, notes: list[str]) ->
     return shown
 
 
-def _middle_cut(op: str, words: list[str], head: int, tail: int) -> list[tuple[str, str]]:
+def _middle_cut(op: str, words: list[str], head: int, tail: int, noun: str) -> list[tuple[str, str]]:
     left_out = len(words) - head - tail
-    parts = [(op, "".join(words[:head])), ("cut", f"... {count(left_out, 'word')} ..." if head and tail else "...")]
+    parts = [(op, "".join(words[:head])), ("cut", f"... {count(left_out, noun)} ..." if head and tail else "...")]
     parts.append((op, "".join(words[len(words) - tail :])))
     return [part for part in parts if part[1]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,20 +13,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import diff
+from . import checks, diff
 from .documents import Documents, open_described, open_documents
 from .documents.reading_options import reading_of
 from .documents.rereading import name_of, text_of
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .methods.frequencies import Frequencies
 from .printable import printable, readable_id
-from .raw_text import to_bytes
 from .recipe import Recipe
 from .report import beside, count, resemblance, shorten
-from .stages import shingle, tokenize, utf8
+from .stages import as_documents, count_tokens, shingle
 from .store.artefacts import DOCUMENTS, parts_of, read_report, using_report
 from .store.parquet import read_table
 from .tables import KIND
+from .token_kinds import KINDS
+from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -35,7 +36,7 @@ ALIKE = {
     "identical": "identical to that of the kept one",
     "same_words": "the same words, with other punctuation, spaces or letter case",
 }
-"""What an explanation says of a text that has the words of the kept one, by its kind."""
+"""Describes a text that has the words of the kept one, by its kind."""
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -96,6 +97,8 @@ class Explanation:
         Shingles that this text has, or the kept one if `of_kept`; or all their weights.
     weighting : str, default None
         By min-hash with weights, what shingles were weighed by.
+    tokens : str, default "words"
+        The kind of tokens that were compared. The words below are these tokens.
     words : list of (op, text), default []
         From the kept text to this one. Empty if the texts have the same words in the same order. Each op is one of:
         "equal": words of both texts, written as in the kept one;
@@ -136,6 +139,7 @@ class Explanation:
     united: int = 0
     size: int = 0
     weighting: str | None = None
+    tokens: str = "words"
     words: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -156,7 +160,15 @@ class Explanation:
         return asdict(self)
 
 
-def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = None, against: Any = None) -> Explanation:
+def explain(
+    folder: str | Path,
+    id: Any,
+    *,
+    full: bool = False,
+    source: Any = None,
+    against: Any = None,
+    vocabulary: str | None = None,
+) -> Explanation:
     """Say why a document of a finished run stays or goes.
 
     Parameters
@@ -171,6 +183,8 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
         The documents, if `dedup` was given them in memory.
     against : table, default None
         The reference set, if `dedup` was given it in memory.
+    vocabulary : path, default None
+        A tokenizer.json, if tokens are ids: its words are shown in place of integers.
 
     Returns
     -------
@@ -194,7 +208,12 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
         measure: Any = recipe.method.measure
         if measure.weighted and recipe.method.needs_statistics:
             measure = measure.knowing(Frequencies.load(Path(folder) / "frequencies.parquet"))
-        return explained(
+        known = None
+        if vocabulary is not None:
+            if not recipe.shingles.token_kind.of_integers:
+                raise ParameterError(f"vocabulary: the tokens of {folder} are not integers; leave it out")
+            known = Vocabulary(checks.path("vocabulary", vocabulary))
+        found = explained(
             lambda: map(read, paths),
             recipe,
             measure,
@@ -204,6 +223,7 @@ def explain(folder: str | Path, id: Any, *, full: bool = False, source: Any = No
             name=str(folder),
             full=full,
         )
+    return found if known is None else replace(found, words=known.spelled(found.words))
 
 
 def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
@@ -247,7 +267,8 @@ def explained(
     else:
         kept_text = text_of(documents(), target, _row_of(tables, target.as_py(), name)[0])
     text = text_of(documents(), own, row)
-    tokens = tokenize(utf8([to_bytes(kept_text), to_bytes(text)]), recipe, backend="cpu")
+    names = target.as_py(), own.as_py()
+    tokens, _ = count_tokens(as_documents([kept_text, text], recipe), recipe, "cpu", names)
     ours = shingle(tokens, recipe, backend="cpu")
     a, b = np.unique(ours[0]), np.unique(ours[1])
     common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
@@ -265,7 +286,7 @@ def explained(
     # A spot does not say which word it begins with, and circular shingles may lie at both ends.
     if measure.directed and recipe.shingles.kind not in ("spots", "circular"):
         told_of |= _place(ours[whole], common, tokens.sizes[whole], recipe.shingles.size)
-    words, notes = diff.differences(kept_text, text, recipe, full=full)
+    words, notes = diff.differences(kept_text, text, recipe, full=full, names=names)
     return Explanation(
         found["id"],
         False,
@@ -281,6 +302,7 @@ def explained(
         united=left + right - shared,
         size=left if whole else right,
         weighting=recipe.method.weighting if measure.weighted else None,
+        tokens=str(recipe.shingles.tokens),
         words=words,
         notes=notes,
     )
@@ -300,7 +322,7 @@ def _members(tables: Tables, kept: pa.Scalar) -> tuple[list[Any], int]:
 
 
 def _place(shingles: np.ndarray, common: np.ndarray, num_words: Any, width: int) -> dict[str, int]:
-    """Where a text lies in a container: the shortest stretch of it, the first one, that has all common shingles.
+    """Find a text in a container: the first of the shortest stretches that have all common shingles.
 
     Parameters
     ----------
@@ -409,17 +431,19 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
         told = found.shared / of if of else 0.0
         chain = "a chain of pairs joins them" if found.distance is None else "by their distance"
         why = f", not verified: {chain}"
+    noun = KINDS[found.tokens].noun if found.tokens in KINDS else "token"
     if found.kind in ALIKE:
-        lines.append(_line("text", ALIKE[found.kind]))
+        alike = ALIKE[found.kind] if noun == "word" or found.kind == "identical" else f"the same {noun}s"
+        lines.append(_line("text", alike))
     if of:
         lines.append(_line(found.measure, f"{resemblance(told)} ({shingles}){why}"))
     if found.kept_words is not None:
         whose = "its" if found.of_kept else "the kept one's"
-        stretch = f"words {found.first_word:,} to {found.last_word:,} of {whose} {found.kept_words:,}"
+        stretch = f"{noun}s {found.first_word:,} to {found.last_word:,} of {whose} {found.kept_words:,}"
         lines.append(_line("where", f"{stretch} have all that both have"))
     if found.words:
         legend = diff.legend(found.words, "the kept one", "this one", colour)
-        lines += [_line("words", "") + legend, Text(), *diff.wrapped(found.words, width, colour)]
+        lines += [_line(f"{noun}s", "") + legend, Text(), *diff.wrapped(found.words, width, colour)]
     if found.notes:
         lines += [Text(), *map(beside, found.notes)]
     return newline.join(lines)

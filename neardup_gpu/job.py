@@ -167,11 +167,12 @@ def dedup(
     >>> dedup({"text": texts}, recipe=Recipe(shingles=Shingles(3), method="minhash")).removed.num_rows
     1
     """
+    recipe = choose_recipe(recipe, "exact", units=True, method=method, threshold=threshold, keep=keep)
     arguments = Arguments(
         source=source,
         against=against,
-        reading=chosen_reading(reading, id_column, text_columns),
-        recipe=choose_recipe(recipe, "exact", units=True, method=method, threshold=threshold, keep=keep),
+        reading=chosen_reading(reading, id_column, text_columns, integers=recipe.shingles.token_kind.of_integers),
+        recipe=recipe,
         output=checks.optional(checks.path, "output", output),
         writing=Writing() if writing is None else checks.instance("writing", writing, Writing),
         engine=as_engine(engine),

@@ -37,6 +37,7 @@ from neardup_gpu.kernels import (
 from neardup_gpu.kernels._bounds import least_overlaps, least_shares
 from neardup_gpu.kernels.bottomk import EMPTY
 
+from . import comments
 from .data import Ragged
 from .engine.host import HostRuntime
 from .joining import PostingsIndex, SetCollector
@@ -218,6 +219,45 @@ def tokens(draw: Draw, size: int) -> tuple:
         return np.frombuffer(mixed, np.uint8), draw.offsets(len(mixed), 6), draw.modulus(), places
     text = draw.text(size)
     return text, draw.offsets(len(text), 2000), draw.modulus(), places
+
+
+def letters(draw: Draw, size: int) -> tuple:
+    """Draw what `tokens` takes."""
+    return tokens(draw, size)
+
+
+def lines(draw: Draw, size: int) -> tuple:
+    """Draw text with line ends of every kind, and the moduli of words and of lines."""
+    text, offsets, poly, places = tokens(draw, size)
+    text, ends = text.copy(), np.frombuffer(b"\r\n\n\f\0", np.uint8)
+    for at in draw.random.integers(0, len(text) + 1, len(text) // 40 + 1).tolist():
+        some = ends[draw.random.integers(0, len(ends)) :][: len(text) - at]
+        text[at : at + len(some)] = some
+    return text, offsets, poly, draw.modulus(), places
+
+
+def ids(draw: Draw, size: int) -> tuple:
+    """Draw integers of 8 bytes."""
+    values, offsets = _ragged(draw, -(-size // 8), draw.option([100, 3]))
+    return values.view(np.uint8), 8 * offsets, draw.modulus(), size <= 4 * FEW and draw.option([False, True])
+
+
+def code(draw: Draw, size: int) -> tuple:
+    """Draw text with the comments and strings of each language, and the numbers of languages."""
+    random, table = draw.random, comments.table()
+    some = [piece.encode() for rules in comments.RULES.values() for rule in rules for piece in rule[:2] if piece]
+    pieces = [
+        *some,
+        *(b"\\", b"\n", b"\r", b"'", b"'x'", b" ", b"a", b"\xc3\xa9", b"'\xc3\xa9'", *ILL_FORMED, BORDERS[3:6]),
+    ]
+    if size > FEW or draw.option([False, True]):
+        pieces += [bytes(draw.text(int(length))) for length in random.integers(1, 200, len(pieces))]
+    few = [pieces[i] for i in random.choice(len(pieces), draw.option([len(pieces), 12, 3]))]
+    mixed = b"".join(few[i] for i in random.integers(0, len(few), min(size, FEW) // 4))
+    text = np.resize(np.frombuffer(mixed, np.uint8), size) if mixed else np.empty(0, np.uint8)
+    offsets = draw.offsets(len(text), draw.option([2000, 40]))
+    numbers = random.integers(0, len(table.firsts) - 1, len(offsets) - 1, np.uint8)
+    return text, offsets, draw.modulus(), numbers, *table, size <= 4 * FEW and draw.option([False, True])
 
 
 def texts(draw: Draw, size: int) -> tuple:

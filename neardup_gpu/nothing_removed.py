@@ -89,7 +89,8 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
         return []
     found = [NO_DOCUMENTS]
     if of_input:
-        found = [*_of_sizes(recipe, of_input, of_reference), *_of_texts(sources)]
+        found = [*_of_sizes(recipe, of_input, of_reference)]
+        found += [] if recipe.shingles.token_kind.of_integers else _of_texts(sources)
     for line in found:
         log.warning("nothing was removed: %s", line)
     return found
@@ -107,18 +108,18 @@ def _of_sizes(recipe: Recipe, of_input: Sizes, of_reference: Sizes | None) -> li
 
 def _of_set(name: str, sizes: Sizes, recipe: Recipe) -> list[str]:
     """Name the reasons that apply to one set of documents."""
-    found = []
+    found, noun = [], recipe.shingles.token_kind.noun
     total, empty = _number(sizes), _number(sizes, most=0)
     if empty >= MOST * total:
         found.append(
-            f"{empty:,} of {count(total, 'document')} of {name} have no words: check which columns hold the text"
+            f"{empty:,} of {count(total, 'document')} of {name} have no {noun}s: check which columns hold the text"
         )
     width = recipe.shingles.size
     short = _number(sizes, most=width - 1) - empty
     if recipe.shingles.kind in ("set", "bag") and total > empty and short >= MOST * (total - empty):
         found.append(
-            f"{short:,} of {count(total - empty, 'document')} of {name} with words are shorter than a shingle of "
-            f"{width} words, so that they can only be equal: try a smaller --shingle-size (shingle_size)"
+            f"{short:,} of {count(total - empty, 'document')} of {name} with {noun}s are shorter than a shingle of "
+            f"{width} {noun}s, so that they can only be equal: try a smaller --shingle-size (shingle_size)"
         )
     return found
 
@@ -148,7 +149,8 @@ def _far_apart(recipe: Recipe, of_input: Sizes, of_reference: Sizes) -> list[str
     total = _number(mine)
     if out_of_reach < MOST * total:
         return []
-    medians = f"{_median(of_input):,} words in the input and {_median(of_reference):,} in the reference set"
+    noun = recipe.shingles.token_kind.noun
+    medians = f"{_median(of_input):,} {noun}s in the input and {_median(of_reference):,} in the reference set"
     advice = (
         "try --method containment with --direction either (method='containment', direction='either')"
         if not measure.directed

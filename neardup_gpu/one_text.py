@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import distinct, one_text
+from neardup_gpu.kernels import distinct, one_text, sequences
 from neardup_gpu.kernels._cpu import alone
 
 from . import checks
+from .comparison import integers_of
 from .data import Ragged
 from .documents.html import read_page
 from .documents.reading_options import TREE
@@ -19,7 +20,7 @@ from .methods import check_sketches
 from .methods.frequencies import Frequencies
 from .recipe import Recipe
 from .sketch_files import NUM_SHINGLES
-from .stages import count_shingles
+from .stages import count_shingles, count_tokens
 
 
 def sketch_text(
@@ -33,7 +34,7 @@ def sketch_text(
     ----------
     text : str or bytes
         The document; bytes are UTF-8, in which each invalid byte is a letter that equals only itself. Lone surrogates
-        of a str read as U+FFFD, which divides words.
+        of a str read as U+FFFD, which divides words. For the tokens "ids", it is a list or array of integers.
     recipe : Recipe
         Its method has to keep sketches: all but "exact" and "containment" do.
     html : bool or "tree", default False
@@ -118,6 +119,8 @@ class TextSketcher:
         signing = permuted or (nothing, nothing, 0, 1, 64, drawn.shingles)
         moduli = drawn.shingles, drawn.bags, drawn.documents
         self._compute = one_text.ready(drawn.tokens, made_of.size, mode, *moduli, *signing)
+        if made_of.tokens != "words":
+            self._compute = self._of_other_tokens
 
     def features(self, text: str | bytes) -> Features:
         """The sketch of a text, and its keys."""
@@ -136,6 +139,14 @@ class TextSketcher:
         num_shingles = number if self._of_shingles else None
         return Features(len(tokens), num_shingles, fingerprint if self._hashed else None, stored, keys)
 
+    def _of_other_tokens(self, read: np.ndarray) -> tuple[Any, ...]:
+        """Return what `one_text` does, for tokens that are not words; there is no signature."""
+        tokens, _ = count_tokens(Ragged(read, np.array([0, len(read)])), self.recipe, "cpu")
+        shingles = count_shingles(tokens, self.recipe, "cpu")[0]
+        fingerprint = sequences.cpu(tokens.values, tokens.offsets, self.recipe.material.documents)[0]
+        number = int(distinct.cpu(shingles.values, shingles.offsets)[0])
+        return tokens.values, shingles.values, fingerprint, number, np.empty(0, np.uint32), None
+
     def row(self, text: str | bytes) -> dict[str, Any]:
         """The row of a file of sketches, without its id."""
         found = self.features(text)
@@ -150,6 +161,8 @@ class TextSketcher:
         return row
 
     def _read(self, text: str | bytes) -> bytes:
+        if self.recipe.shingles.token_kind.of_integers:
+            return integers_of("text", text)
         if not isinstance(text, (str, bytes)):
             raise ArgumentTypeError(f"text: {checks.shown(text)}; give a str, or UTF-8 as bytes")
         if self._html:

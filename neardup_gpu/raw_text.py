@@ -7,6 +7,7 @@ tokens of the string are those of its bytes (`kernels/tokens.py`). Nobody is sho
 from __future__ import annotations
 
 import re
+import struct
 
 BORDER = "\udc00"
 """A border between two columns, in a string."""
@@ -26,6 +27,22 @@ def to_string(text: bytes) -> str:
 def to_bytes(text: str) -> bytes:
     """Return the bytes that `to_string` made a string from."""
     return BORDER_BYTES.join(part.encode("utf-8", "surrogateescape") for part in text.split(BORDER))
+
+
+def integers_to_string(text: bytes) -> str:
+    """Return a document of 8 bytes per integer as a string of them, with spaces in between."""
+    return " ".join(map(str, struct.unpack(f"<{len(text) // 8}q", text)))
+
+
+def integers_to_bytes(text: str) -> bytes:
+    """Return the bytes that `integers_to_string` made a string from."""
+    numbers = [int(word) for word in text.split()]
+    return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+def count_invalid(text: str) -> int:
+    """Count the invalid bytes of a string that `to_string` made."""
+    return 0 if text.isascii() else len(_INVALID.findall(text))
 
 
 def to_readable(text: str) -> str:

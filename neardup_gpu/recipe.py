@@ -7,9 +7,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from . import checks, stop_words as lists
+from . import checks, stop_words as lists, token_kinds
 from .definitions import Material, checked_settings, material, settings_of, unreadable, versions
 from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
+from .languages import LANGUAGES
+from .log import log
 from .methods import METHODS, as_method, check_sketches
 
 if TYPE_CHECKING:
@@ -32,8 +34,9 @@ class Shingles:
 
     Parameters
     ----------
-    size : int from 1 to 64, default 5
-        Number of tokens in a shingle. For spots, the number of tokens after the stop word, usually 2 or 3.
+    size : int from 1 to 64, default None
+        Number of tokens in a shingle. If None, it is 24 letters, 1 line, or 5 tokens of another kind. For spots, it is
+        the number of tokens after the stop word, usually 2 or 3.
     kind : "set", "bag", "circular" or "spots", default "set"
         How shingles are made:
 
@@ -45,6 +48,19 @@ class Shingles:
     stop_words : str, path or list of str, default None
         For spots only: a language ("da", "de", "en", "es", "fr", "it", "nl", "pt", "ru", "sv"), a file of words in
         UTF-8, or the words themselves; "en" if None.
+    tokens : str or callable, default "words"
+        What a token is:
+
+        - "words": a word, without its case.
+        - "letters": a letter of the words, which one space divides. For text with misread or divided words.
+        - "lines": the words of a line.
+        - "code": an identifier, number or operator of source code, with its case. Comments are left out.
+        - "ids": an integer. Documents are lists of integers, such as a language model's token ids.
+        - a function: what it returns for a list of str, a list of str or of int for each. Tasks need a function that
+          can be pickled.
+    language : str, default None
+        For code only: the language of all documents, such as "python". If None, the name of each file says it, which is
+        the document's id. If that does not say it, comments count as code.
 
     Raises
     ------
@@ -56,19 +72,38 @@ class Shingles:
     Examples
     --------
     >>> Shingles(3, "bag")
-    Shingles(size=3, kind='bag', stop_words=None)
+    Shingles(size=3, kind='bag', stop_words=None, tokens='words', language=None)
+    >>> Shingles(tokens="letters").size
+    24
     >>> Shingles(2, "spots").stop_words
     'en'
     """
 
-    size: int = 5
+    size: int = None  # type: ignore[assignment]  # __post_init__ chooses a number
     kind: str = "set"
     stop_words: Any = None
+    tokens: Any = "words"
+    language: str | None = None
 
     def __post_init__(self) -> None:
-        size = checks.integer("shingle_size", self.size, 1, 64, "shingles have 1 to 64 tokens, 5 is usual")
+        object.__setattr__(self, "tokens", token_kinds.chosen(self.tokens))
+        usual, noun = self.token_kind.size, self.token_kind.noun
+        size = usual if self.size is None else self.size
+        size = checks.integer("shingle_size", size, 1, 64, f"shingles have 1 to 64 tokens, {usual} is usual")
+        if size < self.token_kind.least:
+            log.warning(
+                "shingle_size %d: so few %ss are in many texts by chance; give %d or more",
+                *(size, noun, self.token_kind.least),
+                extra={"once": True},
+            )
         object.__setattr__(self, "size", size)
+        if self.language is not None:
+            if self.tokens != "code":
+                raise ParameterError("language: only tokens='code' has one; give that as well, or leave it out")
+            object.__setattr__(self, "language", checks.one_of("language", self.language, LANGUAGES))
         object.__setattr__(self, "kind", checks.one_of("shingling", self.kind, SHINGLINGS))
+        if self.kind == "spots" and self.tokens != "words":
+            raise ParameterError(f"shingling 'spots' and tokens {str(self.tokens)!r}: spots are of words")
         if self.kind == "spots":
             object.__setattr__(
                 self, "stop_words", lists.chosen(lists.USUAL if self.stop_words is None else self.stop_words)
@@ -76,21 +111,42 @@ class Shingles:
         elif self.stop_words is not None:
             raise ParameterError("stop_words: only spots have them; give shingling='spots' as well, or leave them out")
 
+    @property
+    def token_kind(self) -> token_kinds.TokenKind | token_kinds.OwnTokens:
+        """The kind of token, which makes the tokens."""
+        return self.tokens if isinstance(self.tokens, token_kinds.OwnTokens) else token_kinds.KINDS[self.tokens]
+
+    def describe_tokens(self) -> dict[str, Any]:
+        """Return the settings that tokens depend on; none for words."""
+        named = {"tokens": str(self.tokens), "language": self.language}
+        return {name: value for name, value in named.items() if value not in ("words", None)}
+
     def describe(self) -> dict[str, Any]:
         """Return the settings by the names that messages, files and flags use.
 
         Returns
         -------
         dict
-            shingle_size and shingling. For spots also stop_words, a name and a hash, and your own list if you gave one.
+            shingle_size and shingling; tokens and language, if tokens are not words. For spots also stop_words, a name
+            and a hash, and your own list if you gave one.
 
         Examples
         --------
         >>> Shingles(3).describe()
         {'shingle_size': 3, 'shingling': 'set'}
         """
-        plain = {"shingle_size": self.size, "shingling": self.kind}
+        plain = {**self.describe_tokens(), "shingle_size": self.size, "shingling": self.kind}
         return plain if self.stop_words is None else {**plain, **lists.described(self.stop_words)}
+
+
+SHINGLE_SETTINGS = {
+    "shingle_size": "size",
+    "shingling": "kind",
+    "stop_words": "stop_words",
+    "tokens": "tokens",
+    "language": "language",
+}
+"""The fields of `Shingles` by the names that messages, files and flags use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +229,10 @@ class Recipe:
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+        if self.shingles.tokens == "letters" and self.method.elements == "tokens":
+            raise ParameterError(
+                "tokens 'letters' and elements 'tokens': all texts have the same letters; give elements='shingles'"
+            )
         if self.shingles.kind == "bag" and self.method.measure.weighted:
             raise ParameterError("shingling 'bag' and weighting: a bag numbers repeats already; leave one of them out")
         if self.only_against and self.cluster == "components":
@@ -196,11 +256,14 @@ class Recipe:
     @property
     def elements(self) -> str:
         """Describe the elements that the method sketches. Frequencies of other elements cannot be used with it."""
+        noun = f"{self.shingles.token_kind.noun}s" if self.shingles.tokens != "words" else "tokens"
+        if self.shingles.tokens == "code" or not isinstance(self.shingles.tokens, str):
+            noun = " ".join(self.shingles.describe_tokens().values())
         if self.method.elements == "tokens":
-            return "tokens"
+            return noun
         stop_words = self.shingles.stop_words
         by = "" if stop_words is None else f" by stop words {lists.described(stop_words)['stop_words']}"
-        return f"{self.shingles.kind} shingles of {self.shingles.size} tokens{by}"
+        return f"{self.shingles.kind} shingles of {self.shingles.size} {noun}{by}"
 
     @property
     def expected_recall(self) -> float | None:
@@ -283,7 +346,9 @@ class Recipe:
             raise unreadable(name)
         settings = {key: value for key, value in stored.items() if key not in own | shingles | set(versions())}
         try:
-            made_of = Shingles(stored["shingle_size"], stored["shingling"], lists.restored(settings))
+            kind_of_tokens = token_kinds.restored(settings.pop("tokens", "words"))
+            words, language = lists.restored(settings), settings.pop("language", None)
+            made_of = Shingles(stored["shingle_size"], stored["shingling"], words, kind_of_tokens, language)
             method = kind.from_settings(settings)
             found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
         except (KeyError, ValueError, TypeError) as error:
@@ -381,7 +446,8 @@ class Recipe:
         True
         """
         check_sketches(self.method)
-        shingles = self.shingles.describe() if self.method.elements == "shingles" else {}
+        of_shingles = self.method.elements == "shingles"
+        shingles = self.shingles.describe() if of_shingles else self.shingles.describe_tokens()
         return {"method": self.method.name, **self.method.sketching(), **shingles, "seed": self.seed, **versions()}
 
     def check_sketches(self, other: Recipe, name: str) -> None:
@@ -409,11 +475,10 @@ class Recipe:
         """
         checks.instance("other", other, Recipe)
         mine, theirs = self.sketching(), other.sketching()
-        for key in {**mine, **theirs}:
+        for key in dict.fromkeys(("method", "tokens", *mine, *theirs)):
             if theirs.get(key) != mine.get(key):
-                raise RecipeMismatchError(
-                    f"{name}: made with {key} = {theirs.get(key)}, but {mine.get(key)} is needed; sketch it again"
-                )
+                made, needed = (each.get(key, "words" if key == "tokens" else None) for each in (theirs, mine))
+                raise RecipeMismatchError(f"{name}: made with {key} = {made}, but {needed} is needed; sketch it again")
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some settings changed, of the recipe, of its shingles or of its method.
@@ -423,7 +488,8 @@ class Recipe:
         Parameters
         ----------
         **changes : settings by name
-            Fields of the recipe or of its method, and `shingle_size`, `shingling` and `stop_words`.
+            Fields of the recipe or of its method, and `shingle_size`, `shingling`, `stop_words`, `tokens` and
+            `language`. Other tokens come with their usual size, unless `shingle_size` is given as well.
 
         Returns
         -------
@@ -441,8 +507,9 @@ class Recipe:
         3
         """
         own = {each.name for each in fields(self)}
-        named = {"shingle_size": "size", "shingling": "kind", "stop_words": "stop_words"}
-        shingles = {field: changes.pop(name) for name, field in named.items() if name in changes}
+        shingles = {field: changes.pop(name) for name, field in SHINGLE_SETTINGS.items() if name in changes}
+        if "tokens" in shingles:
+            shingles = {"size": None, "language": None, **shingles}
         if "kind" in shingles:  # which other shinglings do not have
             shingles.setdefault("stop_words", None)
         of_method = {name: changes.pop(name) for name in list(changes) if name not in own}

@@ -216,7 +216,7 @@ class Sketcher:
         method, most = self.recipe.method, self.max_bytes
         if most is None:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
-            most = self.runtime.batch_bytes(kind, method.device_bytes)
+            most = self.runtime.batch_bytes(kind, method.device_bytes) // self.recipe.shingles.token_kind.density
         known = sketches = Sketches()
         for documents in sources.in_order:
             check_rows(sketches.documents + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
@@ -311,7 +311,8 @@ class Sketcher:
         """Run the first stages for some documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         text = text_of(piece.text, piece.span.first, piece.span.last)
-        tokens, invalid = count_tokens(text, recipe, backend)
+        names = piece.span.ids[piece.span.first : piece.span.last]
+        tokens, invalid = count_tokens(text, recipe, backend, names)
         shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or (isinstance(method, Sketch) and method.elements == "shingles"):
             shingles, without_spots = count_shingles(tokens, recipe, backend)

@@ -30,7 +30,6 @@ from neardup_gpu.kernels import (
     greedy,
     shingles as shingles_kernel,
     spots as spots_kernel,
-    tokens as tokens_kernel,
 )
 from neardup_gpu.kernels._launch import MOST_ROWS, array_module
 
@@ -43,6 +42,7 @@ from .errors import ArgumentTypeError
 from .measures import RESEMBLANCE, Measure, shingle_sets, worth
 from .methods import METHODS
 from .methods.contract import Candidates, Estimate, Join, Sketch
+from .raw_text import integers_to_bytes, to_bytes as raw_bytes
 from .recipe import Recipe
 
 __all__ = [
@@ -71,7 +71,8 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     Parameters
     ----------
     documents : Ragged of uint8, list of str, or column of strings of pyarrow, pandas, polars, cuDF or pylibcudf
-        Text in UTF-8, in which each invalid byte is a letter that equals only itself; nulls are empty documents.
+        Text in UTF-8, in which each invalid byte is a letter that equals only itself; nulls are empty documents. For
+        the tokens "ids", a Ragged of integers.
     recipe : Recipe
         Its seed decides the fingerprints.
     backend : "reference", "cpu" or "gpu", default None
@@ -93,21 +94,36 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     array([6, 2])
     """
     checks.instance("recipe", recipe, Recipe)
-    return count_tokens(_as_text(documents), recipe, backend)[0]
+    text = _as_integers(documents) if recipe.shingles.token_kind.of_integers else _as_text(documents)
+    return count_tokens(text, recipe, backend)[0]
 
 
-def count_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> tuple[Ragged, int]:
-    """Like `tokenize`, for text; also return the number of bytes that are not UTF-8."""
-    run = kernel(tokens_kernel, backend)
-    values, offsets, invalid = run(text.values, text.offsets, recipe.material.tokens)
+def count_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any = None) -> tuple[Ragged, int]:
+    """Tokenize text, and count the bytes that are not UTF-8.
+
+    `names` are what the documents are called, an array or sequence, or None: see `Shingles`.
+    """
+    values, offsets, invalid = recipe.shingles.token_kind.run(text, recipe, backend, names, False)
     return Ragged._trusted(values, offsets), invalid
 
 
-def place_tokens(text: Ragged, recipe: Recipe, backend: str | None) -> Tokens:
-    """Like `tokenize`, for text; also return where each token lies in it."""
-    run = kernel(tokens_kernel, backend)
-    values, offsets, _, begins, ends = run(text.values, text.offsets, recipe.material.tokens, True)
+def place_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any = None) -> Tokens:
+    """Tokenize text like `count_tokens`, and return where each token lies in it."""
+    values, offsets, _, begins, ends = recipe.shingles.token_kind.run(text, recipe, backend, names, True)
     return Tokens(values, offsets, begins, ends)
+
+
+def as_documents(texts: list[str], recipe: Recipe) -> Ragged:
+    """Return the documents that strings were made of, as `Documents.to_string` makes them."""
+    to_bytes = integers_to_bytes if recipe.shingles.token_kind.of_integers else raw_bytes
+    return utf8([to_bytes(text) for text in texts])
+
+
+def _as_integers(documents: Any) -> Ragged:
+    """Return rows of integers as documents of 8 bytes per integer."""
+    rows = checks.instance("documents", documents, Ragged, "of integers")
+    values = checks.array("documents", rows.values, np.int64, convert=True, hint="token ids")
+    return Ragged._trusted(values.view(np.uint8), 8 * rows.offsets)
 
 
 def _as_text(documents: Any) -> Ragged:

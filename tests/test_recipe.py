@@ -18,6 +18,7 @@ GOLDEN_TEXT = "The quick brown fox jumps over the lazy dog. Ünïcode, 漢字 an
 
 GOLDEN_POLYNOMIALS = {
     "tokens": "0xa21b33b22041349e",
+    "lines": "0xb057e0d99df34c2d",
     "shingles": "0xf49fb87d3cff2c7e",
     "bags": "0xa92e21936eda43cd",
     "supershingles": "0xa12f39aebe0289d3",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from ..documents.reading_options import Reading
 from ..errors import InputError
+from ..languages import language_of
 from ..settings import setting
 from .console import notes, say, say_json, stdout
 from .errors import in_flags, names_of
@@ -53,6 +54,8 @@ def compare(
 
     shown, reading = Told(**given(told)), Reading(**given(compared))
     shingles = chosen_shingles(given(cut))
+    if shingles.tokens == "code" and shingles.language is None and language_of(a) == language_of(b):
+        shingles = replace(shingles, language=language_of(a))
     with notes():
         texts = [_text_of(path, reading) for path in (a, b)]
         found = comparison.compare(*texts, shingles=shingles, full=shown.full)

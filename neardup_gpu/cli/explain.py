@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from .compare import Told, ToldFlags, say_found
+from ..settings import setting
+from .compare import Told, say_found
 from .console import notes
-from .options import argument, given
+from .options import OUTPUT, argument, flags, given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown(Told):
+    """How the difference is shown."""
+
+    vocabulary: str | None = setting(None, "A tokenizer.json: show its words in place of token ids.", metavar="FILE")
+
+
+ShownFlags: Any = flags(OUTPUT, Shown)
 
 
 def explain(
@@ -14,12 +26,12 @@ def explain(
     id: Annotated[str, argument("ID", "The id of a document.")],
     /,
     *,
-    told: ToldFlags = None,
+    told: ShownFlags = None,
 ) -> None:
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
     from .. import explanation
 
-    shown = Told(**given(told))
+    shown = Shown(**given(told))
     with notes():
-        found = explanation.explain(out, id, full=shown.full)
+        found = explanation.explain(out, id, full=shown.full, vocabulary=shown.vocabulary)
     say_found(found, explanation.render, explain, shown)

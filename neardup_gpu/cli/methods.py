@@ -39,7 +39,17 @@ class Summary:
 class ShingleSettings:
     """Which shingles are compared, and how random constants are drawn."""
 
-    shingle_size: int = setting(5, "Number of words per shingle.", metavar="W")
+    tokens: str = setting(
+        "words",
+        "Kind of tokens: words, letters (for noisy text), lines, code or ids (integers).",
+        metavar="KIND",
+    )
+    language: str | None = setting(
+        None, "For code: the language whose comments are left out.", metavar="NAME", shown="by the names of files"
+    )
+    shingle_size: int | None = setting(
+        None, "Number of tokens per shingle.", metavar="W", shown="5, of letters 24, of lines 1"
+    )
     shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
     stop_words: str | None = setting(
         None, "Stop words for spots: a language such as de, or a file.", metavar="LIST", shown="en"
@@ -96,7 +106,6 @@ def chosen_recipe(settings: dict[str, tuple[type, ...]], of_method: Given | None
 
 def chosen_shingles(own: dict[str, Any]) -> Any:
     """Return the kind of shingles that flags choose, whose settings are taken out of the given ones."""
-    from ..recipe import Shingles as Kind
+    from ..recipe import SHINGLE_SETTINGS as NAMES, Shingles as Kind
 
-    names = {"shingle_size": "size", "shingling": "kind", "stop_words": "stop_words"}
-    return Kind(**{names[each]: own.pop(each) for each in names if each in own})
+    return Kind(**{NAMES[each]: own.pop(each) for each in NAMES if each in own})

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
-from .nested import likeliest
+from .nested import is_list, likeliest
 
 
 def is_view(kind: pa.DataType) -> bool:
@@ -33,6 +33,12 @@ def is_text(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.BaseExtensionType):
         return is_text(kind.storage_type)
     return is_string(kind) or is_binary(kind) or pa.types.is_null(kind)
+
+
+def is_integers(kind: pa.DataType) -> bool:
+    """Return whether a column of this type can hold lists of integers; JSON does not say what its arrays hold."""
+    kind = plain_type(kind)
+    return is_list(kind) and (pa.types.is_integer(kind.value_type) or pa.types.is_null(kind.value_type))
 
 
 def is_key(kind: pa.DataType) -> bool:
@@ -199,3 +205,8 @@ def mixed_integers(name: str, column: str, other: str) -> InputError:
         f"{name}: column {column!r} holds negative integers and integers from 2**63 on{where}, which no integer type "
         "holds together; write them as strings."
     )
+
+
+def outside_int64(name: str, column: str) -> InputError:
+    """Make the error for an integer that cannot be a token."""
+    return InputError(f"{name}: column {column!r} holds an integer that is not one of 64 bits with a sign.")

@@ -78,6 +78,29 @@ def as_bytes(column: pa.Array, encoding: str | None) -> pa.Array:
     return pa.array([text and decode(text, encoding).encode() for text in texts.to_pylist()], pa.large_binary())
 
 
+def integers_as_bytes(column: pa.Array) -> pa.Array:
+    """Return lists of integers as large binary of 8 little-endian bytes each; null where a list has a null.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If an integer is not one of 64 bits with a sign.
+    """
+    lists = decoded(column, None)
+    is_valid, values = np.array(lists.is_valid()), pc.list_flatten(lists).cast(pa.int64())
+    sizes = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
+    if values.null_count:
+        owners = np.repeat(np.arange(len(lists)), sizes)
+        is_valid[owners[np.asarray(values.is_null())]] = False
+        values = values.filter(arrow(is_valid[owners]))
+        sizes = np.where(is_valid, sizes, 0)
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(8 * sizes, out=offsets[1:])
+    validity = arrow(is_valid).buffers()[1]
+    data = pa.py_buffer(np.ascontiguousarray(values.to_numpy(zero_copy_only=False), np.int64))
+    return pa.Array.from_buffers(pa.large_binary(), len(lists), [validity, pa.py_buffer(offsets), data])
+
+
 _REPLACED = re.compile("\ufffd".encode())
 
 _BLOCK = 1 << 17

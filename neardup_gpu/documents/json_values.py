@@ -168,6 +168,8 @@ def json_type_in_words(kind: pa.DataType) -> str:
         return "an object"
     if pa.types.is_boolean(kind):
         return "true or false"
+    if pa.types.is_string(kind):
+        return "text"
     return "an integer" if pa.types.is_integer(kind) else "a number with a fraction or beyond 64 bits"
 
 

@@ -35,7 +35,7 @@ from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows
-from .columns import mixed_integers
+from .columns import mixed_integers, outside_int64
 from .contract import InferringReader
 from .files import File
 from .json_blocks import MARK, Block, LineRange
@@ -551,7 +551,12 @@ class JsonLines(InferringReader):
                     raise mixed_integers(self.name, target.name, self.name)
                 kind = pa.uint64() if wide else pa.int64()
             # Strings as bytes first: they may not be valid UTF-8.
-            if pa.types.is_list(kind):
+            if pa.types.is_list(kind) and pa.types.is_integer(kind.value_type):
+                try:
+                    arrays.append(pa.array(column, kind))
+                except OverflowError:
+                    raise outside_int64(self.name, target.name) from None
+            elif pa.types.is_list(kind):
                 lists = pa.array(column, pa.large_list(pa.binary()))
                 arrays.append(pa.LargeListArray.from_arrays(lists.offsets, lists.values.view(kind.value_type)))
             elif pa.types.is_string(kind):

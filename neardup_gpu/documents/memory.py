@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow_versions import bytes_of
+from ..data import Ragged, arrow
 from ..errors import ArgumentTypeError, InputError
 from ..store.uris import brief
 from . import nested
@@ -229,6 +230,8 @@ def as_table(source: Any, name: str = "input") -> Any:
         return source
     if _is_of_ray(source):
         return RayDataset(source)
+    if isinstance(source, Ragged):
+        return _table_of_rows(source)
     if _is_column(source):
         return _table_of_texts(source)
     if hasattr(source, "__arrow_c_stream__"):
@@ -245,6 +248,13 @@ def as_table(source: Any, name: str = "input") -> Any:
     if way is not None:
         raise InputError(f"cannot read documents from {kind} as it is: pass the result of its .{way}().")
     return None
+
+
+def _table_of_rows(rows: Ragged) -> pa.Table:
+    """Return a table with the column input_ids of rows of integers."""
+    if rows.values.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"documents: rows of {rows.values.dtype}; give a Ragged of integers")
+    return pa.table({"input_ids": pa.LargeListArray.from_arrays(arrow(rows.offsets), arrow(rows.values))})
 
 
 def _table_of_texts(texts: Any) -> pa.Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .. import checks
 from ..errors import ParameterError
@@ -162,6 +162,9 @@ class Reading:
     )
     header: bool = setting(True, "The first row of CSV is data. Columns are f0, f1 and so on.", flag="--no-header")
 
+    integers: ClassVar[bool] = False
+    """Whether text columns hold lists of integers."""
+
     def __post_init__(self) -> None:
         text_columns = checks.optional(checks.columns, "text_columns", self.text_columns)
         plain: dict[str, Any] = {
@@ -196,9 +199,16 @@ class Reading:
         return self.on_error == "skip"
 
 
+class ReadingIntegers(Reading):
+    """Options for documents that are lists of integers, such as token ids. A list with nulls counts as null."""
+
+    integers: ClassVar[bool] = True
+
+
 def reading_of(description: Mapping[str, Any]) -> Reading:
     """Return the options among the entries of `Documents.describe`."""
-    return Reading(**{each.name: description[each.name] for each in fields(Reading) if each.name in description})
+    kind = ReadingIntegers if description.get("integers") else Reading
+    return kind(**{each.name: description[each.name] for each in fields(Reading) if each.name in description})
 
 
 def of_columns(reading: Reading, id_column: str | None, text_columns: Sequence[str] | None) -> Reading:
@@ -209,11 +219,14 @@ def of_columns(reading: Reading, id_column: str | None, text_columns: Sequence[s
 def described(reading: Reading) -> dict[str, Any]:
     """Return the options that readers use, ready for JSON. Columns, `html` and `glob` are described elsewhere."""
     names = ("on_error", "max_document_bytes", "null_values", "input_format", "delimiter", "header", "encoding")
-    return {name: getattr(reading, name) for name in names}
+    found = {name: getattr(reading, name) for name in names}
+    return {**found, "integers": True} if reading.integers else found
 
 
-def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None) -> Reading:
+def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None, *, integers: bool = False) -> Reading:
     """Return the reading options with the columns that were given directly.
+
+    `integers` says whether documents are lists of integers.
 
     Raises
     ------
@@ -226,7 +239,10 @@ def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None
     for name in given:
         if getattr(found, name) is not None:
             raise ParameterError(f"reading and {name}: the reading options name it already; leave one of them out")
-    return replace(found, **given) if given else found
+    found = replace(found, **given) if given else found
+    if not integers:
+        return found
+    return ReadingIntegers(**{each.name: getattr(found, each.name) for each in fields(Reading)})
 
 
 def _encoding(name: str, value: Any) -> str | None:

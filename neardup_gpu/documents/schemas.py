@@ -10,7 +10,17 @@ from ..errors import InputError
 from ..log import log
 from ..report import shorten
 from . import nested
-from .columns import artefact_kind, default_text_column, is_key, is_string, is_text, listed, plain_type, refuse_artefact
+from .columns import (
+    artefact_kind,
+    default_text_column,
+    is_integers,
+    is_key,
+    is_string,
+    is_text,
+    listed,
+    plain_type,
+    refuse_artefact,
+)
 from .compared import type_of_values
 from .contract import Reader, infers_types
 from .files import folder_columns
@@ -32,6 +42,8 @@ class Columns:
         Column that names the documents.
     others : iterable of str
         Columns that hold something else than text.
+    integers : bool, default False
+        Whether the text is lists of integers.
 
     Attributes
     ----------
@@ -59,6 +71,7 @@ class Columns:
         text: str | Sequence[str] | None,
         ids: str | None,
         others: Iterable[str],
+        integers: bool = False,
     ) -> None:
         self._readers, self._skips = readers, skips
         self.others = list(others)
@@ -68,13 +81,19 @@ class Columns:
         self.are_own = readers[0].own_ids is not None
         if self.are_own:
             self.text: list[str] = ["text"]
+            if integers:
+                raise InputError(
+                    f"{readers[0].name}: files of text hold no lists of integers; give a table with a column of them."
+                )
             return
         first = readers[0]
         if text is None and infers_types(first) and not any(map(is_string, first.schema.types)):
             first.look_for("text", typed=False, key=False)
         # A file that types are inferred from says nothing about its columns if it has no rows.
         schemas = [each.schema for each in readers if not each.infers_types or len(each.schema)]
-        if text is None:
+        if text is None and integers:
+            self.text = [self._default_integers(schemas, [*others, *([ids] if ids else [])])]
+        elif text is None:
             self.text = [self._default_text(schemas, [*others, *([ids] if ids else [])])]
         else:
             self.text = [text] if isinstance(text, str) else list(text)
@@ -82,7 +101,10 @@ class Columns:
             raise InputError(f"{first.name}: the list of text columns is empty.")
         if schemas:
             for name in self.text:
-                self.check(name, is_text, "text", "text_columns")
+                fits, what = (is_integers, "lists of integers") if integers else (is_text, "text")
+                self.check(name, fits, what, "text_columns")
+            if integers and len(self.text) > 1:
+                raise InputError(f"{first.name}: several columns of integers cannot be joined; name one.")
             if ids is not None:
                 self.check(ids, is_key, "integers or strings", "id_column")
                 self.type_of(ids)
@@ -116,6 +138,15 @@ class Columns:
             )
         log.info("%s: the text is column %r", first.name, column)
         return column
+
+    def _default_integers(self, schemas: list[pa.Schema], others: list[str]) -> str:
+        """Return the column named input_ids, else the only column of lists of integers."""
+        names = [each.name for each in (schemas or [pa.schema([])])[0] if is_integers(each.type)]
+        names = [name for name in names if name not in others]
+        if "input_ids" in names or len(names) == 1:
+            return "input_ids" if "input_ids" in names else names[0]
+        found = f"several columns of lists of integers, {listed(names)}" if names else "no column of lists of integers"
+        raise InputError(f"{self._readers[0].name}: {found}; name one with text_columns=...")
 
     def check_values(self, name: str, parameter: str = "keep", advice: str | None = None) -> None:
         """Raise InputError unless some file has this column, and each that has it holds values that can be compared.

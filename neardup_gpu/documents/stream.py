@@ -25,17 +25,17 @@ from ..arrow_versions import bytes_of
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
 from ..log import log
-from ..raw_text import to_readable, to_string
+from ..raw_text import integers_to_string, to_readable, to_string
 from ..report import count
 from . import nested
 from .ahead import Step, ahead, closing
 from .batches import PIECE_BYTES, ReadRows, coalesce, ragged, size_of, sliced
-from .columns import check_ids, copied, decoded, is_string, plain_type
+from .columns import check_ids, copied, decoded, is_string, outside_int64, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
 from .edits import EditQueue, Edits, as_stored, kept_rows
 from .files import names_below, relative_names
-from .joined_text import as_bytes, count_replaced, joined, joined_lists, visible
+from .joined_text import as_bytes, count_replaced, integers_as_bytes, joined, joined_lists, visible
 from .json_values import COMPARED
 from .kept import each_in_order, writing
 from .memory import Memory
@@ -144,7 +144,9 @@ class Documents:
         self.id_column = reading.id_column or readers[0].usual_ids
         self._columns: Columns | DecidedColumns
         if part is None:
-            self._columns = Columns(readers, reading.skips, reading.text_columns, reading.id_column, other_columns)
+            self._columns = Columns(
+                *(readers, reading.skips, reading.text_columns, reading.id_column, other_columns, reading.integers)
+            )
             files = [file for reader in readers for file in reader.files]
             named = relative_names if self._columns.are_own else names_below
             self._kept_names = [f"{split}.parquet" for split in self.splits] or ["part-00000.parquet"]
@@ -334,10 +336,9 @@ class Documents:
         """(text as large_binary without nulls, id, extra columns) and the number of nulls there were."""
         key = self._columns.key
         key_type = None if key is None else self._columns.type_of(key)
-        wanted = {
-            name: pa.field(name, pa.list_(pa.string()) if is_listed(name) else pa.string())
-            for name in self.text_columns
-        }
+        kind = pa.int64() if self._policy.integers else pa.string()
+        listed = {name: self._policy.integers or is_listed(name) for name in self.text_columns}
+        wanted = {name: pa.field(name, pa.list_(kind) if several else kind) for name, several in listed.items()}
         wanted |= {name: pa.field(name, kind, metadata={COMPARED: b""}) for name, kind in types.items()}
         if key is not None and key_type is not None:
             mark = {COMPARED: b""} if self._columns.mixes_ids else None
@@ -420,7 +421,8 @@ class Documents:
         with reading(reader.name):
             text, num_null, num_stripped = self._text(batch, reader)
             extra = [self._compared(_column_of(batch, name, reader), name, kind) for name, kind in types.items()]
-        return _ReadPiece(batch, rows, ids, text, num_null, num_stripped, count_replaced(text), extra, share)
+        replaced = (0, 0) if self._policy.integers else count_replaced(text)
+        return _ReadPiece(batch, rows, ids, text, num_null, num_stripped, replaced, extra, share)
 
     def _compared(self, column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
         """Return an extra column in the type that it has in all files; note the order of its categories."""
@@ -431,6 +433,12 @@ class Documents:
     def _text(self, batch: pa.RecordBatch, reader: Reader) -> tuple[pa.Array, int, int]:
         """The text of each document, without nulls; how many of them are null; and pages that were not parsed."""
         columns, num_stripped = [], 0
+        if self._policy.integers:
+            (name,) = self.text_columns
+            try:
+                return *joined([integers_as_bytes(batch.column(name))]), 0
+            except pa.ArrowInvalid:
+                raise outside_int64(reader.name, name) from None
         for name in self.text_columns:
             column = _without_nan(batch.column(name), name, reader)
             values = column.flatten() if is_list(column.type) else column
@@ -443,6 +451,10 @@ class Documents:
                 texts = as_bytes(values, self._policy.encoding)
             columns.append(texts if values is column else joined_lists(column, texts))
         return *joined(columns), num_stripped
+
+    def to_string(self, text: bytes) -> str:
+        """Return the bytes of a document as a string: of `raw_text`, or integers with spaces between them."""
+        return integers_to_string(text) if self._policy.integers else to_string(text)
 
     def places(self) -> dict[str, pa.Array]:
         """Return the places of the documents of the last reading, as columns `file` and `row`.
@@ -672,7 +684,7 @@ class Documents:
                 last = batch.first_row + batch.num_rows
                 for row in wanted:
                     if batch.first_row <= row < last:
-                        found[row] = to_readable(to_string(batch.text[row - batch.first_row].tobytes()))
+                        found[row] = to_readable(self.to_string(batch.text[row - batch.first_row].tobytes()))
                 if not wanted or wanted[-1] < last:
                     break
         for row in wanted:

@@ -109,7 +109,7 @@ def answered(
 ) -> pa.Table:
     """Answer queries, as `Index.query` says."""
     assert manifest.keeps.containment is not None
-    sketches = sketched(text, recipe, manifest.keeps, runtime, features=False)
+    sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime, features=False)
     elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
     lists = Lists(snapshot, elements, limits.common)
     query, entry = candidates(snapshot, sketches.sets, lists, limits, manifest.keeps.containment)

@@ -343,7 +343,8 @@ class Index:
         commit_every = checks.integer("commit_every", commit_every, 1)
         replace, overwrite = checks.flag("replace", replace), checks.flag("overwrite", overwrite)
         output = checks.optional(checks.path, "output", output)
-        reading = chosen_reading(reading, id_column, text_columns)
+        of_integers = self.recipe.shingles.token_kind.of_integers
+        reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
@@ -497,7 +498,8 @@ class Index:
         [0.8]
         """
         self._opened.check_open()
-        reading = chosen_reading(reading, id_column, text_columns)
+        of_integers = self.recipe.shingles.token_kind.of_integers
+        reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
         if reading.skips:
             raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
         answer: Answer = partial(
@@ -521,6 +523,8 @@ class Index:
         kept = self._opened.manifest.column_types
         names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
         if isinstance(source, str):
+            if of_integers:
+                raise ParameterError("tokens 'ids': one text is given, and no integers; give a table or a Ragged")
             for each in fields(Reading):
                 if each.name != "html" and getattr(reading, each.name) != each.default:
                     raise ParameterError(f"{each.name}: one text is given, and no file to read; leave it out")

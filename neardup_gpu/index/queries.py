@@ -130,7 +130,7 @@ def answered(
     The columns are query_id, id, resemblance (or cosine, if simhashes are all that is known), low, high, exact, kept,
     and the method's own columns of pairs.
     """
-    sketches = sketched(text, recipe, manifest.keeps, runtime)
+    sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime)
     present = np.flatnonzero(sketches.tokens > 0)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
     finder = recipe.method.finder(recipe, manifest.keeps)

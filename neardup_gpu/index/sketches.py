@@ -64,10 +64,12 @@ class SketchedEntries(NamedTuple):
         return SketchedEntries(self.hashes[rows], self.tokens[rows], self.keys[rows], sets, sketch)
 
 
-def sketched(text: Ragged, recipe: Recipe, keeps: Keeps, runtime: Runtime, *, features: bool = True) -> SketchedEntries:
+def sketched(
+    text: Ragged, ids: pa.Array, recipe: Recipe, keeps: Keeps, runtime: Runtime, *, features: bool = True
+) -> SketchedEntries:
     """Sketch documents of UTF-8 text; without features their sets and hashes alone are made."""
     make = partial(sketched_span, text, recipe, keeps, runtime.backend, features=features)
-    return joined(list(runtime.map(make, [Span.of_documents(text.offsets, pa.nulls(len(text)))])))
+    return joined(list(runtime.map(make, [Span.of_documents(text.offsets, ids)])))
 
 
 def stored(segments: list[Segment], rows: list[np.ndarray]) -> SketchedEntries:
@@ -114,7 +116,7 @@ def sketched_span(
 ) -> SketchedEntries:
     """Sketch some documents of a batch."""
     part = text_of(text, span.first, span.last)
-    tokens, _ = count_tokens(part, recipe, backend)
+    tokens, _ = count_tokens(part, recipe, backend, span.ids[span.first : span.last])
     method: Any = recipe.method
     how: Any = {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"

@@ -17,10 +17,10 @@ from ..documents.rereading import texts_of
 from ..errors import InputError
 from ..log import log
 from ..printable import printable
-from ..raw_text import to_bytes, to_readable
+from ..raw_text import to_readable
 from ..recipe import Recipe
 from ..report import count
-from ..stages import shingle, tokenize, utf8
+from ..stages import as_documents, count_tokens, shingle
 from .run import Run
 
 LONGEST = 300_000
@@ -91,31 +91,30 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
     worths = dict(zip(wanted, run.documents[run.column].take(pa.array(wanted)).to_pylist(), strict=True))
     for pair in pairs:
         kept = known[pair.kept] if pair.in_reference else texts[kept_rows[pair.row]]
-        text = texts[pair.row]
+        text, names = texts[pair.row], (pair.kept, ids[pair.row].as_py())
         if kept is None or text is None:
             continue
         if worths[pair.row] is not None and worths[pair.row] != _worth(
-            run, measure.with_reference if pair.in_reference else measure, kept, text
+            run, measure.with_reference if pair.in_reference else measure, kept, text, names
         ):
             raise InputError("its input has changed since the result was made")
-        found[pair.row] = difference(kept, text, run.recipe)
+        found[pair.row] = difference(kept, text, run.recipe, names)
     return found
 
 
-def _worth(run: Run, measure: Any, kept: str, text: str) -> float:
+def _worth(run: Run, measure: Any, kept: str, text: str, names: tuple[Any, Any]) -> float:
     """What a pair of texts is worth, computed again as `explain` does."""
-    ours = shingle(
-        tokenize(utf8([to_bytes(kept), to_bytes(text)]), run.recipe, backend="cpu"), run.recipe, backend="cpu"
-    )
+    tokens, _ = count_tokens(as_documents([kept, text], run.recipe), run.recipe, "cpu", names)
+    ours = shingle(tokens, run.recipe, backend="cpu")
     if measure.weighted:
         return float(measure.of(*measure.sums(ours)))
     left, right = np.unique(ours[0]), np.unique(ours[1])
     return float(measure.of(len(np.intersect1d(left, right, assume_unique=True)), len(left), len(right)))
 
 
-def difference(kept: str, text: str, recipe: Recipe) -> Difference:
+def difference(kept: str, text: str, recipe: Recipe, names: tuple[Any, Any] = (None, None)) -> Difference:
     """Return the words in which a text differs from the kept one, made printable and cut to what a page can hold."""
-    words, notes = diff.differences(kept, text, recipe, full=False)
+    words, notes = diff.differences(kept, text, recipe, full=False, names=names)
     if not words:
         words = [("equal", to_readable(kept[:SAME]))] + ([("cut", "...")] if len(kept) > SAME else [])
     shown: Words = []

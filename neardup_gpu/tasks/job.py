@@ -15,6 +15,7 @@ from ..engine.tasks import Runner
 from ..errors import ParameterError
 from ..result import StoredResult
 from ..store.artefacts import read_report
+from ..token_kinds import OwnTokens
 from .workers import Workers
 
 
@@ -82,6 +83,8 @@ def _started(arguments: Arguments, workers: Workers) -> Iterator[tuple[Runner, A
     frequencies = getattr(arguments.recipe.method, "frequencies", None)
     if not isinstance(frequencies, (str, type(None))):
         raise ParameterError("frequencies: tasks read them from a file; write them, and give its path")
+    if isinstance(arguments.recipe.shingles.tokens, OwnTokens):
+        arguments.recipe.shingles.tokens.check_picklable()
     runner, engine = workers.start(workers.resolved(arguments.engine), arguments.recipe)
     with runner:
         yield runner, replace(arguments, engine=engine)

@@ -238,16 +238,20 @@ def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -
     recipe, backend = files.shared.recipe, runtime.backend
 
     def made(text: Ragged, span: Span) -> Ragged:
-        tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend)
+        names = span.ids[span.first : span.last]
+        tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend, names)
         shingles, _ = count_shingles(tokens, recipe, backend)
         return recipe.method.measure.waiting(shingles, backend)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
+    most //= recipe.shingles.token_kind.density
     for batch in slice.open().batches((), max_bytes=most):
         found = _chosen_text(batch.text, batch.first_row, rows)
         if len(found):
             text = Ragged(runtime.put(found.values), runtime.put(found.offsets))
-            span = Span.of_documents(found.offsets, None)
+            begin, end = np.searchsorted(rows, [batch.first_row, batch.first_row + batch.num_rows])
+            ids = batch.ids.take(arrow(rows[begin:end] - batch.first_row))
+            span = Span.of_documents(found.offsets, ids)
             yield from runtime.map(lambda part, text=text: made(text, part), [span])  # type: ignore[misc]
 
 
