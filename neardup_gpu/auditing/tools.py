@@ -1,0 +1,55 @@
+"""What each tool writes: the columns that say which documents it kept, removed and joined in clusters.
+
+Checked against the output of text-dedup 0.4.0, datatrove 0.10.1 and dolma 1.2.1. For NeMo Curator 1.4 and duplodocus
+the layouts are those of their documentation and sources; they were not run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OURS = ("group", "cluster", "cluster_id", "label")
+"""Usual names of a column of clusters."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns in the files of a tool.
+
+    Parameters
+    ----------
+    ids : tuple of str, default ("id",)
+        Columns of ids, of which the first one that is there counts.
+    clusters : tuple of str
+        Columns that name the cluster of a document.
+    spans : str, default None
+        A column of objects, in which lists that are not empty mark a document as a duplicate.
+    place : str, default None
+        A column of numbers. A document is kept if it is 0 or null.
+    alone : int, default None
+        The value of a cluster column for documents outside all clusters.
+    """
+
+    ids: tuple[str, ...] = ("id",)
+    clusters: tuple[str, ...] = OURS
+    spans: str | None = None
+    place: str | None = None
+    alone: int | None = None
+
+
+LAYOUTS = {
+    "curator": Layout(ids=("_curator_dedup_id", "id"), clusters=("_duplicate_group_id", "group")),
+    "datatrove": Layout(clusters=("metadata.minhash_cluster_id", "minhash_cluster_id"), alone=-1),
+    "dolma": Layout(spans="attributes"),
+    "duplodocus": Layout(clusters=("metadata.minhash.cc_id",), place="metadata.minhash.cc_idx"),
+    "neardup": Layout(clusters=("group",)),
+    "text-dedup": Layout(ids=("id", "__INDEX__", "idx"), clusters=("__CLUSTER__",)),
+}
+"""The layout of each tool's files.
+
+NeMo Curator writes FuzzyDuplicateIds/ with the ids to remove, and its connected components with a group id; the ids are
+`_curator_dedup_id`, or row numbers in the order in which it read the files. datatrove writes the kept rows, with a
+cluster id in their metadata if told to. dolma writes attributes, in which spans cover duplicates. duplodocus writes the
+kept rows or annotates all rows: the number of the component of a document, and its place in it. text-dedup writes the
+kept rows as a dataset of Hugging Face's, without clusters.
+"""
