@@ -8,6 +8,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ from .joins import Jobs, KeptPairs, NearestKept, close_below, kept_pairs, neares
 from .matching import Corpus, Matched, check_texts, match_ids, match_texts, open_with_texts, rows_of
 from .page import PAGE, write_audit_page
 from .settings import CLOSE, AuditSettings
-from .split import write_parts
-from .verdict import Audit, sentences
+from .split import write_once, write_parts
+from .verdict import Audit
 
 CONFIDENCE = 0.95
 """The confidence of the intervals of a sample."""
@@ -92,7 +93,7 @@ class AuditOptions:
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
-        """A folder for the split corpus: in the work folder of tasks, where they find it again, else a temporary one."""
+        """Give a folder for the split corpus: in the work folder of tasks, if there is one, else a temporary one."""
         if self.workers is None or self.workers.work_dir is None:
             engine: Engine = self.job["engine"]
             with tempfile.TemporaryDirectory(prefix="neardup-audit-", dir=engine.temp_dir) as folder:
@@ -102,9 +103,9 @@ class AuditOptions:
             raise ParameterError(
                 "work_dir: an audit writes the split corpus there; name a folder that all workers mount"
             )
-        folder = Path(self.workers.work_dir, "split")
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
+        place = Path(self.workers.work_dir, "split")
+        place.mkdir(parents=True, exist_ok=True)
+        yield place
 
 
 KEYWORDS = (
@@ -247,11 +248,9 @@ class _Work:
         paths = {name: self._folder / f"{name}.parquet" for name in parts}
         state = hashlib.blake2b(b"".join(np.packbits(mask).tobytes() for mask in parts.values()))
         state.update(json.dumps([self._documents.describe(), self._states()], default=str).encode())
-        note = self._folder / "split.json"
-        if not (note.exists() and note.read_text() == state.hexdigest()):
-            note.unlink(missing_ok=True)
-            write_parts(self._documents, len(corpus), {paths[name]: mask for name, mask in parts.items()})
-            note.write_text(state.hexdigest())
+        masks = {paths[name]: mask for name, mask in parts.items()}
+        write = partial(write_parts, self._documents, len(corpus), masks)
+        write_once(self._folder / "split.state", state.hexdigest(), write)
         return paths
 
     def _states(self) -> list[Any]:
@@ -305,7 +304,7 @@ class _Work:
             }
         with self._clock.stage("explaining"):
             found = Difference(explaining_threshold(self._jobs, kept, nearest, close))
-            if found.threshold is None and self._settings.definitions and self._recipe.shingles.kind != "spots":
+            if self._settings.definitions and self._recipe.shingles.kind != "spots":
                 found.shingle_size, found.tried = explaining_size(self._jobs, removed, kept, nearest, close)
         return {**found.to_dict(), "sentence": found.sentence()}
 
@@ -445,8 +444,8 @@ class _Work:
                 measure: pa.array(close.resemblance[there]),
             }
         )
-        tables = map(self._with_recipe, (lost_table, missed_table))
-        return Audit(*tables, None, None, report, self._recipe, self._documents)
+        lost_table, missed_table = self._with_recipe(lost_table), self._with_recipe(missed_table)
+        return Audit(lost_table, missed_table, None, None, report, self._recipe, self._documents)
 
     def _with_recipe(self, table: pa.Table) -> pa.Table:
         return table.replace_schema_metadata({METADATA_KEY: self._recipe.to_json().encode()})

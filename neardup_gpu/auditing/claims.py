@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ..data import bools
 from ..errors import InputError
+from ..printable import readable_id
 from ..store.artefacts import KEPT_IDS
 from .columns import WrittenColumns
 from .settings import AuditSettings
@@ -57,6 +58,8 @@ class ClaimReader:
         if written.is_lines:
             return pa.chunked_array([written.lines()])
         name = written.need(self.id_names, "ids (name it with kept_id_column=...)")
+        if self._layout.spans is not None and written.first_of([self._layout.spans]):
+            return pa.chunked_array([written.spanned(name, self._layout.spans, what == "removed")])
         marks = self._marks(written)
         found = written.columns([name, *marks])
         if not marks:
@@ -68,12 +71,10 @@ class ClaimReader:
 
     def _marks(self, written: WrittenColumns) -> list[str]:
         """Return the columns that say of each row whether it was kept; none if all rows of the files count."""
-        layout = self._layout
-        wanted = layout.spans or layout.place
-        if wanted is None:
+        place = self._layout.place
+        if place is None:
             return ["kept"] if self._settings.tool in (None, "neardup") and written.is_boolean("kept") else []
-        found = written.first_of([wanted])
-        return [] if found is None else [found]
+        return [place] if written.first_of([place]) else []
 
     def clusters(self, source: Any) -> Clustered:
         """Return the cluster of each document that a file of clusters names."""
@@ -101,8 +102,6 @@ class ClaimReader:
 
 def ids_file(source: Any) -> Any:
     """Return the documents of a `Result`, the ids that a result without rows names, or the source itself."""
-    from pathlib import Path
-
     documents = getattr(source, "documents", None)
     if isinstance(documents, pa.Table):
         return documents
@@ -114,20 +113,12 @@ def ids_file(source: Any) -> Any:
 
 
 def _kept_by(name: str, column: pa.ChunkedArray) -> np.ndarray:
-    """Return which rows a column marks as kept: true, 0, null, or an object without a list that holds something."""
+    """Return which rows a column marks as kept: true, 0 or null."""
     if pa.types.is_boolean(column.type):
         return bools(pc.fill_null(column, True).combine_chunks())
     if pa.types.is_integer(column.type):
         return bools(pc.equal(pc.fill_null(column, 0), 0).combine_chunks())
-    if not pa.types.is_struct(column.type):
-        raise InputError(f"column {name!r}: {column.type}, which does not say which documents are kept")
-    marked = np.zeros(len(column), bool)
-    values = column.combine_chunks()
-    for number in range(values.type.num_fields):
-        spans = pc.struct_field(values, [number])
-        if pa.types.is_list(spans.type) or pa.types.is_large_list(spans.type):
-            marked |= bools(pc.greater(pc.fill_null(pc.list_value_length(spans), 0), 0))
-    return ~marked
+    raise InputError(f"column {name!r}: {column.type}, which does not say which documents are kept")
 
 
 def check_type(ids: pa.ChunkedArray, corpus: pa.DataType, what: str) -> pa.ChunkedArray:
@@ -156,10 +147,8 @@ def _in_words(kind: pa.DataType) -> str:
     return "integers" if pa.types.is_integer(kind) else "strings"
 
 
-def first_few(values: pa.ChunkedArray | pa.Array | Sequence[Any], number: int = 3) -> str:
+def first_few(values: pa.ChunkedArray | pa.Array, number: int = 3) -> str:
     """Return the first values as words, and how many more there are."""
-    from ..printable import readable_id
-
-    some = values[:number].to_pylist() if hasattr(values, "to_pylist") else list(values[:number])
+    some = values[:number].to_pylist()
     more = f" and {len(values) - number:,} more" if len(values) > number else ""
     return f"{', '.join(map(readable_id, some))}{more}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from .. import checks
 from ..documents import nested, open_documents
 from ..documents.ahead import closing
 from ..documents.batches import PIECE_BYTES
@@ -35,13 +38,13 @@ class WrittenColumns:
 
     def __init__(self, source: Any, what: str) -> None:
         tables = as_tables(source)
-        self.name, self._lines, self._readers = what, None, []
+        self.name = what
+        self._lines: list[str] | None = None
+        self._readers: list[Reader] = []
         if tables is not None:
-            self._readers: list[Reader] = [Memory(table) for table in tables.values()]
+            self._readers += [Memory(table) for table in tables.values()]
             return
-        paths = [
-            str(each) for each in ([source] if isinstance(source, str) or not hasattr(source, "__iter__") else source)
-        ]
+        paths = checks.paths(what, source)
         found = find_files(paths, None)
         kind = one_kind(found.files, paths)
         self.name = found.files[0].name
@@ -49,7 +52,7 @@ class WrittenColumns:
         if make is None:
             self._lines = paths
         else:
-            self._readers = [make(file, Reading(), WHOLE) for file in found.files]
+            self._readers += [make(file, Reading(), WHOLE) for file in found.files]
 
     @property
     def is_lines(self) -> bool:
@@ -99,18 +102,18 @@ class WrittenColumns:
         return found
 
     def _has(self, reader: Reader, name: str) -> bool:
-        if infers_types(reader) and not nested.count(reader.schema, name):
-            return not len(reader.schema)  # a file without rows has any column
+        """Whether a file has the column."""
+        if infers_types(reader):
+            if not len(reader.schema):
+                return True  # a file without rows has any column
+            reader.look_for(name, typed=True, key=False)
         return nested.count(reader.schema, name) == 1
 
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns, in the order of files and rows."""
         for reader in self._readers:
-            if infers_types(reader):
-                if not len(reader.schema):
-                    continue
-                for name in names:
-                    reader.look_for(name, typed=True, key=False)
+            if infers_types(reader) and not len(reader.schema):
+                continue
             schema = pa.schema([nested.field(reader.schema, name) for name in dict.fromkeys(names)])
             with closing(reader.steps(schema, PIECE_BYTES)) as steps:
                 for step in steps:
@@ -119,6 +122,22 @@ class WrittenColumns:
                             raise InputError(f"{reader.name}: cannot be read")
                         with reading(reader.name):
                             yield nested.select(item.batch, names)
+
+    def spanned(self, id: str, spans: str, wanted: bool) -> pa.Array:
+        """Return the ids of lines of JSON in whose object `spans` a list holds something, or the other ids.
+
+        The names of the lists differ from file to file, and the first one may come after millions of lines. So each
+        line is read by itself.
+        """
+        found = []
+        for reader in self._readers:
+            file = reader.files[0]
+            with reading(reader.name), file.system.open_input_stream(file.path) as stream:
+                for line in io.BufferedReader(stream):
+                    row = json.loads(line)
+                    if any(row[spans].values()) == wanted:
+                        found.append(row[id])
+        return pa.array(found)
 
     def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Return whole columns, without dictionaries; integers of several types become int64."""

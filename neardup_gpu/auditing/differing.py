@@ -52,10 +52,12 @@ class Difference:
 
     def sentence(self) -> str:
         """Say what explains the result, in one sentence."""
+        size = self.shingle_size
+        words = "one word" if size == 1 else f"{size} words"
         if self.threshold is not None:
-            return f"Another threshold explains all of it: {between(*self.threshold)}."
-        if self.shingle_size is not None:
-            words = "one word" if self.shingle_size == 1 else f"{self.shingle_size} words"
+            also = f"; so do shingles of {words}" if size is not None else ""
+            return f"Another threshold explains all of it: {between(*self.threshold)}{also}."
+        if size is not None:
             return f"Another definition explains all of it: by shingles of {words} nothing is lost and nothing missed."
         if self.tried:
             sizes = ", ".join(map(str, self.tried))
@@ -64,7 +66,7 @@ class Difference:
 
 
 def between(above: float, up_to: float) -> str:
-    """Return a range of thresholds in words, with the shortest number inside, such as "0.7 (any above 0.699 to 0.71)"."""
+    """Return a range of thresholds in words, the shortest number inside it first."""
     for digits in range(1, 7):
         inside = np.floor(up_to * 10**digits + 1e-9) / 10**digits
         if above < inside <= up_to:
@@ -116,7 +118,7 @@ def explaining_size(
         tried = recipe.with_(shingle_size=size)
         if _any_missed(jobs, kept[0], pairs.left[missed[:TRIED]], pairs.right[missed[:TRIED]], tried):
             continue
-        changes = {"shingle_size": size, "threshold": threshold}
+        changes: dict[str, Any] = {"shingle_size": size, "threshold": threshold}
         if len(lost) and _num_lost(jobs, f"tried-{size}", some, kept, changes):
             continue
         if _num_lost(jobs, f"lost-{size}", removed, kept, changes) > int(found.wordless.sum()):

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..data import numpy_of
+from ..documents.writing_options import Writing
 from ..job import dedup
 from ..recipe import Recipe
 from ..result import Result
@@ -54,16 +55,19 @@ class Jobs:
 
     def run(self, name: str, source: Path | Sequence[Path], against: Sequence[Path] = (), **changes: Any) -> Result:
         """Run a job and return its result; `name` is that of its work folder, and `changes` are of the recipe."""
-        workers = self.workers
-        if workers is not None and workers.work_dir is not None:
-            workers = replace(workers, work_dir=str(Path(workers.work_dir, name)))
+        tasks: dict[str, Any] = {}
+        if self.workers is not None and self.workers.work_dir is not None:
+            work = Path(self.workers.work_dir)
+            tasks["workers"] = replace(self.workers, work_dir=str(work / name))
+            tasks["output"] = work / "results" / name
+            tasks["writing"] = Writing(ids_only=True, overwrite=True)
         paths = [source] if isinstance(source, Path) else source
         return dedup(
             [str(path) for path in paths],
             against=[str(path) for path in against] or None,
             reading=READING,
             recipe=self.recipe.with_(keep="first", **changes),
-            workers=workers,
+            **tasks,
             **self.options,
         )
 

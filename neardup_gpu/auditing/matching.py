@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data import bools, numpy_of
+from ..data import Ragged, bools, numpy_of
 from ..documents import Documents, open_documents
 from ..documents.reading_options import Reading
 from ..documents.stream import Batch
@@ -68,15 +68,19 @@ class Corpus:
 
 def digests_of(batch: Batch) -> pa.Array:
     """Return a digest of each text."""
-    return pa.array(
-        [hashlib.blake2b(batch.text[row], digest_size=16).digest() for row in range(batch.num_rows)], DIGEST
-    )
+    return _digests(batch.text)
 
 
 def words_of(batch: Batch, recipe: Recipe) -> pa.Array:
     """Return a digest of the words of each text."""
     tokens, _ = count_tokens(batch.text, recipe, "cpu")
-    return pa.array([hashlib.blake2b(tokens[row], digest_size=16).digest() for row in range(len(tokens))], DIGEST)
+    return _digests(tokens)
+
+
+def _digests(rows: Ragged) -> pa.Array:
+    """Return a digest of 16 bytes for each row."""
+    texts = (rows[row].tobytes() for row in range(len(rows)))
+    return pa.array([hashlib.blake2b(text, digest_size=16).digest() for text in texts], DIGEST)
 
 
 @dataclass
@@ -165,7 +169,7 @@ def match_texts(corpus: Corpus, kept: Any, reading: Reading, recipe: Recipe, ign
         If texts are unknown that may not be ignored.
     """
     assert corpus.digests is not None
-    written = open_documents(kept, reading=reading)
+    written = open_documents(kept, reading=replace(reading, id_column=None))
     theirs = pa.chunked_array([digests_of(batch) for batch in written.batches()], DIGEST)
     found, extra, left = _first_copies(corpus.digests, theirs, np.zeros(len(corpus), bool))
     counts: dict[str, Any] = {"by": "text", "kept_rows": len(theirs), "repeated": extra, "by_words": 0}

@@ -5,8 +5,10 @@ Texts are written as they are compared: decoded, and HTML as its visible text. I
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +57,23 @@ def write_parts(documents: Documents, num_rows: int, parts: Mapping[Path, np.nda
 
 def write_subset(path: Path, source: Path, rows: np.ndarray) -> None:
     """Write the given rows of the corpus, ascending, that another file has, into a file."""
+    state = hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()
+    write_once(path.with_suffix(".state"), state, partial(_write_subset, path, source, rows))
+
+
+def write_once(note: Path, state: str, write: Callable[[], None]) -> None:
+    """Write files, unless an interrupted audit with the same work folder has written them from the same state.
+
+    Tasks that continue expect their input as it was, the time of its change included.
+    """
+    if note.exists() and note.read_text() == state:
+        return
+    note.unlink(missing_ok=True)
+    write()
+    note.write_text(state)
+
+
+def _write_subset(path: Path, source: Path, rows: np.ndarray) -> None:
     with pq.ParquetFile(source) as file, pq.ParquetWriter(path, SCHEMA, compression="lz4") as written:
         for batch in file.iter_batches(batch_size=4096):
             chosen = np.isin(batch.column(0).to_numpy(), rows)

@@ -23,9 +23,9 @@ class Layout:
     clusters : tuple of str
         Columns that name the cluster of a document.
     spans : str, default None
-        A column of objects, in which lists that are not empty mark a document as a duplicate.
+        A column of JSON objects, in which lists that are not empty mark a document as a duplicate.
     place : str, default None
-        A column of numbers. A document is kept if it is 0 or null.
+        A column of numbers. A document is kept if its number is 0 or null.
     alone : int, default None
         The value of a cluster column for documents outside all clusters.
     """

@@ -174,8 +174,8 @@ def _lost(report: dict[str, Any]) -> str:
     highest = report["highest_lost"]
     more = f", at most {in_digits(highest)}" if highest is not None else ""
     return (
-        f"{count(lost, 'removed document')} ({_share(lost, of)} of the removed) resemble no kept document and are lost; "
-        f"{nearest:,} of them have a nearest kept document{more}."
+        f"{count(lost, 'removed document')} ({_share(lost, of)} of the removed) resemble no kept document and are "
+        f"lost; {nearest:,} of them have a nearest kept document{more}."
     )
 
 
@@ -260,7 +260,7 @@ def reason_lines(report: dict[str, Any]) -> list[str]:
 def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> list[Any]:
     """Return a report as the command prints it."""
     labels = ("judged", "lost", "missed", "close", "why")
-    parts = [row(label, line) for label, line in zip(labels, sentences(report), strict=True)]
+    parts: list[Any] = [row(label, line) for label, line in zip(labels, sentences(report), strict=True)]
     parts += [row("" if i else "matched", line) for i, line in enumerate(matching_lines(report))]
     parts += [row("" if i else "reasons", line) for i, line in enumerate(reason_lines(report))]
     if "by" in report:

@@ -181,7 +181,7 @@ def files_in(folder: Path) -> dict[str, Path]:
 
 
 def write_report(folder: Path, report: dict[str, Any], name: str = REPORT) -> None:
-    """Write report.json, or audit.json, which makes a result a finished one, and lists all other files, their bytes and checksums."""
+    """Write report.json or audit.json, by which a folder is finished: it lists all other files and their checksums."""
     names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
     with ThreadPoolExecutor(8) as pool:
