@@ -1,6 +1,6 @@
-"""Run deduplication tools on a small corpus, for the tests and the page that audit their results.
+"""Run deduplication tools on a small corpus, for the tests, the notebook and the page that audit their results.
 
-    python -m benchmarks.audited --cache FOLDER [--tools text-dedup,datatrove,dolma] [--fixtures]
+    python -m benchmarks.audited --cache FOLDER [--tools text-dedup,datatrove,dolma] [--fixtures] [--demo]
     python -m benchmarks.audited --cache FOLDER --corpus corpora/bills_116_small.parquet --output FOLDER
 
 Each tool is installed by pip into a virtual environment of its own, in the version that requirements.txt pins, and run
@@ -30,8 +30,12 @@ from benchmarks.peers import ensure_venv, requirement
 
 ROOT = Path(__file__).parents[1]
 FIXTURES = ROOT / "tests" / "auditing" / "tools"
+RESULTS = ROOT / "benchmarks" / "results" / "audited.json"
 WORDS = 120
 """Words of each passage of the demo in the corpus of the fixtures."""
+
+THRESHOLD = 0.7
+"""The threshold of the indexes in memory, which is that of text-dedup."""
 
 DOCUMENTS = 40
 """Passages of the library in it."""
@@ -96,12 +100,12 @@ from datatrove.pipeline.writers import JsonlWriter
 corpus, scratch = sys.argv[1:]
 reader = JsonlReader(corpus, text_key="text", id_key="id", add_file_path=False)
 signatures, buckets, removed = (f"{scratch}/{name}" for name in ("signatures", "buckets", "removed"))
+output, excluded = JsonlWriter(f"{scratch}/output"), JsonlWriter(f"{scratch}/excluded")
 steps = [
     (1, [reader, MinhashDedupSignature(signatures)]),
     (MinhashConfig().num_buckets, [MinhashDedupBuckets(signatures, buckets)]),
     (1, [MinhashDedupCluster(buckets, removed, save_cluster_id=True)]),
-    (1, [reader, MinhashDedupFilter(removed, load_cluster_ids=True, exclusion_writer=JsonlWriter(f"{scratch}/excluded")),
-         JsonlWriter(f"{scratch}/output")]),
+    (1, [reader, MinhashDedupFilter(removed, load_cluster_ids=True, exclusion_writer=excluded), output]),
 ]
 for number, (parts, step) in enumerate(steps):
     LocalPipelineExecutor(step, tasks=parts, workers=1, logging_dir=f"{scratch}/logs/{number}").run()
@@ -202,9 +206,7 @@ def write_fixtures(tools: list[str], cache: Path) -> None:
         tool: {"requirements": [requirement(name) for name in PACKAGES[tool]], "settings": SETTINGS[tool]}
         for tool in tools
     }
-    told |= {
-        name: "not run: made by benchmarks/audited.py in the documented layout" for name in ("curator", "duplodocus")
-    }
+    told |= dict.fromkeys(("curator", "duplodocus"), "not run: made by benchmarks/audited.py in the documented layout")
     (FIXTURES / "versions.json").write_text(json.dumps(told, indent=1) + "\n")
     write_documented(rows)
 
@@ -241,6 +243,48 @@ def write_documented(rows: list[dict[str, str]]) -> None:
     write_lines(annotated, FIXTURES / "duplodocus" / "part-0.jsonl.gz")
 
 
+IN_MEMORY = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from benchmarks.peers import JOBS
+print(json.dumps(JOBS[sys.argv[2]](Path(sys.argv[3]), Path(sys.argv[4]), "text", float(sys.argv[5]))[1]))
+"""
+
+
+def kept_in_memory(peer: str, corpus: Path, cache: Path, threshold: float) -> list[str]:
+    """Return the ids that an index in memory of benchmarks/peers.py keeps."""
+    package = PACKAGES_IN_MEMORY[peer]
+    python = ensure_venv(package, [requirement(package), requirement("pyarrow")], cache)
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [str(python), "-c", IN_MEMORY, str(ROOT), peer, str(corpus), scratch, str(threshold)]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+PACKAGES_IN_MEMORY = {"rensa-lsh": "rensa", "datasketch-lsh": "datasketch", "gaoya": "gaoya"}
+
+
+def write_removed_of_demo(tools: list[str], cache: Path) -> None:
+    """Write which documents of the demo each tool removed, for the notebook that judges them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = [ROOT / "neardup_gpu" / "demo" / f"{name}.parquet" for name in ("library", "mirror", "scans")]
+    whole = pa.concat_tables([pq.read_table(file, columns=["id", "text"]) for file in files])
+    told: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    with tempfile.TemporaryDirectory() as scratch:
+        pq.write_table(whole, Path(scratch, "demo.parquet"))
+        write_kept(tools, Path(scratch, "demo.parquet"), cache, Path(scratch))
+        for tool in tools:
+            kept = set(pq.read_table(Path(scratch, f"{tool}.parquet"))["id"].to_pylist())
+            told[tool] = {
+                "version": requirement(PACKAGES[tool][0]),
+                "settings": SETTINGS[tool],
+                "removed": [id for id in whole["id"].to_pylist() if id not in kept],
+            }
+    RESULTS.write_text(json.dumps(told, indent=1) + "\n")
+
+
 def write_kept(tools: list[str], corpus: Path, cache: Path, output: Path) -> None:
     """Run tools on a corpus of Parquet and write the ids that each kept."""
     import pyarrow as pa
@@ -255,6 +299,10 @@ def write_kept(tools: list[str], corpus: Path, cache: Path, output: Path) -> Non
         lines = Path(scratch, "corpus.jsonl")
         write_lines([{**row, "text": row["text"] or ""} for row in table.to_pylist()], lines)
         for tool in tools:
+            if tool in PACKAGES_IN_MEMORY:
+                kept = kept_in_memory(tool, corpus, cache, THRESHOLD)
+                pq.write_table(pa.table({"id": kept}), output / f"{tool}.parquet")
+                continue
             run_tool(tool, lines, cache, Path(scratch, tool))
             reader = ClaimReader(AuditSettings(tool=tool), "id")
             written = Path(scratch, tool, "output") if tool == "datatrove" else Path(scratch, tool)
@@ -271,12 +319,15 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="folder for virtual environments")
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--fixtures", action="store_true")
+    parser.add_argument("--demo", action="store_true", help="write benchmarks/results/audited.json")
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     tools = given.tools.split(",")
     if given.fixtures:
         write_fixtures(tools, given.cache)
+    if given.demo:
+        write_removed_of_demo(tools, given.cache)
     if given.corpus is not None:
         write_kept(tools, given.corpus, given.cache, given.output)
 

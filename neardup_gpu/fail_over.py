@@ -13,7 +13,7 @@ FAILED = 3
 """The exit status of a command that ended well and found more than `--fail-over` allows."""
 
 
-class Counted(NamedTuple):
+class CountedShare(NamedTuple):
     """A number, and the share that goes with it: `part` of `of`."""
 
     number: int
@@ -28,7 +28,7 @@ class Limit(NamedTuple):
     number: int | None
     share: float | None
 
-    def exceeded_by(self, found: Counted) -> str | None:
+    def exceeded_by(self, found: CountedShare) -> str | None:
         """Return a sentence if the limit is exceeded, else None."""
         share = found.part / found.of if found.of else 0.0
         if self.number is not None and found.number > self.number:
@@ -69,6 +69,6 @@ def limits_of(words: Iterable[str], names: Iterable[str]) -> list[Limit]:
     return found
 
 
-def exceeded(limits: Iterable[Limit], counts: Mapping[str, Counted]) -> list[str]:
+def exceeded(limits: Iterable[Limit], counts: Mapping[str, CountedShare]) -> list[str]:
     """Return a sentence for each limit that the counts exceed."""
     return [line for limit in limits if (line := limit.exceeded_by(counts[limit.name])) is not None]

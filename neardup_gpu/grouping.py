@@ -45,7 +45,7 @@ class Grouping:
         return cls(column, coded.dictionary.to_pylist(), numpy_of(coded.indices).astype(np.int64))
 
     def count(self, where: np.ndarray | None = None) -> np.ndarray:
-        """Return how many documents each group has, or how many of the given rows (or of those marked by a mask)."""
+        """Count the documents of each group, all of them or only the given rows. A mask of rows will do as well."""
         return np.bincount(self.codes if where is None else self.codes[where], minlength=len(self.names))
 
     def rows(self, **columns: Any) -> list[dict[str, Any]]:

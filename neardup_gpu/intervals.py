@@ -25,7 +25,7 @@ class Interval(NamedTuple):
 
 
 def exact_binomial(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Return the exact interval of a share, of which `successes` of `trials` independent draws were seen.
+    """Return the exact interval of a share after `successes` in `trials` independent draws.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Judge the result of any deduplication tool by the exact join: what it lost, what it missed, which reasons hold.
 
-settings.py   what an audit may be told, as flags and keywords
+settings.py   settings of an audit, as flags and keywords
 columns.py    columns of files that another tool wrote
 tools.py      what each tool writes, as claims
 claims.py     which documents a tool says that it kept, and why it removed the others

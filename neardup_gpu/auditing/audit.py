@@ -36,7 +36,7 @@ from ..store.uris import is_uri
 from ..tasks.workers import Workers
 from .claims import ClaimReader
 from .clusters import ClusterFacts, measure_clusters, measuring
-from .differing import Difference, explaining_size, explaining_threshold
+from .differing import Discrepancy, explaining_size, explaining_threshold
 from .joins import Jobs, KeptPairs, NearestKept, close_below, kept_pairs, nearest_kept, no_pairs, sampled_pairs
 from .matching import Corpus, Matched, check_texts, match_ids, match_texts, open_with_texts, rows_of
 from .page import PAGE, write_audit_page
@@ -140,7 +140,7 @@ def audit(
     clusters : path or table, default None
         The cluster of each document, if the tool writes it.
     pairs : path or table, default None
-        Stated reasons, if the tool writes them: pairs of ids, of which one stands for the other.
+        Stated reasons, if the tool writes them: pairs of ids. One document of a pair stands for the other one.
     output : path, default None
         A folder to write: lost.parquet, missed.parquet, audit.json, audit.html and, if they were given,
         clusters.parquet and reasons.parquet. It appears when it is complete.
@@ -148,9 +148,8 @@ def audit(
         The definition of a near-duplicate, instead of `method` and `threshold`.
     **options : keywords
         The fields of `AuditSettings`: kept_id_column, by_text, tool, cluster_column, by, sample, ignore_unknown,
-        nearest_from, definitions. And keywords of `dedup`, with the same meaning: id_column, text_columns, method
-        ("exact" or "containment"), threshold, reading, writing (of which overwrite counts), engine, memory, progress
-        and workers.
+        nearest_from, definitions. Other keywords are those of `dedup`: id_column, text_columns, method ("exact" or
+        "containment"), threshold, reading, writing (only its `overwrite` counts), engine, memory, progress and workers.
 
     Returns
     -------
@@ -169,8 +168,8 @@ def audit(
     Lost documents and missed pairs are counted by the exact join; see `auditing/joins.py`. The texts of the corpus are
     written once more, into a temporary folder, as kept and removed documents. Memory: that of `dedup` for the kept
     documents and for either side, the ids of the corpus, and the listed pairs. `memory` bounds each job of `dedup`.
-    With `sample`, only as many documents of either side are joined as it says, and the shares are estimates with exact
-    binomial intervals of 95% confidence.
+    With `sample`, that number of documents of either side is joined, and the shares are estimates with exact binomial
+    intervals of 95% confidence.
 
     Examples
     --------
@@ -192,14 +191,14 @@ def audit(
         place = None
         if output is not None:
             place = stack.enter_context(new_folder(output, chosen.writing.overwrite, documents.local_files))
-        work = _Work(chosen, documents, stack.enter_context(chosen.folder()), Clock(None))
+        work = _AuditRun(chosen, documents, stack.enter_context(chosen.folder()), Clock(None))
         found = work.audited(kept, removed, clusters, pairs)
         if place is not None:
             _write(place, found)
     return found
 
 
-class _Work:
+class _AuditRun:
     """An audit from end to end."""
 
     def __init__(self, chosen: AuditOptions, documents: Documents, folder: Path, clock: Clock) -> None:
@@ -299,11 +298,11 @@ class _Work:
     ) -> dict[str, Any]:
         if not counts["lost"] and not counts["missed"]:
             return {
-                **Difference().to_dict(),
+                **Discrepancy().to_dict(),
                 "sentence": "The result agrees with the exact join; nothing is to explain.",
             }
         with self._clock.stage("explaining"):
-            found = Difference(explaining_threshold(self._jobs, kept, nearest, close))
+            found = Discrepancy(explaining_threshold(self._jobs, kept, nearest, close))
             if self._settings.definitions and self._recipe.shingles.kind != "spots":
                 found.shingle_size, found.tried = explaining_size(self._jobs, removed, kept, nearest, close)
         return {**found.to_dict(), "sentence": found.sentence()}
@@ -351,7 +350,7 @@ class _Work:
         }
         report["highest_lost"] = None
         sentence = "The shares are estimates from a sample; without --sample they are counts."
-        report["difference"] = {**Difference().to_dict(), "sentence": sentence}
+        report["difference"] = {**Discrepancy().to_dict(), "sentence": sentence}
         return self._audit(corpus, nearest, lost, none, report)
 
     # ------------------------------------------------------------------------------------------ clusters and reasons

@@ -15,7 +15,7 @@ from ..printable import readable_id
 from ..store.artefacts import KEPT_IDS
 from .columns import WrittenColumns
 from .settings import AuditSettings
-from .tools import LAYOUTS, OURS, Layout
+from .tools import LAYOUTS, OURS, ToolLayout
 
 PAIRS_OF_COLUMNS = (("id", "duplicate_of"), ("id_a", "id_b"), ("id1", "id2"), ("removed", "kept"))
 """Usual names of the two columns of stated reasons."""
@@ -29,7 +29,7 @@ class Clustered(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """Pairs of documents of which one stands for the other, by their ids."""
+    """Pairs of documents by their ids: one document stands for the other one."""
 
     ids: pa.ChunkedArray
     others: pa.ChunkedArray
@@ -47,7 +47,7 @@ class ClaimReader:
 
     def __init__(self, settings: AuditSettings, id_column: str | None) -> None:
         self._settings = settings
-        self._layout = LAYOUTS.get(settings.tool or "", Layout())
+        self._layout = LAYOUTS.get(settings.tool or "", ToolLayout())
         own = settings.kept_id_column
         names = [own] if own is not None else [*([id_column] if id_column else []), *self._layout.ids]
         self.id_names = tuple(dict.fromkeys(names))

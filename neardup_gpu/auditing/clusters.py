@@ -111,7 +111,7 @@ def _rows_of(text: Ragged, places: np.ndarray) -> Ragged:
 
 @dataclass
 class ClusterFacts:
-    """What was measured of a cluster.
+    """The measurements of a cluster.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ from ..report import some
 
 
 class WrittenColumns:
-    """The columns of files, or of tables in memory, all of which have the same columns.
+    """The columns of files, or of tables in memory. All of them have the same columns.
 
     Parameters
     ----------

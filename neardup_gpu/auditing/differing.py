@@ -29,8 +29,8 @@ TRIED = 200
 
 
 @dataclass
-class Difference:
-    """What explains a result.
+class Discrepancy:
+    """The explanations of a result.
 
     Parameters
     ----------

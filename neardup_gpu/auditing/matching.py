@@ -27,7 +27,7 @@ DIGEST = pa.binary(16)
 
 @dataclass
 class Corpus:
-    """What is known of all documents of the corpus after they were read once.
+    """The ids of all documents of the corpus, and what else one reading gives.
 
     Parameters
     ----------
@@ -182,8 +182,8 @@ def match_texts(corpus: Corpus, kept: Any, reading: Reading, recipe: Recipe, ign
         if len(unknown):
             if not found.any():
                 raise InputError(
-                    f"kept: none of its {count(len(theirs), 'text')} is in the corpus, nor are their words; this is the "
-                    "result of another corpus, or its text is in another column"
+                    f"kept: none of its {count(len(theirs), 'text')} is in the corpus, nor are their words; this is "
+                    "the result of another corpus, or its text is in another column"
                 )
             if not ignore:
                 raise InputError(

@@ -142,7 +142,7 @@ def _kinds(found: Audit) -> Iterator[tuple[str, list[Case]]]:
         order = pc.array_sort_indices(pc.fill_null(found.lost[measure], 2.0))  # those without any come last
         worst = found.lost.take(order[:SHOWN_CASES])
         yield (
-            "Lost documents, beside their nearest kept document",
+            "Lost documents and their nearest kept documents",
             [Case(row["nearest"], row["id"], row[measure], "") for row in worst.to_pylist()],
         )
     if found.reasons is not None:

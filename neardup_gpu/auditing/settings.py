@@ -19,7 +19,7 @@ NEAREST_FROM = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings:
-    """What an audit is told of a result, and how it looks at it.
+    """Settings of an audit: how files are read, and how documents are judged.
 
     Parameters
     ----------

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
-from ..fail_over import Counted
+from ..fail_over import CountedShare
 from ..printable import readable_id
+from ..raw_text import to_bytes
 from ..recipe import Recipe
 from ..report import beside, count, duration, heading, percent, resemblance as in_digits, row, shorten, some
 
@@ -24,7 +25,7 @@ NAMES = ("lost", "missed")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What an audit found; `audit` makes it.
+    """The result of an audit, which `audit` returns.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Audit:
         return self.report["counts"]
 
     @property
-    def limited(self) -> dict[str, Counted]:
+    def limited(self) -> dict[str, CountedShare]:
         """The counts that limits are set for, each with the number that it is a share of.
 
         Lost documents are a share of the removed ones. The number of missed pairs has as its share that of the kept
@@ -106,7 +107,6 @@ class Audit:
         """
         from ..comparison import compare
         from ..documents.rereading import texts_of
-        from ..raw_text import to_bytes
 
         other = self._other_of(id)
         wanted = pa.chunked_array([pa.array([other, id], self.lost["id"].type)])
@@ -141,12 +141,12 @@ class Audit:
         return "".join(f"<p>{escape(line)}</p>" for line in sentences(self.report))
 
 
-def limited_counts(report: dict[str, Any]) -> dict[str, Counted]:
+def limited_counts(report: dict[str, Any]) -> dict[str, CountedShare]:
     """Return the counts that limits are set for; see `Audit.limited`."""
     counts = report["counts"]
     return {
-        "lost": Counted(counts["lost"], counts["lost"], counts["judged_removed"]),
-        "missed": Counted(counts["missed"], counts["missed_documents"], counts["judged_kept"]),
+        "lost": CountedShare(counts["lost"], counts["lost"], counts["judged_removed"]),
+        "missed": CountedShare(counts["missed"], counts["missed_documents"], counts["judged_kept"]),
     }
 
 
@@ -228,7 +228,7 @@ def matching_lines(report: dict[str, Any]) -> list[str]:
         "by_words": "matched by their words, because their text was changed",
         "other_spaces": "with the words of the corpus and another text",
         "changed": "with other words than in the corpus",
-        "copies": "copies of an earlier text in the corpus, of which the first ones count as kept",
+        "copies": "copies of an earlier text in the corpus; the first copies count as kept",
     }
     for name, what in names.items():
         if found.get(name):

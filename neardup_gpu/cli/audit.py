@@ -45,15 +45,17 @@ class Claimed:
     """The files that the tool wrote."""
 
     kept: Sequence[str] | None = setting(
-        None, "What the tool kept: rows, ids, or a text file of ids. A file or folder; may be repeated.", metavar="FILE"
+        None,
+        "Documents that the tool kept: rows, ids, or a text file of ids. A file or folder; may be repeated.",
+        metavar="FILE",
     )
     removed: Sequence[str] | None = setting(
-        None, "What the tool removed, in the same forms; may be repeated.", metavar="FILE"
+        None, "Documents that the tool removed, in the same forms; may be repeated.", metavar="FILE"
     )
     clusters: str | None = setting(None, "The cluster of each document, if the tool writes it.", metavar="FILE")
     pairs: str | None = setting(
         None,
-        "Stated reasons, if the tool writes them: pairs of ids, of which one stands for the other.",
+        "Stated reasons, if the tool writes them: pairs of ids of a removed and a kept document.",
         metavar="FILE",
     )
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 import neardup_gpu as nd
 from neardup_gpu.auditing.verdict import Audit, sentences
 from neardup_gpu.comparison import compare
-from neardup_gpu.fail_over import Counted, exceeded, limits_of
+from neardup_gpu.fail_over import CountedShare, exceeded, limits_of
 
 WORDS = [f"w{number}" for number in range(4000)]
 
@@ -192,13 +192,13 @@ def test_everything_is_counted_for_each_source():
 
 def test_limits_are_numbers_or_shares():
     limits = limits_of(["lost=2", "lost=10%", "missed=0.5", "missed=.25"], ["lost", "missed"])
-    counts = {"lost": Counted(3, 3, 20), "missed": Counted(7, 4, 10)}
+    counts = {"lost": CountedShare(3, 3, 20), "missed": CountedShare(7, 4, 10)}
     assert exceeded(limits, counts) == [
         "lost: 3, more than 2",
         "lost: 3 of 20 (15.0%), more than 0.1",
         "missed: 4 of 10 (40.0%), more than 0.25",
     ]
-    assert exceeded(limits_of(["lost=0.0"], ["lost"]), {"lost": Counted(0, 0, 0)}) == []
+    assert exceeded(limits_of(["lost=0.0"], ["lost"]), {"lost": CountedShare(0, 0, 0)}) == []
     for word in ("lost", "lost=", "lost=-1", "lost=2.5", "lost=101%", "lost=x", "kept=1"):
         with pytest.raises(nd.errors.ParameterError, match="fail_over"):
             limits_of([word], ["lost", "missed"])

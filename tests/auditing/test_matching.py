@@ -170,10 +170,8 @@ def test_the_command_says_one_line_and_fails_over_a_limit(tmp_path: Path, capsys
     Path(kept).write_text("b\nx\n")
     assert main(words) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert (
-        line
-        == "neardup: --kept: 1 id of 2 not in the corpus (x); give the corpus that the tool read, or pass --ignore-unknown"
-    )
+    assert line.startswith("neardup: --kept: 1 id of 2 not in the corpus (x); give the corpus that the tool read")
+    assert line.endswith("or pass --ignore-unknown")
     assert main([*words, "--fail-over", "kept=1"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("neardup: --fail-over 'kept=1': there is no count 'kept'")
