@@ -125,7 +125,7 @@ def audit(
     pairs: Any = None,
     output: str | Path | None = None,
     recipe: Recipe | None = None,
-    **options: Any,
+    **rest: Any,
 ) -> Audit:
     """Judge the result of any deduplication tool: what it lost, what it missed, and which of its reasons hold.
 
@@ -146,7 +146,7 @@ def audit(
         clusters.parquet and reasons.parquet. It appears when it is complete.
     recipe : Recipe, default None
         The definition of a near-duplicate, instead of `method` and `threshold`.
-    **options : keywords
+    **rest : keywords
         The fields of `AuditSettings`: kept_id_column, by_text, tool, cluster_column, by, sample, ignore_unknown,
         nearest_from, definitions. Other keywords are those of `dedup`: id_column, text_columns, method ("exact" or
         "containment"), threshold, reading, writing (only its `overwrite` counts), engine, memory, progress and workers.
@@ -177,7 +177,7 @@ def audit(
     >>> audit({"id": [1, 2, 3], "text": texts}, kept={"id": [1, 2]}, id_column="id")
     Audit(3 documents: 2 kept, 1 removed; 1 lost, 1 missed)
     """
-    chosen = AuditOptions.of(recipe, options)
+    chosen = AuditOptions.of(recipe, rest)
     output = checks.optional(checks.path, "output", output)
     if kept is None and removed is None:
         raise ParameterError("kept: say what the tool kept with kept=..., or what it removed with removed=...")
