@@ -2,18 +2,11 @@
 
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
-<<<<<<< HEAD
 Parts (see README.md beside this file): kernels, peers, dedup, layouts, methods, memory, verification, exact,
-containment, giant, losses, start_up, one_text, simhash, hamming, html, compression, samples, deciding, scale, beside,
-short, index. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the
-same run; everything runs once before it is timed, so that compilation and cold files are left out; recall stands
-beside time.
-=======
-Parts (see README.md beside this file): kernels, peers, dedup, methods, memory, verification, exact, containment, giant,
-losses, start_up, one_text, simhash, hamming, html, token_kinds, compression, samples, deciding, scale, beside, short,
-index. A part whose corpus is missing is skipped and says so. What is compared is interleaved, A B A B, in the same run;
-everything runs once before it is timed, so that compilation and cold files are left out; recall stands beside time.
->>>>>>> tokens
+containment, giant, losses, start_up, one_text, simhash, hamming, html, token_kinds, compression, samples, deciding,
+scale, beside, short, index. A part whose corpus is missing is skipped and says so. What is compared is interleaved,
+A B A B, in the same run; everything runs once before it is timed, so that compilation and cold files are left out;
+recall stands beside time.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import errors, hamming, papers, plot, sketches, stages, theory
+    from .auditing.audit import audit
     from .comparison import compare
     from .documents import open_documents
     from .documents.reading_options import Reading
@@ -70,6 +71,7 @@ __all__ = [
     "SimHash",
     "Workers",
     "Writing",
+    "audit",
     "compare",
     "dedup",
     "errors",
@@ -98,6 +100,7 @@ _MODULES = {
     "SimHash": "methods.simhash",
     "Workers": "tasks.workers",
     "Writing": "documents.writing_options",
+    "audit": "auditing.audit",
     "compare": "comparison",
     "dedup": "job",
     "open_documents": "documents",

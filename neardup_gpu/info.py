@@ -12,6 +12,7 @@ from .definitions import METADATA_KEY, TELLING, stored_settings
 from .errors import DamagedError, InputError
 from .printable import shell_path
 from .store.artefacts import (
+    AUDIT,
     DOCUMENTS,
     KEPT,
     KEPT_IDS,
@@ -23,6 +24,7 @@ from .store.artefacts import (
     index_around,
     read_report,
     report_is_as_written,
+    report_name,
     shards_of,
     using_report,
 )
@@ -45,8 +47,11 @@ def describe(path: Path) -> dict[str, Any]:
     if (index := index_around(path)) is not None:
         what = "is an index that grows" if index == path else "is part of an index that grows"
         raise InputError(f"{path}: {what}; try neardup index info {shell_path(str(index))}")
-    if path.is_dir() or path.name in (REPORT, JOB):
+    if path.is_dir() or path.name in (REPORT, JOB, AUDIT):
         folder = path if path.is_dir() else path.parent
+        if (folder / AUDIT).exists():
+            report = read_report(folder, AUDIT)
+            return {"kind": "audit", "folder": str(folder), "counts": report["counts"], "recipe": report["recipe"]}
         if (folder / JOB).exists() and path.name != REPORT:
             return _describe_work(folder)
         if (folder / REPORT).exists() or not _around(path):
@@ -197,7 +202,7 @@ def check(path: Path) -> str:
     if (folder / JOB).exists() and (path.is_dir() or path.name == JOB):
         number = sum(_check_task(folder, record) for _, record in _records(folder))
         return f"sizes and seals of all {number:,} files that tasks exchange in {folder}"
-    if path.is_dir() or path.name == REPORT:
+    if path.is_dir() or path.name in (REPORT, AUDIT):
         number = sum(1 for _ in _check_result(folder))
         return f"all {number:,} files of {folder}"
     if INDEX.matches(path):
@@ -225,21 +230,21 @@ def _check_task(folder: Path, record: Any) -> int:
 
 def _check_result(folder: Path) -> Iterator[str]:
     """The files of a result, each once it was compared."""
-    report = read_report(folder)
+    name = report_name(folder)
+    report = read_report(folder, name)
     stored = report.get("checksums")
-    if not isinstance(stored, dict) or not report_is_as_written(folder):
+    if not isinstance(stored, dict) or not report_is_as_written(folder, name):
         if stored is None:
             raise InputError(f"{folder}: its report lists no checksums; an earlier version wrote it")
-        raise changed(folder / REPORT)
-    yield REPORT
-    verb = "neardup sketch" if shards_of(folder, stored) else "neardup dedup"
+        raise changed(folder / name)
+    yield name
     for name, checksum in stored.items():
         path = folder / name
         check_regular(folder, name)
         try:
             found = checksum_of_file(path)
         except FileNotFoundError:
-            raise DamagedError(f"{path}: is missing, {REPORT} lists it; run {verb} again") from None
+            raise DamagedError(f"{path}: is missing, its report lists it; make the folder again") from None
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
         if found != checksum:

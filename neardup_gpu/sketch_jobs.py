@@ -131,19 +131,20 @@ def sketch(
     ...     sketch({"text": ["to be or not to be", "that is the question"]}, f"{folder}/s.parquet")["documents"]
     2
     """
-<<<<<<< HEAD
+    recipe = choose_recipe(recipe, "minhash", method=method)
+    of_integers = recipe.shingles.token_kind.of_integers
     arguments = Arguments(
         source=source,
         against=None,
-        reading=chosen_reading(reading, id_column, text_columns),
-        recipe=choose_recipe(recipe, "minhash", method=method),
+        reading=chosen_reading(reading, id_column, text_columns, integers=of_integers),
+        recipe=recipe,
         output=checks.path("output", output),
         writing=Writing(shard_bytes=shard_bytes, overwrite=overwrite),
         engine=as_engine(engine),
         memory=None,
         progress=progress,
     )
-    check_sketches(arguments.recipe.method)
+    check_sketches(recipe.method)
     if workers is not None:
         return sketch_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _sketch_here(arguments)
@@ -155,16 +156,6 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = Sources(open_documents(arguments.source, reading=arguments.reading))
     engine = for_text(engine, lambda: text_bytes(sources))
-=======
-    output, overwrite = checks.path("output", output), checks.flag("overwrite", overwrite)
-    recipe = choose_recipe(recipe, "minhash", method=method)
-    reading = chosen_reading(reading, id_column, text_columns, integers=recipe.shingles.token_kind.of_integers)
-    check_sketches(recipe.method)
-    clock, engine = Clock(progress), as_engine(engine)
-    frequencies = getattr(recipe.method, "frequencies", None)
-    recipe, statistics = recipe.with_statistics(None)
-    documents = open_documents(source, reading=reading)
->>>>>>> tokens
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
         counts_first = recipe.method.needs_statistics and statistics is None

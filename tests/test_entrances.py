@@ -146,6 +146,12 @@ class World:
             "reading:own? writing:own? workers:own?",
         )
         yield (
+            "audit",
+            nd.audit,
+            {"source": self.table, "kept": {"id": ["a", "c"]}, "id_column": "id"},
+            "source:source kept:source removed:source? clusters:source? pairs:source? output:path? recipe:own? rest:any",
+        )
+        yield (
             "Reading",
             nd.Reading,
             {},

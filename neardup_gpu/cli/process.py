@@ -58,8 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0; 2 for bad input, with one line on stderr; 130 when interrupted; 1 when nobody reads stdout, or
-        the self-test found a difference; 70 for a mistake in this package, after its traceback.
+        Exit status: 0; 2 for bad input, with one line on stderr; 3 if a count exceeds a limit of `--fail-over`; 130
+        when interrupted; 1 when nobody reads stdout, or the self-test found a difference; 70 for a mistake in this
+        package, after its traceback.
     """
     interrupted = "interrupted; nothing was written"
     with _Signals() as signals, _Streams():

@@ -24,6 +24,9 @@ from .folder import OF_AN_INDEX, Folder
 
 REPORT, KEPT = "report.json", "kept"
 
+AUDIT = "audit.json"
+"""The report of an audit, which lists the files of its folder as a result's report does."""
+
 MOST_REPORT = 1 << 28
 """Bytes of a report, at most; almost all of a large one are the names of files of kept/."""
 
@@ -88,12 +91,16 @@ def foreign_files(folder: Path) -> list[str] | None:
     last.
     """
     try:
-        report, written = read_report(folder), (folder / REPORT).stat().st_mtime
+        name = report_name(folder)
+        report, written = read_report(folder, name), (folder / name).stat().st_mtime
         files = report["files"]
-        first, *_ = shards_of(folder, files) or parts_of(folder, files, DOCUMENTS)
+        if name == REPORT:
+            first, *_ = shards_of(folder, files) or parts_of(folder, files, DOCUMENTS)
+        else:
+            first = folder / "lost.parquet"
         if METADATA_KEY not in (pq.read_schema(first).metadata or {}):
             return None
-        sizes = {**files, REPORT: (folder / REPORT).stat().st_size}
+        sizes = {**files, name: (folder / name).stat().st_size}
     except MemoryError:
         raise
     except (KeyError, OSError, OutputError, TypeError, pa.ArrowException):
@@ -187,8 +194,8 @@ def files_in(folder: Path) -> dict[str, Path]:
     return {path.relative_to(folder).as_posix(): path for path in files}
 
 
-def write_report(folder: Path, report: dict[str, Any]) -> None:
-    """Write report.json, which makes a result a finished one, and lists all other files, their bytes and checksums."""
+def write_report(folder: Path, report: dict[str, Any], name: str = REPORT) -> None:
+    """Write report.json or audit.json, by which a folder is finished: it lists all other files and their checksums."""
     names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
     with ThreadPoolExecutor(8) as pool:
@@ -196,7 +203,7 @@ def write_report(folder: Path, report: dict[str, Any]) -> None:
             pool.submit(sync_file, path)  # the disk writes while checksums are computed; errors come back in `sync`
         checksums = {name: checksum_of_file(path) for name, path in names.items()}
     text = json.dumps({**report, "files": sizes, "checksums": checksums}, indent=1, default=str)
-    (folder / REPORT).write_bytes(_with_checksum(text.encode()))
+    (folder / name).write_bytes(_with_checksum(text.encode()))
 
 
 def _with_checksum(text: bytes) -> bytes:
@@ -205,9 +212,9 @@ def _with_checksum(text: bytes) -> bytes:
     return before + f',\n "checksum": "{checksum(before):016x}"\n}}\n'.encode()
 
 
-def report_is_as_written(folder: Path) -> bool:
+def report_is_as_written(folder: Path, name: str = REPORT) -> bool:
     """Whether no byte of a report was changed."""
-    text = Folder(folder).read(REPORT, MOST_REPORT)
+    text = Folder(folder).read(name, MOST_REPORT)
     before, comma, _ = text.rpartition(b',\n "checksum": ')
     return bool(comma) and _with_checksum(before + b"\n}") == text
 
@@ -232,8 +239,13 @@ def using_report(folder: str | Path) -> Iterator[None]:
         ) from error
 
 
-def read_report(folder: str | Path) -> dict[str, Any]:
-    """The report of a finished run.
+def report_name(folder: str | Path) -> str:
+    """Return the name of the report in a folder: that of an audit if there is one, else that of a result."""
+    return AUDIT if Path(folder, AUDIT).exists() else REPORT
+
+
+def read_report(folder: str | Path, name: str = REPORT) -> dict[str, Any]:
+    """Return the report of a finished run.
 
     Raises
     ------
@@ -241,9 +253,9 @@ def read_report(folder: str | Path) -> dict[str, Any]:
         If the folder is not a finished result.
     """
     try:
-        report = json.loads(Folder(Path(folder)).read(REPORT, MOST_REPORT))
+        report = json.loads(Folder(Path(folder)).read(name, MOST_REPORT))
         if isinstance(report, dict):
             return report
     except (OSError, ValueError, RecursionError):
         pass
-    raise OutputError(f"{folder}: not a finished result, there is no readable {REPORT}")
+    raise OutputError(f"{folder}: not a finished result, there is no readable {name}")
