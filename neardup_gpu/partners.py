@@ -777,7 +777,8 @@ def _renumbered(index: PostingsIndex, number: np.ndarray, label: np.ndarray, run
     renamed = (entries & (low | LONG)) | number[row].astype(np.uint64) << np.uint64(PLACE_BITS)
     made = named_runs(run[some], renamed[some], len(number), len(starts), runtime)
     order = np.argsort(number)
-    sets = KnownSets(*(put(fetch(array)[order]) for array in index.sets[:-1]), index.words)
+    sizes, folds, bitmaps = (put(fetch(array)[order]) for array in (index.sizes, index.folds, index.bitmaps))
+    sets = KnownSets(sizes, folds, bitmaps, index.words)
     return PostingsIndex.of(made, sets, index.needed, index.both_sizes)
 
 

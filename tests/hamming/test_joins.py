@@ -46,6 +46,21 @@ def test_crowds_of_queries_are_scanned_in_parts(num_words, part, monkeypatch):
 
 
 @pytest.mark.parametrize("num_words", [1, 2])
+def test_what_is_found_at_a_time_is_bounded(num_words, monkeypatch):
+    """A scan, and the answers of an index, come in parts that follow the number of matches, and are the same."""
+    values = planted(np.random.default_rng(4), 6, num_words)
+    queries, index = values[::2], hamming.HammingIndex(values, 3)
+    whole = hamming.join(values, queries, 3), index.query(queries)
+    monkeypatch.setattr(members, "FIRST", 2)
+    monkeypatch.setattr(members, "PART", 20)
+    parts = list(hamming.scan([values], queries, 3))
+    assert len(parts) > 5 and max(len(each.row) for each in parts) < len(whole[0].row)
+    assert [match for each in parts for match in rows_of(each)] == rows_of(whole[0])
+    answers = [np.concatenate(columns) for columns in zip(*index.parts(queries), strict=True)]
+    assert np.array_equal(np.bincount(answers[0], minlength=len(queries)), np.diff(whole[1][0].offsets))
+
+
+@pytest.mark.parametrize("num_words", [1, 2])
 def test_chunks_of_a_file_are_scanned_one_after_another(tmp_path, num_words):
     generator = np.random.default_rng(2)
     values, queries = planted(generator, 3, num_words), planted(generator, 3, num_words)
