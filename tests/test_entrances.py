@@ -149,7 +149,8 @@ class World:
             "audit",
             nd.audit,
             {"source": self.table, "kept": {"id": ["a", "c"]}, "id_column": "id"},
-            "source:source kept:source removed:source? clusters:source? pairs:source? output:path? recipe:own? rest:any",
+            "source:source kept:source removed:source? clusters:source? pairs:source? output:path? "
+            "recipe:own? rest:any",
         )
         yield (
             "Reading",

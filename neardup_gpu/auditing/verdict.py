@@ -35,12 +35,12 @@ class Audit:
     missed : pyarrow.Table
         The pairs of kept documents at the threshold: id_a, id_b, kind and resemblance. Documents with the same words
         have one representative, and a pair with it each.
-    clusters : pyarrow.Table, default None
+    clusters : pyarrow.Table or None
         For each cluster of at least two members: cluster, members, kept, lowest, id_a, id_b (the two members of the
         lowest resemblance), chain (the ids that join them) and links (the resemblance along the chain), and how many
         of the reasons for a removal hold. `chain` is null if the lowest resemblance reaches the threshold, and empty if
         nothing joins the two.
-    reasons : pyarrow.Table, default None
+    reasons : pyarrow.Table or None
         The stated reasons: id, other, resemblance and holds.
     report : dict
         The contents of audit.json.
@@ -103,7 +103,7 @@ class Audit:
         >>> texts = ["to be or not to be that is the question", "to be or not to be that is a question"]
         >>> found = nd.audit({"id": [1, 2], "text": texts}, kept={"id": [1]}, id_column="id", nearest_from=0.3)
         >>> found.explain(2)
-        Comparison(resemblance 0.3333: 3 of 9 shingles shared; B has 50.0% of A, A has 60.0% of B)
+        Comparison(resemblance 0.5000: 4 of 8 shingles shared; B has 66.7% of A, A has 66.7% of B)
         """
         from ..comparison import compare
         from ..documents.rereading import texts_of
