@@ -185,6 +185,8 @@ def audit(
     if settings.by_text and (kept is None or removed is not None):
         raise ParameterError("by_text: texts are matched with kept rows; give kept=... alone")
     documents = open_documents(source, reading=chosen.reading, other_columns=[settings.by] if settings.by else [])
+    if settings.by is not None:
+        documents._columns.check_values(settings.by, "by")
     if not documents.rewindable:
         raise InputError("the corpus is a stream, and an audit reads it several times; pass a table or files")
     with contextlib.ExitStack() as stack:

@@ -125,7 +125,7 @@ BAD = {
     "a method that misses": ({"kept": {"id": ["a"]}, "method": "minhash"}, "may miss pairs"),
     "no such keyword": ({"kept": {"id": ["a"]}, "treshold": 0.8}, "treshold: audit takes no such keyword"),
     "no such tool": ({"kept": {"id": ["a"]}, "tool": "x"}, "tool 'x' is not one of curator"),
-    "no such column": ({"kept": {"id": ["a"]}, "by": "source"}, "no column 'source'"),
+    "no such column": ({"kept": {"id": ["a"]}, "by": "source"}, "no column 'source'; .*Name one with by="),
     "no such file": ({"kept": "nowhere.parquet"}, "nowhere.parquet: no such file or folder"),
 }
 
