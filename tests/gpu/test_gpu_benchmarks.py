@@ -14,12 +14,13 @@ pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requireme
 pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
 
 import hostir
+from cupy.cuda import driver
 from cupy_calls import DeviceArray, Namespace
 from versions import corpus, families
 
 from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
-from neardup_gpu.kernels import minhash, shingles
+from neardup_gpu.kernels import minhash, shingles, simhash
 
 sys.path.append(str(Path(__file__).parents[2]))
 
@@ -70,16 +71,14 @@ def test_kernels_and_functions_of_cupy_are_traced(device, monkeypatch):
 
 
 def test_what_the_device_made_of_a_kernel(monkeypatch):
-    chosen = minhash._signature_kernel(32, 3)
-    asked = {"regs_per_thread": 50, "local_mem_per_thread": 8}
-    asked |= {"shared_mem_per_block": 8192, "max_threads_per_block": 256}
-    answers = {f"get_{name}": mock.Mock(return_value={"signature": value}) for name, value in asked.items()}
-    compiled = mock.Mock(stats=mock.Mock(cache_hits={"signature": 1}), **answers)
-    monkeypatch.setitem(chosen.__dict__, "compiled", compiled)
+    chosen, asked = minhash._signature_kernel(32, 3), {0: 256, 1: 8192, 3: 8, 4: 50}
+    monkeypatch.setattr(driver, "funcGetAttribute", lambda number, handle: asked[number])
+    monkeypatch.setitem(chosen.__dict__, "_handle", lambda: 1)
+    monkeypatch.setattr(tracing, "simulated", lambda: False)
     assert tracing.usage(chosen, 1.5, tracing.expected_usage("sm_90")) == {
         "kernel": "minhash._signature_kernel(32, 3)",
         "compile_s": 1.5,
-        "from_cache": True,
+        "came_compiled": False,
         "registers": 50,
         "local_bytes": 8,
         "shared_bytes": 8192,
@@ -143,7 +142,8 @@ def test_a_wrong_and_a_failing_kernel_hide_no_other(run, monkeypatch):
     assert status == 1
     problems = {name: line["problem"] for name, line in lines.items() if "problem" in line}
     failed = "RuntimeError: an illegal memory access was encountered"
-    assert problems.pop("shingles") == problems.pop("agreement: shingles") == failed
+    # Tokens of integers are shingles of one integer.
+    assert {problems.pop(name) for name in ("shingles", "agreement: shingles", "agreement: ids")} == {failed}
     assert problems.pop("agreement: minhash").startswith("differs from cpu on input")
     assert problems and set(problems.values()) == {"differs from cpu"}
     assert all(name.startswith("minhash") for name in problems)
@@ -152,12 +152,12 @@ def test_a_wrong_and_a_failing_kernel_hide_no_other(run, monkeypatch):
 
 
 def test_a_lost_device_is_said_and_the_rest_is_not_run(run, monkeypatch):
-    monkeypatch.setattr(shingles, "gpu", mock.Mock(side_effect=RuntimeError("illegal")))
+    monkeypatch.setattr(simhash, "gpu", mock.Mock(side_effect=RuntimeError("illegal")))
     monkeypatch.setattr(benchmark, "why_lost", lambda: "CUDARuntimeError: illegal")
     status, lines, _ = run()
     assert status == 1
     names = list(lines)
-    after = names[names.index("agreement: shingles") + 1 :]
+    after = names[names.index("agreement: simhash") + 1 :]
     assert after and all(
         "not run: the device takes no more calls since agreement" in lines[n]["problem"] for n in after
     )
