@@ -230,21 +230,21 @@ def _check_task(folder: Path, record: Any) -> int:
 
 def _check_result(folder: Path) -> Iterator[str]:
     """The files of a result, each once it was compared."""
-    name = report_name(folder)
-    report = read_report(folder, name)
+    own = report_name(folder)
+    report = read_report(folder, own)
     stored = report.get("checksums")
-    if not isinstance(stored, dict) or not report_is_as_written(folder, name):
+    if not isinstance(stored, dict) or not report_is_as_written(folder, own):
         if stored is None:
             raise InputError(f"{folder}: its report lists no checksums; an earlier version wrote it")
-        raise changed(folder / name)
-    yield name
+        raise changed(folder / own)
+    yield own
     for name, checksum in stored.items():
         path = folder / name
         check_regular(folder, name)
         try:
             found = checksum_of_file(path)
         except FileNotFoundError:
-            raise DamagedError(f"{path}: is missing, its report lists it; make the folder again") from None
+            raise DamagedError(f"{path}: is missing, {own} lists it; make the folder again") from None
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
         if found != checksum:

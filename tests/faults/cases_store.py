@@ -269,7 +269,7 @@ def sketches_that_were_cut(box):
     return ["pairs", "s.parquet", "-o", "p.parquet"]
 
 
-@case(says="cannot be read as Parquet")
+@case(says="this folder holds no sketches")
 def sketches_that_are_a_folder(box):
     (box / "s.parquet").mkdir()
     return ["pairs", "s.parquet", "-o", "p.parquet"]
