@@ -120,6 +120,7 @@ def tried_by(index: nd.Index, live: dict, queries: list[str], least: float, dire
         text, offsets = "".join(queries).encode(), np.cumsum([0, *map(len, queries)])
         sketches = sketched(
             nd.stages.Ragged(np.frombuffer(text, np.uint8), offsets),
+            pa.array(range(len(queries))),
             index.recipe,
             index._opened.manifest.keeps,
             runtime,
