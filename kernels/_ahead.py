@@ -37,7 +37,7 @@ log = logging.getLogger("neardup_gpu")
 
 INDEX = "_ahead.json"
 
-UNRELATED = {"_ahead.py", "_cache.py", "_compiled.py", "_pycc.py"}
+UNRELATED = {"_ahead.py", "_cache.py", "_cached.py", "_compiled.py", "_pycc.py"}
 """Files on which no compiled code depends."""
 
 taken: set[tuple[str, str]] = set()

@@ -24,13 +24,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from ._cached import cached_property
 from ._processor import most_threads
 from ._stand_ins import Replaced, StandIn, carray, intrinsic, ir, linked, listeners, types  # noqa: F401 (for kernels)
 

@@ -11,7 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import pairwise
 from operator import attrgetter
@@ -22,6 +22,7 @@ import numpy as np
 
 from neardup_gpu.errors import BackendUnavailableError, ResourceError
 
+from ._cached import cached_property
 from ._cpu import Function, StandIn, declared_kinds, linked
 
 MOST_ROWS = 2**32 - 2

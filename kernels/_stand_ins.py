@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import cached_property
 from types import CellType, FunctionType
 from typing import Any
+
+from ._cached import cached_property
 
 
 class Replaced:

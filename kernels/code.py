@@ -304,9 +304,9 @@ def _fingerprint(text, start, stop, q, modulus):
 
 
 @parallel(
-    "uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1], int64[::1], int64[::1]",
+    "uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1], int64[:, ::1]",
 )
-def _fill(begin, end, text, offsets, bounds, new_offsets, of_operators, q, values, begins, ends):
+def _fill(begin, end, text, offsets, bounds, new_offsets, of_operators, q, values, placed):
     modulus = prepare(q)
     for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
@@ -320,9 +320,9 @@ def _fill(begin, end, text, offsets, bounds, new_offsets, of_operators, q, value
                 else:
                     i = j
                     continue
-                if len(begins) > 0:
-                    begins[at] = i
-                    ends[at] = j
+                if placed.shape[1] > 0:
+                    placed[0, at] = i
+                    placed[1, at] = j
                 at += 1
                 i = j
 
@@ -342,9 +342,9 @@ def cpu(text, offsets, poly, languages, rules, firsts, openings, places=False):
     )
     np.cumsum(new_offsets, out=new_offsets)
     values = np.empty(new_offsets[-1], np.uint64)
-    placed = tuple(np.empty(len(values) if places else 0, np.int64) for _ in range(2))
+    placed = np.empty((2, len(values) if places else 0), np.int64)
     q = np.uint64(poly)
-    _fill(len(bounds) - 1, left, offsets, bounds, new_offsets, _of_ascii(int(poly)), q, values, *placed)
+    _fill(len(bounds) - 1, left, offsets, bounds, new_offsets, _of_ascii(int(poly)), q, values, placed)
     found = values, new_offsets, int(invalid.sum())
     return (*found, *placed) if places else found
 

@@ -94,7 +94,7 @@ def words_of(text: str, recipe: Recipe, name: Any = None) -> Words:
     Parameters
     ----------
     text : str
-        As `Documents.to_string` makes it of bytes.
+        As `Documents._to_string` makes it of bytes.
     recipe : Recipe
     name : str or other value, default None
         What the document is called; None if it is not known.
@@ -121,7 +121,7 @@ def tokens_of(text: str, recipe: Recipe, name: Any = None) -> Tokens:
     Parameters
     ----------
     text : str
-        A text as `Documents.to_string` makes it of bytes.
+        A text as `Documents._to_string` makes it of bytes.
     recipe : Recipe
         The recipe whose seed decides the fingerprints.
     name : str or other value, default None

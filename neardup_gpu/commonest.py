@@ -65,7 +65,7 @@ def words_of(fingerprint: int, text: str, recipe: Recipe, name: Any = None) -> s
     fingerprint : int
         The fingerprint of the shingle.
     text : str
-        A text as `Documents.to_string` makes it of bytes.
+        A text as `Documents._to_string` makes it of bytes.
     recipe : Recipe
     name : str or other value, default None
         What the document is called; None if it is not known.

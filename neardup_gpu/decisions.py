@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neardup_gpu.kernels import identical as identical_kernel
+from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._launch import array_module
 
 from .data import NO_PAIRS, Pairs

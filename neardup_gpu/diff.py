@@ -43,7 +43,7 @@ def differences(
     Parameters
     ----------
     kept, removed : str
-        As `Documents.to_string` makes them of bytes. Invalid bytes are compared as bytes and shown as U+FFFD; a border
+        As `Documents._to_string` makes them of bytes. Invalid bytes are compared as bytes and shown as U+FFFD; a border
         between columns is compared as a word and shown as a line break.
     recipe : Recipe
         Words are compared as its decision compares them; its shingles say which words are common wherever they stand.

@@ -117,7 +117,18 @@ class Shingles:
         return self.tokens if isinstance(self.tokens, token_kinds.OwnTokens) else token_kinds.KINDS[self.tokens]
 
     def describe_tokens(self) -> dict[str, Any]:
-        """Return the settings that tokens depend on; none for words."""
+        """Return the settings that tokens depend on, by the names that files and flags use.
+
+        Returns
+        -------
+        dict
+            tokens and language, without those that have the values for words.
+
+        Examples
+        --------
+        >>> Shingles().describe_tokens(), Shingles(tokens="code", language="c").describe_tokens()
+        ({}, {'tokens': 'code', 'language': 'c'})
+        """
         named = {"tokens": str(self.tokens), "language": self.language}
         return {name: value for name, value in named.items() if value not in ("words", None)}
 

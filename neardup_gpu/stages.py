@@ -114,7 +114,7 @@ def place_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any =
 
 
 def as_documents(texts: list[str], recipe: Recipe) -> Ragged:
-    """Return the documents that strings were made of, as `Documents.to_string` makes them."""
+    """Return the documents that strings were made of, as `Documents._to_string` makes them."""
     to_bytes = integers_to_bytes if recipe.shingles.token_kind.of_integers else raw_bytes
     return utf8([to_bytes(text) for text in texts])
 

@@ -68,7 +68,7 @@ def build(source: Path, folder: Path, **environment: str) -> tuple[Path, str]:
     pip = [sys.executable, "-m", "pip", "wheel", "-v", "--no-deps", "--no-build-isolation", "-w", str(folder)]
     done = subprocess.run(
         [*pip, str(source)],
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -147,7 +147,7 @@ class TestShards:
         shard.unlink()
         with pytest.raises(InputError, match=r"part-00001\.parquet: no such file"):
             pairs(shards)
-        with pytest.raises(DamagedError, match=r"part-00001\.parquet: is missing, .*; run neardup sketch again"):
+        with pytest.raises(DamagedError, match=r"part-00001\.parquet: is missing, .*; make the folder again"):
             info.check(shards)
 
     def test_folders_without_sketches(self, tmp_path):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+
+from neardup_gpu.kernels._cached import cached_property
 
 from .ahead import check_stopped
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
+
+from neardup_gpu.kernels._cached import cached_property
 
 from ..errors import InputError, NeardupError
 from ..store.uris import brief

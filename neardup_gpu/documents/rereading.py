@@ -39,7 +39,7 @@ def texts_of(
     longest: float = math.inf,
     at_most: float = math.inf,
 ) -> list[str | None]:
-    """Return the texts of some documents as strings; see `Documents.to_string`.
+    """Return the texts of some documents as strings; see `Documents._to_string`.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def texts_of(
                 text = batch.text[place]
                 num_bytes += len(text) if len(text) <= longest else 0
                 fits = len(text) <= longest and num_bytes <= at_most
-                found[number] = documents.to_string(text.tobytes()) if fits else None
+                found[number] = documents._to_string(text.tobytes()) if fits else None
             if len(found) == len(wanted):
                 break
     for number in range(len(wanted)):
@@ -102,7 +102,7 @@ def first_texts(documents: Documents, number: int, max_bytes: int) -> list[str]:
     again.html = False
     with closing(again.batches(max_bytes=max_bytes)) as batches:
         texts = (
-            to_readable(documents.to_string(batch.text[row].tobytes())).strip()
+            to_readable(documents._to_string(batch.text[row].tobytes())).strip()
             for batch in batches
             for row in range(batch.num_rows)
         )

@@ -452,7 +452,7 @@ class Documents:
             columns.append(texts if values is column else joined_lists(column, texts))
         return *joined(columns), num_stripped
 
-    def to_string(self, text: bytes) -> str:
+    def _to_string(self, text: bytes) -> str:
         """Return the bytes of a document as a string: of `raw_text`, or integers with spaces between them."""
         return integers_to_string(text) if self._policy.integers else to_string(text)
 
@@ -684,7 +684,7 @@ class Documents:
                 last = batch.first_row + batch.num_rows
                 for row in wanted:
                     if batch.first_row <= row < last:
-                        found[row] = to_readable(self.to_string(batch.text[row - batch.first_row].tobytes()))
+                        found[row] = to_readable(self._to_string(batch.text[row - batch.first_row].tobytes()))
                 if not wanted or wanted[-1] < last:
                     break
         for row in wanted:

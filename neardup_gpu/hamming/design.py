@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+
+from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
 from ..errors import ParameterError

@@ -18,12 +18,12 @@ of earlier versions record no id.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from neardup_gpu.kernels import gather, rarity
+from neardup_gpu.kernels._cached import cached_property
 
 from ..data import Ragged
 from ..store.arrays import ArraysFile, ArraysFormat, Limits

@@ -28,13 +28,14 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neardup_gpu.kernels import gather
+from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._probing import find_rows
 from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import xxhash
 
 from neardup_gpu.kernels import gather
+from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._probing import sort_queries
 
 from ..data import Ragged, arrow, numpy_of

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels import counts as counts_kernel, log_weights, lookup, occurrences as occurrences_kernel
+from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
 from ..data import Ragged, arrow, as_ragged

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any
+
+from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
 from ..errors import ParameterError

@@ -25,8 +25,9 @@ import socket
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+
+from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
 from ..errors import OutputError

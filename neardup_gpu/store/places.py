@@ -22,12 +22,13 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 from pyarrow import fs
+
+from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
 from ..errors import InputError, NeardupError, OutputError, ParameterError, ResourceError, want

@@ -22,11 +22,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+
+from neardup_gpu.kernels._cached import cached_property
 
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
