@@ -359,69 +359,23 @@ def raised(
     threshold : float
         At least the one of the index.
     """
-    needed = _needed_of(part, measure, threshold, runtime)
+    sizes = runtime.fetch(part.sizes)
+    needed = measure.needed(int(sizes.max(initial=0)), threshold)
     if measure.directed:
         part = part.put(runtime)._replace(needed=runtime.put(needed))
         return runtime.run(lambda: part.of_short_prefixes().only(runtime.put(pinned)))
-    row, place, size = _described(part, runtime)
+    entries, starts = runtime.fetch(part.entries), runtime.fetch(part.starts)
+    row = rows_of_entries(entries)
+    place = (entries & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64)
+    size = sizes[row].astype(np.int64)
     asks = np.zeros(len(pinned), bool)
     asks[asking] = True
     there = (asks | pinned)[row] & (place <= size - least_shares_of(size, threshold))
-    return _meeting(part, there, place > size - needed[2 * size], asks, pinned, needed, runtime)
-
-
-def of_containers(
-    part: PostingsIndex,
-    asking: np.ndarray,
-    pinned: np.ndarray,
-    measure: JoinMeasure,
-    threshold: float,
-    runtime: Runtime,
-) -> PostingsIndex:
-    """Make the index by which some rows find those of a reference set that they contain; else as `raised`.
-
-    Rows of the reference set have the entries of their prefixes, and the asking rows have places for all elements.
-    """
-    needed = _needed_of(part, measure, threshold, runtime)
-    row, place, size = _described(part, runtime)
-    asks = np.zeros(len(pinned), bool)
-    asks[asking] = True
-    short = runtime.fetch(part.entries) < LONG
-    there = asks[row] | (pinned[row] & short & (place <= size - needed[size]))
-    return _meeting(part, there, asks[row], asks, pinned, needed, runtime)
-
-
-def _needed_of(part: PostingsIndex, measure: JoinMeasure, threshold: float, runtime: Runtime) -> np.ndarray:
-    return measure.needed(int(runtime.fetch(part.sizes).max(initial=0)), threshold)
-
-
-def _described(part: PostingsIndex, runtime: Runtime) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the row, the place and the size of the set of each entry, in host memory."""
-    entries = runtime.fetch(part.entries)
-    row = rows_of_entries(entries)
-    place = (entries & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64)
-    return row, place, runtime.fetch(part.sizes)[row].astype(np.int64)
-
-
-def _meeting(
-    part: PostingsIndex,
-    there: np.ndarray,
-    long: np.ndarray,
-    asks: np.ndarray,
-    pinned: np.ndarray,
-    needed: np.ndarray,
-    runtime: Runtime,
-) -> PostingsIndex:
-    """Return the runs of some entries in which asking and pinned rows meet, with the entries of pinned rows alone.
-
-    `there` and `long` say which entries stay, and which of them are in long prefixes alone.
-    """
-    entries, starts = runtime.fetch(part.entries), runtime.fetch(part.starts)
-    row, run = rows_of_entries(entries), np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    run = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     of_asking, of_known = (np.bincount(run[there & of[row]], minlength=len(starts) - 1) for of in (asks, pinned))
     there &= ((of_asking > 0) & (of_known > 0))[run]
-    marked = entries & ~LONG | np.where(long, LONG, np.uint64(0))
-    made = named_runs(run[there], marked[there], len(pinned), len(starts), runtime)
+    long = np.where(place > size - needed[2 * size], LONG, np.uint64(0))
+    made = named_runs(run[there], (entries & ~LONG | long)[there], len(pinned), len(starts), runtime)
     index = PostingsIndex.of(made, part.sets, runtime.put(needed), part.both_sizes)
     return index.put(runtime).only(runtime.put(pinned))
 

@@ -50,7 +50,6 @@ from .joining import (
     in_order_of,
     meet,
     named_runs,
-    of_containers,
     raised,
     rows_of_entries,
     stored,
@@ -249,8 +248,6 @@ class Search:
         Which rows look for pairs with the reference set: those of the input, those of the reference set, or both.
     only_known : bool, default False
         Whether rows of the input have pairs with the reference set alone.
-    threshold : float
-        The threshold by which the index was made; it matters where `direction` is not "in".
     """
 
     index: list[PostingsIndex]
@@ -267,7 +264,6 @@ class Search:
     verified_at_once: int | None = None
     direction: str = "in"
     only_known: bool = False
-    threshold: float = 0.0
     known: Known = field(default_factory=Known)
     num_candidates: int = 0
     num_found: int = 0
@@ -321,13 +317,10 @@ class Search:
         chosen = self.index if index is None else index
         return stored((self.runtime.run(of_rows, part) for part in chosen), len(chosen), self.folder, self.runtime)
 
-    def raised(self, rows: np.ndarray, threshold: float, contains: bool = False) -> list[PostingsIndex]:
-        """Return the index by which some rows find those of the reference set at a higher threshold.
-
-        Where `contains`, they find those that they contain.
-        """
-        make = of_containers if contains else raised
-        parts = (make(part, rows, self.pinned, self.measure, threshold, self.runtime) for part in self.index)
+    def raised(self, rows: np.ndarray, threshold: float) -> list[PostingsIndex]:
+        """Return the index by which some rows find those of the reference set at a higher threshold."""
+        make = partial(raised, asking=rows, pinned=self.pinned, measure=self.measure, threshold=threshold)
+        parts = (make(part, runtime=self.runtime) for part in self.index)
         return stored(parts, len(self.index), self.folder, self.runtime)
 
     def ask(
@@ -484,45 +477,31 @@ def find_partners(search: Search, explicit: Verified, cluster: str) -> Partners:
 
 
 def contained_references(search: Search, begin: int, stop: int, cluster: str) -> bool:
-    """Find the pairs of rows from `begin` on and before `stop` with rows of the reference set that they contain.
+    """Find the pairs of the reference set with rows from `begin` on and before `stop`, by the rows of the set.
 
-    Each row holds its best pair and, greedily, its first `most` ones: it is removed in any case, and looks for no more.
-    Components need all, as each joins two rows. Return whether a row may have more pairs than it holds.
+    Each row holds its best pair and, greedily, its first `most` ones: it is removed in any case. Components need all,
+    as each joins two rows. Return whether a row may have more pairs than it holds.
     """
     if search.direction == "in":
         return False
     held = FirstAndBest(search.most if cluster == "greedy" else None, search.verified_at_once)
-    known, search.known, is_open = search.known, held, np.zeros(search.num_rows, bool)
-    try:
-        if cluster == "greedy" and search.most is not None:
-            first, rows = np.zeros(search.num_rows, np.int64), np.arange(begin, stop)
-            index = search.raised(rows, search.threshold, contains=True)
-            end = np.full(search.num_rows, search.num_known)
-            _ask_until_enough(search, index, rows[search.placed(index)[rows]], first, end, is_open)
-            held.add(further_reference(search, first, is_open, contains=True))
-        else:
-            first, end = np.full(search.num_rows, begin), np.full(search.num_rows, stop)
-            rows, at_a_time = np.flatnonzero(search.pinned & search.placed(search.index)), ASKED
-            while len(rows):
-                full, _ = search.ask(search.index, rows, first, end, at_a_time)
-                rows, at_a_time = rows[full], min(2 * at_a_time, MOST_ASKED)
-    finally:
-        search.known = known
-    known.add(held.held())
-    return held.cut or bool(is_open.any())
+    first, end = np.full(search.num_rows, begin), np.full(search.num_rows, stop)
+    _ask_for_reference(search, search.index, np.flatnonzero(search.pinned), first, end, held)
+    search.known.add(held.held())
+    return held.cut
 
 
-def further_reference(search: Search, first: np.ndarray, is_open: np.ndarray, contains: bool = False) -> Verified:
+def further_reference(search: Search, first: np.ndarray, is_open: np.ndarray) -> Verified:
     """Return the best pair with the reference set of each open row, if it is better than all that are known.
 
     Of a crowd, a row may have as many partners in the reference set as that has documents. So the search is for pairs
     above the row's best one alone, by the prefixes of that threshold: see `joining.raised`. It starts where
-    `first_partners` left `first`; what it finds later than an equal pair is not better. Where `contains`, it is for
-    pairs in which the row contains the other one.
+    `first_partners` left `first`, and what it finds later than an equal pair is not better. A pair that was found from
+    the other side may lie further on, though: then equal pairs are looked for as well.
     """
     held, end = FirstAndBest(0, search.verified_at_once), np.full(search.num_rows, search.num_known)
-    rows = np.flatnonzero(is_open & (first < end) & ~search.pinned)
-    if (search.direction == "of" and not contains) or len(rows) == 0:
+    rows = np.flatnonzero(is_open & (first < end) & ~search.pinned & search.placed(search.index))
+    if search.direction == "of" or len(rows) == 0:
         return held.held()
     best, first, at_a_time, rounds = NearestReference(search.num_known, 0, search.num_rows), first.copy(), ASKED, 1
     found, known, search.known = search.known.all(), search.known, held
@@ -530,8 +509,10 @@ def further_reference(search: Search, first: np.ndarray, is_open: np.ndarray, co
         while True:
             best.add(found.pairs.left, found.pairs.right, found.resemblance)
             going_on = [np.empty(0, np.int64)]
-            for some, threshold in _above_their_best(rows, best.resemblance[rows]):
-                index = search.raised(some, threshold, contains)
+            to_beat, is_later = best.resemblance[rows], best.row[rows] >= first[rows]
+            to_beat[is_later] = np.nextafter(to_beat[is_later], 0)
+            for some, threshold in _above_their_best(rows, to_beat):
+                index = search.raised(some, threshold)
                 for _ in range(rounds):
                     full, _ = search.ask(index, some, first, end, at_a_time)
                     some = some[full]
@@ -553,6 +534,21 @@ def _above_their_best(rows: np.ndarray, best: np.ndarray) -> Iterator[tuple[np.n
         if len(some) and some[0] < 1:
             begin, end = np.searchsorted(best, some[0]), np.searchsorted(best, some[-1], side="right")
             yield np.sort(rows[begin:end]), float(np.nextafter(some[0], 2))
+
+
+def _ask_for_reference(
+    search: Search, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, end: np.ndarray, held: FirstAndBest
+) -> None:
+    """Find all partners of some rows from `first` on and before `end`; `held` takes them, in place of `known`."""
+    rows, known, at_a_time = rows[search.placed(index)[rows]], search.known, ASKED
+    search.known = held
+    try:
+        while len(rows):
+            full, _ = search.ask(index, rows, first, end, at_a_time)
+            rows = rows[full]
+            at_a_time = min(2 * at_a_time, MOST_ASKED)
+    finally:
+        search.known = known
 
 
 def kept_rows(pairs: Pairs, pinned: np.ndarray, cluster: str) -> np.ndarray:
@@ -608,25 +604,13 @@ def first_partners(
 ) -> None:
     """Find, for each of some rows, its first `most` partners among better rows, and mark in `is_open` those that may
     have more; `told` is called each time that some are known."""
+    stop = search.last_better()
     rows = rows[(search.placed(search.index) & ~search.pinned)[rows]]
-    _ask_until_enough(search, search.index, rows, first, search.last_better(), is_open, told)
-
-
-def _ask_until_enough(
-    search: Search,
-    index: list[PostingsIndex],
-    rows: np.ndarray,
-    first: np.ndarray,
-    stop: np.ndarray,
-    is_open: np.ndarray,
-    told: Callable[[], None] | None = None,
-) -> None:
-    """Find the first `most` partners of some rows from `first` on and before `stop`; else as `first_partners`."""
     found = np.zeros(search.num_rows, np.int64)
     # One more than is listed: where it is a partner, it is known that one is not.
     at_a_time = ASKED if search.most is None else max(ASKED, min(search.most + 1, MOST_ASKED))
     while len(rows):
-        full, true = search.ask(index, rows, first, stop, at_a_time)
+        full, true = search.ask(search.index, rows, first, stop, at_a_time)
         if told is not None:
             told()
         found[rows] += true
@@ -867,7 +851,6 @@ def partners_of(
             verified_at_once,
             method.direction,
             recipe.only_against,
-            threshold,
         )
         if known is not None:
             search.known.add(known)
