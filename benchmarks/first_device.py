@@ -124,7 +124,8 @@ def _by_the_project() -> dict[str, Any]:
     with compiling() as seconds:
         found = gather.gpu(values, offsets, rows)
     right = selftest.same(gather.cpu(values, offsets, rows), found)
-    compiled = usage(gather._copy_values, seconds[gather._copy_values], {})
+    copying = next(kernel for kernel in seconds if kernel.__name__ == "_copy_values")
+    compiled = usage(copying, seconds[copying], {})
     says = f"a kernel on CuPy's arrays and stream, loaded or compiled in {compiled['compile_s']:.2f} s"
     return {"verdict": "ok" if right else "wrong", "says": says, **compiled}
 
@@ -165,10 +166,13 @@ def _costs() -> dict[str, Any]:
     import cupy
 
     values, offsets = cupy.zeros(256, np.uint64), cupy.zeros(2, np.int64)
+    with compiling() as seconds:
+        gather.gpu(values, np.array([0, 256]), np.array([0]))
+    copying = next(kernel for kernel in seconds if kernel.__name__ == "_copy_values")
     raw = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
     event = cupy.cuda.Event()
     calls: dict[str, Callable[[], Any]] = {
-        "kernel of the project": lambda: gather._copy_values.blocks(1, values, offsets, offsets, values),
+        "kernel of the project": lambda: copying.blocks(1, values, offsets, offsets, values),
         "kernel of CuPy": lambda: raw((1,), (256,), ()),
         "elementwise operation of CuPy": lambda: cupy.add(values, values, out=values),
         "event": event.record,

@@ -79,7 +79,7 @@ def compiling() -> Iterator[dict[Kernel, float]]:
             if simulated():
                 kernel.compiled  # noqa: B018 (compiles)
             else:
-                kernel._handle()
+                kernel.handle()
             seconds[kernel] = time.perf_counter() - start
         launch(kernel, count, *arguments)
 
@@ -96,7 +96,7 @@ def usage(kernel: Kernel, seconds: float, expected: dict[str, dict[str, int]]) -
     from cupy.cuda import driver
 
     found["came_compiled"] = kernel.__name__ in _compiled.taken
-    found |= {field: driver.funcGetAttribute(number, kernel._handle()) for field, number in ATTRIBUTES.items()}
+    found |= {field: driver.funcGetAttribute(number, kernel.handle()) for field, number in ATTRIBUTES.items()}
     if name in expected:
         found["expected_registers"] = expected[name]["registers"]
         found["expected_local_bytes"] = expected[name]["stack"]

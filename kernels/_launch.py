@@ -237,7 +237,7 @@ class Kernel:
         room, pack, pointers = self._room(len(slots))
         pack(room, 8 * len(slots), *slots)
         stream = cupy.cuda.get_current_stream().ptr
-        cupy.cuda.driver.launchKernel(self._handle(), count, 1, 1, self.block, 1, 1, 0, stream, pointers, 0)
+        cupy.cuda.driver.launchKernel(self.handle(), count, 1, 1, self.block, 1, 1, 0, stream, pointers, 0)
 
     def _room(self, number: int) -> tuple[Any, Any, int]:
         """Where the driver finds this thread's arguments: a buffer, what writes slots into it, and its address.
@@ -268,8 +268,8 @@ class Kernel:
                 found += (0, 0, size, itemsize, address, *argument.shape, *argument.strides)
         return found
 
-    def _handle(self) -> int:
-        """The driver's handle of the compiled kernel, on the device that is current."""
+    def handle(self) -> int:
+        """Return the driver's handle of the compiled kernel, on the current device."""
         device = current_device()
         if device not in self._handles:
             from . import _compiled
@@ -278,7 +278,7 @@ class Kernel:
         return self._handles[device]
 
     def _compiled_here(self) -> int:
-        """As `_handle`, by numba-cuda, which compiles the kernel unless it is kept in `CACHE`."""
+        """As `handle`, by numba-cuda, which compiles the kernel unless it is kept in `CACHE`."""
         from . import _compiled
 
         if find_spec("numba_cuda") is None:

@@ -205,7 +205,7 @@ find_spec, _launch.find_spec = _launch.find_spec, lambda name: None
 number("stub_refusals", 2)
 number("stub_refusal", 222)  # CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 try:
-    scalars._handle()
+    scalars.handle()
 except BackendUnavailableError as error:
     assert "the driver refuses _count for compute_80" in str(error) and len(str(error).splitlines()) == 1, error
 else:

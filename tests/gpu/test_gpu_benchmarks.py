@@ -73,7 +73,7 @@ def test_kernels_and_functions_of_cupy_are_traced(device, monkeypatch):
 def test_what_the_device_made_of_a_kernel(monkeypatch):
     chosen, asked = minhash._signature_kernel(32, 3), {0: 256, 1: 8192, 3: 8, 4: 50}
     monkeypatch.setattr(driver, "funcGetAttribute", lambda number, handle: asked[number])
-    monkeypatch.setitem(chosen.__dict__, "_handle", lambda: 1)
+    monkeypatch.setitem(chosen.__dict__, "handle", lambda: 1)
     monkeypatch.setattr(tracing, "simulated", lambda: False)
     assert tracing.usage(chosen, 1.5, tracing.expected_usage("sm_90")) == {
         "kernel": "minhash._signature_kernel(32, 3)",

@@ -85,7 +85,7 @@ def main() -> None:
     stream = SimpleNamespace(ptr=STREAM)
     repeat = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     with (
-        mock.patch.object(launch.Kernel, "_handle", lambda kernel: HANDLE),
+        mock.patch.object(launch.Kernel, "handle", lambda kernel: HANDLE),
         mock.patch.object(cupy.cuda, "get_current_stream", lambda: stream),
         mock.patch.object(launch, "namespace", lambda: cupy),
     ):
