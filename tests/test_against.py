@@ -149,6 +149,17 @@ class TestBruteForce:
             patch.setattr(partners, "TOGETHER", 8)
             check(run(*texts, recipe), *texts, recipe)
 
+    def test_a_later_partner_does_not_hide_an_equal_earlier_one(self, monkeypatch):
+        """The later one was found from the side of the reference set, before the search came to the earlier one."""
+        monkeypatch.setattr(partners, "ASKED", 1)
+        monkeypatch.setattr(partners, "MOST_ASKED", 2)
+        known = ["w2 w2 w3 w3 w0 w0 w2", "w3 w3 w5 w3 w4 w3 w1 w5", "w3 w3 w0 w2 w2 w0 w3 w2 w3"]
+        known.append("w0 w0 w3 w1 w5 w3 w3 w4 w3 w0 w2 w3 w5 w2 w2 w1")
+        mine = ["w2 w2 w1 w4 w3 w0 w0 w2", "w0 w3 w4", "w0 w3 w3", "w3 w5", "w0 w0 w4 w3 w5 w2 w1"]
+        method = SETTINGS["either"]
+        recipe = Recipe(method=method, shingles=Shingles(2), threshold=1 / 3, max_partners=1)
+        check(run(known, mine, recipe), known, mine, recipe)
+
     @hypothesis_settings(60)
     @given(corpora(), RECIPES, st.sampled_from([1, 5, 100]))
     def test_blocks(self, monkeypatch, texts, recipe, most_pairs):
