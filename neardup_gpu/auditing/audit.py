@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -37,7 +38,7 @@ from ..tasks.workers import Workers
 from .claims import ClaimReader
 from .clusters import ClusterFacts, measure_clusters, measuring
 from .differing import Discrepancy, explaining_size, explaining_threshold
-from .joins import Jobs, KeptPairs, NearestKept, close_below, kept_pairs, nearest_kept, no_pairs, sampled_pairs
+from .joins import RESULTS, Jobs, KeptPairs, NearestKept, close_below, kept_pairs, nearest_kept, no_pairs, sampled_pairs
 from .matching import Corpus, Matched, check_texts, match_ids, match_texts, open_with_texts, rows_of
 from .page import PAGE, write_audit_page
 from .settings import CLOSE, AuditSettings
@@ -106,6 +107,9 @@ class AuditOptions:
         place = Path(self.workers.work_dir, "split")
         place.mkdir(parents=True, exist_ok=True)
         yield place
+        if not self.workers.keep_work:
+            shutil.rmtree(place)
+            shutil.rmtree(place.with_name(RESULTS), ignore_errors=True)  # there is none if nothing was joined
 
 
 KEYWORDS = (

@@ -31,6 +31,9 @@ from ..tables import KIND
 from .settings import CLOSE
 from .split import READING, ROW, TEXT, write_subset
 
+RESULTS = "results"
+"""The folder of the jobs' results inside the work folder."""
+
 
 @dataclass
 class Jobs:
@@ -59,7 +62,7 @@ class Jobs:
         if self.workers is not None and self.workers.work_dir is not None:
             work = Path(self.workers.work_dir)
             tasks["workers"] = replace(self.workers, work_dir=str(work / name))
-            tasks["output"] = work / "results" / name
+            tasks["output"] = work / RESULTS / name
             tasks["writing"] = Writing(ids_only=True, overwrite=True)
         paths = [source] if isinstance(source, Path) else source
         return dedup(

@@ -158,10 +158,13 @@ def test_tasks_and_a_bound_of_memory_change_nothing(tmp_path, method):
     texts = [text(number % 7, changed=[0, 1, 2, 8][number % 4]) for number in range(30)]
     plain = audited(texts, range(0, 30, 3), method=method)
     workers = nd.Workers(work_dir=str(tmp_path / "work"), number=1, keep_work=True)
-    for options in ({"memory": "2GB"}, {"workers": workers}, {"workers": workers}):
+    cleared = nd.Workers(work_dir=str(tmp_path / "cleared"), number=1)
+    for options in ({"memory": "2GB"}, {"workers": workers}, {"workers": workers}, {"workers": cleared}):
         found = audited(texts, range(0, 30, 3), method=method, **options)
         assert found.lost.equals(plain.lost) and found.missed.sort_by("id_b").equals(plain.missed.sort_by("id_b"))
         assert found.counts == plain.counts
+    assert sorted(path.name for path in (tmp_path / "work").iterdir())[-2:] == ["results", "split"]
+    assert not list((tmp_path / "cleared").iterdir())
 
 
 def test_containment_asks_whether_a_kept_document_has_the_text():
