@@ -161,21 +161,6 @@ def test_no_cliff(name, mode, tmp_path):
     assert many["comparisons"] <= times * max(few["comparisons"], few["documents"])
 
 
-@pytest.mark.parametrize("direction", ["of", "either"])
-def test_a_crowd_that_contains_a_crowd_follows_the_pairs_that_decide(direction):
-    """Comparisons grow as the documents do, where every document of the input contains every one of the reference."""
-
-    def comparisons(number):
-        known = pa.table({"text": cliff_shapes.crowd(number)})
-        texts = pa.table({"text": [f"{text} more" for text in cliff_shapes.crowd(number, first=number)]})
-        recipe = Recipe(method=Containment(direction=direction), threshold=0.8)
-        found = flat(dedup, texts, recipe=recipe, engine="cpu", check=0, against=known)
-        assert found.report["counts"]["removed"] == number
-        return found.report["counts"]["comparisons"]
-
-    assert comparisons(800) < 5 * comparisons(200)
-
-
 @pytest.mark.parametrize("off", OFF)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_filters_change_no_result(shape, off, monkeypatch):
