@@ -274,10 +274,11 @@ def _count_invalid(text, i, stop):
 
 
 @parallel(
-    "uint8[::1], int64[::1], int64[::1], uint8[::1], uint64[:, ::1], int64[::1], uint64[:, ::1], uint8[::1], "
+    "uint8[::1], int64[::1], int64[::1], uint8[::1], (uint64[:, ::1], int64[::1], uint64[:, ::1]), uint8[::1], "
     "int64[::1], int64[::1]"
 )
-def _clear_documents(begin, end, text, offsets, bounds, languages, rules, firsts, openings, left, counts, invalid):
+def _clear_documents(begin, end, text, offsets, bounds, languages, table, left, counts, invalid):
+    rules, firsts, openings = table
     for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
             _clear(text, offsets[d], offsets[d + 1], languages[d], rules, firsts, openings, left)
@@ -337,9 +338,8 @@ def cpu(text, offsets, poly, languages, rules, firsts, openings, places=False):
     """Return what `reference` returns: documents in parallel."""
     bounds, left = shares(offsets), text.copy()
     new_offsets, invalid = np.zeros(len(offsets), np.int64), np.zeros(len(bounds) - 1, np.int64)
-    _clear_documents(
-        len(bounds) - 1, text, offsets, bounds, languages, rules, firsts, openings, left, new_offsets[1:], invalid
-    )
+    table = rules, firsts, openings
+    _clear_documents(len(bounds) - 1, text, offsets, bounds, languages, table, left, new_offsets[1:], invalid)
     np.cumsum(new_offsets, out=new_offsets)
     values = np.empty(new_offsets[-1], np.uint64)
     placed = np.empty((2, len(values) if places else 0), np.int64)

@@ -69,7 +69,7 @@ def built(tmp_path_factory):
     package = tmp_path_factory.mktemp("built") / "package"
     package.mkdir()
     kernels = Path(_ahead.__file__).parent
-    for name in ("_ahead", "_cache", "_cpu", "_numba", "_processor", "_pycc", "_calls", "_stand_ins"):
+    for name in ("_ahead", "_cache", "_cached", "_cpu", "_numba", "_processor", "_pycc", "_calls", "_stand_ins"):
         shutil.copy(kernels / f"{name}.py", package)
     (package / "__init__.py").touch()
     (package / "sums.py").write_text(SUMS)
