@@ -3,7 +3,7 @@
     token = the Rabin fingerprint of the fingerprints of the line's words, as `tokens` makes them
 
 Lines end at CR, at LF, and at CR LF. Lines without words vanish. So do lines of borders alone. The place of a line
-reaches from its first word to the end of its last one.
+reaches from its first word to the end of its last one, or of the one before, whose mark may stand behind the last one.
 
 Source: Manasse 3.3 (fingerprints of fingerprints, by another polynomial).
 Cost: that of `tokens`, and a reduction per word.
@@ -39,7 +39,7 @@ def reference(text, offsets, poly, line_poly, places=False):
             invalid += num_invalid
             if len(words):
                 values.append(rabin_words(words, int(line_poly)))
-                spans.append((begins[0], ends[-1]))
+                spans.append((begins[0], max(ends)))
             start = end + 1
         new_offsets.append(len(values))
     found = np.array(values, np.uint64), np.array(new_offsets, np.int64), invalid
@@ -63,7 +63,8 @@ def _lines(kernels, text, offsets, poly, line_poly, places):
     if not places:
         return found
     begins, ends = placed
-    return *found, begins[word_offsets[:-1][full]], ends[word_offsets[1:][full] - 1]
+    first, last = word_offsets[:-1][full], word_offsets[1:][full] - 1
+    return *found, begins[first], xp.maximum(ends[last], ends[xp.maximum(last - 1, first)])
 
 
 def cpu(text, offsets, poly, line_poly, places=False):

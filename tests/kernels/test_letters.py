@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from strategies import PIECES
 from witnesses import decoded, fingerprint, token_strings
 
@@ -53,6 +53,7 @@ def test_letters_by_eye():
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(PIECES, st.sampled_from([b"\r", b"\n", b"\r\n", b"\0", b"\f"])), max_size=8).map(b"".join))
+@example("々\u0345\u0300".encode())  # a mark of the first word stands behind the second one
 def test_lines_have_the_words_between_line_ends(raw):
     found = [token_strings(decoded(line)) for line in raw.replace(b"\r", b"\n").split(b"\n")]
     expected = [
