@@ -22,7 +22,7 @@ from functools import cache
 import numpy as np
 
 from ._constants import constants
-from ._cpu import jit, parallel, shares, types
+from ._cpu import Rare, jit, parallel, shares, types
 from ._gf2 import advance, append_byte, byte_tables, prepare, rabin
 from ._launch import TABLES, Device, bounds_of, cuda, kernel, load, namespace, on_device, row_of
 from ._token_beginnings import _continues, begins_at, decode_at, mark_documents
@@ -274,8 +274,10 @@ def _count_invalid(text, i, stop):
 
 
 @parallel(
-    "uint8[::1], int64[::1], int64[::1], uint8[::1], (uint64[:, ::1], int64[::1], uint64[:, ::1]), uint8[::1], "
-    "int64[::1], int64[::1]"
+    Rare(
+        "uint8[::1], int64[::1], int64[::1], uint8[::1], (uint64[:, ::1], int64[::1], uint64[:, ::1]), uint8[::1], "
+        "int64[::1], int64[::1]"
+    )
 )
 def _clear_documents(begin, end, text, offsets, bounds, languages, table, left, counts, invalid):
     rules, firsts, openings = table
@@ -304,9 +306,7 @@ def _fingerprint(text, start, stop, q, modulus):
     return advance(f << (np.uint64(64) - bits), modulus) ^ ((f >> np.uint64(1)) >> (bits - np.uint64(1)))
 
 
-@parallel(
-    "uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1], int64[:, ::1]",
-)
+@parallel(Rare("uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64, uint64[::1], int64[:, ::1]"))
 def _fill(begin, end, text, offsets, bounds, new_offsets, of_operators, q, values, placed):
     modulus = prepare(q)
     for part in range(begin, end):

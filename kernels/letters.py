@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _unicode_table as unicode_table
 from ._constants import constants
-from ._cpu import jit, parallel, shares, types
+from ._cpu import Rare, jit, parallel, shares, types
 from ._folding import fold_documents, place_folded
 from ._gf2 import advance, advance_by_tables, byte_tables, prepare, rabin
 from ._launch import TABLES, Device, bounds_of, cuda, kernel, load, namespace, on_device, row_of
@@ -101,7 +101,7 @@ def _split(source, i, stop, values, at, of_ascii, q, modulus):
         at += 1
 
 
-@parallel("uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1]")
+@parallel(Rare("uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1]"))
 def _count_documents(begin, end, text, offsets, bounds, folded, begins, ends, counts):
     for part in range(begin, end):
         for d in range(bounds[part], bounds[part + 1]):
@@ -112,8 +112,10 @@ def _count_documents(begin, end, text, offsets, bounds, folded, begins, ends, co
 
 
 @parallel(
-    "uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], "
-    "uint64"
+    Rare(
+        "uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], "
+        "uint64"
+    )
 )
 def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, values, of_ascii, q):
     modulus = prepare(q)
@@ -242,8 +244,10 @@ def _place(text, i, stop, table, begins, ends, at):
 
 
 @parallel(
-    "uint8[::1], int64[::1], int64[::1], int64[::1], uint16[::1], uint16[:, ::1], uint32[::1], int64[::1], "
-    "uint8[::1], int64[::1], int64[::1]"
+    Rare(
+        "uint8[::1], int64[::1], int64[::1], int64[::1], uint16[::1], uint16[:, ::1], uint32[::1], int64[::1], "
+        "uint8[::1], int64[::1], int64[::1]"
+    )
 )
 def _place_documents(
     begin, end, text, offsets, bounds, new_offsets, page, sequence, starts, items, spelling, begins, ends
