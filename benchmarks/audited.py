@@ -53,7 +53,7 @@ PACKAGES = {
     "dolma": ["dolma"],
 }
 WITHOUT_DEPENDENCIES = ("dolma",)
-"""Tools of which one function of an extension is run, which needs none of their requirements."""
+"""Tools whose command cannot be installed: a function of their compiled extension is run instead."""
 
 
 def corpus_of_demo() -> list[dict[str, str]]:

@@ -74,7 +74,7 @@ def index(method: str) -> Commands:
 
 
 def removals(source: Path, folder: Path, flags: list[Any]) -> list[list[Any]]:
-    """Return the commands of a shape whose documents are added, all but one removed, and half as many added again."""
+    """Return the commands that add all documents to an index, remove all but one, and add half as many new ones."""
     texts = pq.read_table(source)["text"].to_pylist()
     ids = [f"old{row}" for row in range(len(texts))]
     old, new, removed, name = folder / "old.parquet", folder / "new.parquet", folder / "ids.txt", folder / "output"

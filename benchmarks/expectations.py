@@ -1,7 +1,7 @@
-"""What each line of first_contact.py is expected to say on an H100 with 16 cores, known before it is measured.
+"""Hold the numbers that first_contact.py is expected to find on an H100 with 16 cores, stated before the measurement.
 
-A number outside its range refutes the arithmetic or the goal that it came from. It is no error, so the line's verdict
-stays; `as_expected` is false in it, and the summary counts such lines.
+A number outside its range refutes the arithmetic, or the goal, that the range came from. That is not an error, so the
+verdict of the line stays as it is. The line says `as_expected: false`, and the summary counts such lines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 EARLIER = Path(__file__).with_name("results") / "h100.json"
-"""What an H100 measured on 2026-11-23, before readers and kernels changed."""
+"""The figures of an H100 on 2026-11-23. Readers and kernels have changed since then."""
 
 NO_WORSE = 1.15
 """How much worse a figure may be than the earlier one."""

@@ -20,7 +20,7 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a step is asked for.
+    """The settings of a step.
 
     Parameters
     ----------

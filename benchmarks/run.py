@@ -4,9 +4,9 @@
 
 Parts (see README.md beside this file): kernels, peers, dedup, layouts, methods, memory, verification, exact,
 containment, giant, losses, start_up, one_text, simhash, hamming, html, token_kinds, compression, samples, deciding,
-scale, beside, short, index. A part whose corpus is missing is skipped and says so. What is compared is interleaved,
-A B A B, in the same run; everything runs once before it is timed, so that compilation and cold files are left out;
-recall stands beside time.
+scale, beside, short, index. A part whose corpus is missing is skipped and says so. What is compared runs by turns in
+one run. Everything runs once before it is timed, so that compilation and cold files are left out. Recall stands beside
+time.
 """
 
 from __future__ import annotations

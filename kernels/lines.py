@@ -3,7 +3,7 @@
     token = the Rabin fingerprint of the fingerprints of the line's words, as `tokens` makes them
 
 Lines end at CR, at LF, and at CR LF. Lines without words vanish. So do lines of borders alone. The place of a line
-reaches from its first word to the end of its last one, or of the one before, whose mark may stand behind the last one.
+reaches from its first word to the end of its last two words, because a mark of the one may follow the other.
 
 Source: Manasse 3.3 (fingerprints of fingerprints, by another polynomial).
 Cost: that of `tokens`, and a reduction per word.

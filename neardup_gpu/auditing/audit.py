@@ -43,7 +43,7 @@ from .matching import Corpus, Matched, check_texts, match_ids, match_texts, open
 from .page import PAGE, write_audit_page
 from .settings import CLOSE, AuditSettings
 from .split import write_once, write_parts
-from .verdict import Audit
+from .verdict import TABLES, Audit
 
 CONFIDENCE = 0.95
 """The confidence of the intervals of a sample."""
@@ -227,8 +227,7 @@ class _AuditRun:
         if clusters is not None or pairs is not None:
             with self._clock.stage("measuring"):
                 found = self._measured(found, corpus, matched, clusters, pairs)
-        tables = ("lost", "missed", "clusters", "reasons")
-        found.report["tables"] = [name for name in tables if getattr(found, name) is not None]
+        found.report["tables"] = [name for name in TABLES if getattr(found, name) is not None]
         found.report["timings"] = self._clock.seconds
         found.report["seconds"] = self._clock.elapsed
         return found
@@ -503,9 +502,7 @@ def _clusters_table(
 
 def _write(folder: Path, found: Audit) -> None:
     """Write the tables and the page, and audit.json last."""
-    for name in ("lost", "missed", "clusters", "reasons"):
-        table = getattr(found, name)
-        if table is not None:
-            write_table(table, folder / f"{name}.parquet")
+    for name in found.report["tables"]:
+        write_table(getattr(found, name), folder / f"{name}.parquet")
     write_audit_page(found, folder / PAGE)
     write_report(folder, found.report, AUDIT)

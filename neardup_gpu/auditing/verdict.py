@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ..comparison import Comparison
     from ..documents import Documents
 
-NAMES = ("lost", "missed")
-"""The counts that a limit can be set for."""
+TABLES = ("lost", "missed", "clusters", "reasons")
+"""The tables that an audit may have; each becomes a file."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -276,8 +276,7 @@ def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> li
         parts.append("")
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
-        tables = [name for name in ("lost", "missed", "clusters", "reasons") if name in report["tables"]]
-        files = ", ".join([*(f"{name}.parquet" for name in tables), "audit.html", "audit.json"])
+        files = ", ".join([*(f"{name}.parquet" for name in report["tables"]), "audit.html", "audit.json"])
         parts.append(row("written", f"{output}: {files}"))
     parts += [row("failed", line) for line in broken]
     return parts

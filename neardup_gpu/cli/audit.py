@@ -13,7 +13,7 @@ from ..methods.containment import Containment
 from ..methods.exact import Exact
 from ..settings import setting
 from ..tasks.workers import Workers
-from .console import say, say_json, shown_progress
+from .console import goes_on, say, say_json, shown_progress
 from .dedup import Bound
 from .methods import ShingleSettings, chosen_recipe
 from .options import (
@@ -113,7 +113,8 @@ def audit(
     from ..auditing import audit as auditing
     from ..documents.writing_options import Writing
 
-    with shown_progress(shown) as progress:
+    workers = Workers(**given(tasks)) if given(tasks) else None
+    with goes_on(workers), shown_progress(shown) as progress:
         found = auditing.audit(
             one_or_all(inputs),
             output=shown.output,
@@ -121,7 +122,7 @@ def audit(
             reading=Reading(**given(documents, of=Reading)),
             writing=Writing(overwrite=shown.overwrite),
             engine=Engine(**given(running, of=Engine)),
-            workers=Workers(**given(tasks)) if given(tasks) else None,
+            workers=workers,
             progress=progress,
             **given(running, of=Bound),
             **given(claimed),
