@@ -112,8 +112,8 @@ def _annotated(
             )
             made[name] = Annotated[kind | None, parameter]
     namespace = {"__annotations__": made, "__module__": __name__, "FLAGS": names, "METHODS": methods}
-    gathered = dataclass(kw_only=True, repr=False, eq=False)(type("Flags", (Given,), namespace | dict.fromkeys(made)))
-    return Annotated[gathered, Parameter(name="*", group=heading)]
+    gathered: Any = type("Flags", (Given,), namespace | dict.fromkeys(made))
+    return Annotated[dataclass(kw_only=True, repr=False, eq=False)(gathered), Parameter(name="*", group=heading)]
 
 
 def words_of(field: dataclasses.Field[Any]) -> list[str]:
