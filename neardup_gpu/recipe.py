@@ -61,6 +61,15 @@ class Shingles:
     language : str, default None
         For code only: the language of all documents, such as "python". If None, the name of each file says it, which is
         the document's id. If that does not say it, comments count as code.
+    drop_words : str, path or list of str, default None
+        For words only: words that are left out before shingles are made. A list is given like `stop_words`. A document
+        that has no other words keeps them all.
+    fold : str or list of str, default None
+        For words, letters and lines: differences that vanish before texts are divided, with commas between them:
+
+        - "marks": vowel signs of Arabic and tatweel, points of Hebrew, accents of Latin letters.
+        - "hyphens": words that a hyphen divides at the end of a line are joined. Not for lines.
+        - "digits": each run of digits is the same number.
 
     Raises
     ------
@@ -72,7 +81,7 @@ class Shingles:
     Examples
     --------
     >>> Shingles(3, "bag")
-    Shingles(size=3, kind='bag', stop_words=None, tokens='words', language=None)
+    Shingles(size=3, kind='bag', stop_words=None, tokens='words', language=None, drop_words=None, fold=None)
     >>> Shingles(tokens="letters").size
     24
     >>> Shingles(2, "spots").stop_words
@@ -84,6 +93,8 @@ class Shingles:
     stop_words: Any = None
     tokens: Any = "words"
     language: str | None = None
+    drop_words: Any = None
+    fold: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", token_kinds.chosen(self.tokens))
@@ -110,6 +121,14 @@ class Shingles:
             )
         elif self.stop_words is not None:
             raise ParameterError("stop_words: only spots have them; give shingling='spots' as well, or leave them out")
+        if self.drop_words is not None:
+            if self.tokens != "words":
+                raise ParameterError(
+                    f"drop_words and tokens {str(self.tokens)!r}: only words are dropped; leave one out"
+                )
+            object.__setattr__(self, "drop_words", lists.chosen(self.drop_words, "drop_words"))
+        if self.fold is not None:
+            object.__setattr__(self, "fold", token_kinds.chosen_folds(self.fold, self.tokens))
 
     @property
     def token_kind(self) -> token_kinds.TokenKind | token_kinds.OwnTokens:
@@ -122,15 +141,16 @@ class Shingles:
         Returns
         -------
         dict
-            tokens and language, without those that have the values for words.
+            tokens, language, fold, and drop_words with your own list, without those that have their usual values.
 
         Examples
         --------
         >>> Shingles().describe_tokens(), Shingles(tokens="code", language="c").describe_tokens()
         ({}, {'tokens': 'code', 'language': 'c'})
         """
-        named = {"tokens": str(self.tokens), "language": self.language}
-        return {name: value for name, value in named.items() if value not in ("words", None)}
+        named = {"tokens": str(self.tokens), "language": self.language, "fold": ",".join(self.fold or ())}
+        named |= {} if self.drop_words is None else lists.described(self.drop_words, "drop_words")
+        return {name: value for name, value in named.items() if value not in ("words", None, "")}
 
     def describe(self) -> dict[str, Any]:
         """Return the settings by the names that messages, files and flags use.
@@ -138,8 +158,8 @@ class Shingles:
         Returns
         -------
         dict
-            shingle_size and shingling; tokens and language, if tokens are not words. For spots also stop_words, a name
-            and a hash, and your own list if you gave one.
+            shingle_size, shingling, and the settings of `describe_tokens`. For spots also stop_words, a name and a
+            hash, and your own list if you gave one.
 
         Examples
         --------
@@ -156,6 +176,8 @@ SHINGLE_SETTINGS = {
     "stop_words": "stop_words",
     "tokens": "tokens",
     "language": "language",
+    "drop_words": "drop_words",
+    "fold": "fold",
 }
 """The fields of `Shingles` by the names that messages, files and flags use."""
 
@@ -269,7 +291,11 @@ class Recipe:
         """Describe the elements that the method sketches. Frequencies of other elements cannot be used with it."""
         noun = f"{self.shingles.token_kind.noun}s" if self.shingles.tokens != "words" else "tokens"
         if self.shingles.tokens == "code" or not isinstance(self.shingles.tokens, str):
-            noun = " ".join(self.shingles.describe_tokens().values())
+            noun = " ".join((str(self.shingles.tokens), *filter(None, [self.shingles.language])))
+        if self.shingles.drop_words is not None:
+            noun += f" without {self.shingles.describe_tokens()['drop_words']}"
+        if self.shingles.fold is not None:
+            noun += f" with fold {','.join(self.shingles.fold)}"
         if self.method.elements == "tokens":
             return noun
         stop_words = self.shingles.stop_words
@@ -358,19 +384,21 @@ class Recipe:
         settings = {key: value for key, value in stored.items() if key not in own | shingles | set(versions())}
         try:
             kind_of_tokens = token_kinds.restored(settings.pop("tokens", "words"))
-            words, language = lists.restored(settings), settings.pop("language", None)
-            made_of = Shingles(stored["shingle_size"], stored["shingling"], words, kind_of_tokens, language)
+            others: dict[str, Any] = {name: lists.restored(settings, name) for name in lists.SETTINGS}
+            others |= {name: settings.pop(name) for name in ("language", "fold") if name in settings}
+            made_of = Shingles(stored["shingle_size"], stored["shingling"], tokens=kind_of_tokens, **others)
             method = kind.from_settings(settings)
             found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
         except (KeyError, ValueError, TypeError) as error:
             known = isinstance(error, (ArgumentTypeError, ParameterError))
             raise unreadable(name, str(error) if known else "") from None
         described = found.describe()
-        theirs, ours = str(stored.get("stop_words"))[:60], described.get("stop_words")
-        if ours is not None and theirs != ours:
-            raise RecipeMismatchError(
-                f"{name}: made with stop_words {theirs!r}, this version has {ours}; make it again"
-            )
+        for words in lists.SETTINGS:
+            theirs, ours = str(stored.get(words))[:60], described.get(words)
+            if ours is not None and theirs != ours:
+                raise RecipeMismatchError(
+                    f"{name}: made with {words} {theirs!r}, this version has {ours}; make it again"
+                )
         stored = {name: value for name, value in stored.items() if name not in _UNUSUAL or value != _UNUSUAL[name]}
         if described != {**stored, "method": method.name}:
             raise unreadable(name)
@@ -499,8 +527,9 @@ class Recipe:
         Parameters
         ----------
         **changes : settings by name
-            Fields of the recipe or of its method, and `shingle_size`, `shingling`, `stop_words`, `tokens` and
-            `language`. Other tokens come with their usual size, unless `shingle_size` is given as well.
+            Fields of the recipe or of its method, and `shingle_size`, `shingling`, `stop_words`, `tokens`,
+            `language`, `drop_words` and `fold`. Other tokens come with their usual settings, unless you give these
+            as well.
 
         Returns
         -------
@@ -520,7 +549,7 @@ class Recipe:
         own = {each.name for each in fields(self)}
         shingles = {field: changes.pop(name) for name, field in SHINGLE_SETTINGS.items() if name in changes}
         if "tokens" in shingles:
-            shingles = {"size": None, "language": None, **shingles}
+            shingles = {"size": None, "language": None, "drop_words": None, "fold": None, **shingles}
         if "kind" in shingles:  # which other shinglings do not have
             shingles.setdefault("stop_words", None)
         of_method = {name: changes.pop(name) for name in list(changes) if name not in own}
