@@ -95,7 +95,8 @@ def differences(
             both = zip(in_a[start_a:at_a], in_b[start_b:at_b], strict=True)
             respelled += sum(mine.strip() != other.strip() for mine, other in both)
     made_of = recipe.shingles
-    changed = [*(["dropped words"] if made_of.drop_words else []), *(["folded characters"] if made_of.fold else [])]
+    named = {"dropped words": made_of.drop_words, "folded characters": made_of.fold, "endings": made_of.stem}
+    changed = [name for name, value in named.items() if value is not None]
     if all(op == "equal" for op, _ in ops):
         *others, last = [*changed, *(["case", "punctuation", "white space"] if noun == "word" else ["the rest"])]
         differs = f"{', '.join(others)} and {last} differ" if others else "what is between them differs"

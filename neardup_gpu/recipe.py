@@ -70,6 +70,9 @@ class Shingles:
         - "marks": vowel signs of Arabic and tatweel, points of Hebrew, accents of Latin letters.
         - "hyphens": words that a hyphen divides at the end of a line are joined. Not for lines.
         - "digits": each run of digits is the same number.
+    stem : str, default None
+        For the words of the method "simhash" only: the code of a language, such as "en", by whose rules words become
+        their stems. Needs the extra `stem`.
 
     Raises
     ------
@@ -81,7 +84,7 @@ class Shingles:
     Examples
     --------
     >>> Shingles(3, "bag")
-    Shingles(size=3, kind='bag', stop_words=None, tokens='words', language=None, drop_words=None, fold=None)
+    Shingles(size=3, kind='bag', stop_words=None, tokens='words', language=None, drop_words=None, fold=None, stem=None)
     >>> Shingles(tokens="letters").size
     24
     >>> Shingles(2, "spots").stop_words
@@ -95,6 +98,7 @@ class Shingles:
     language: str | None = None
     drop_words: Any = None
     fold: Any = None
+    stem: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", token_kinds.chosen(self.tokens))
@@ -129,6 +133,13 @@ class Shingles:
             object.__setattr__(self, "drop_words", lists.chosen(self.drop_words, "drop_words"))
         if self.fold is not None:
             object.__setattr__(self, "fold", token_kinds.chosen_folds(self.fold, self.tokens))
+        if self.stem is not None:
+            from .stemming import chosen as chosen_stem
+
+            if self.tokens != "words" or self.kind == "spots":
+                what = f"tokens {str(self.tokens)!r}" if self.tokens != "words" else "shingling 'spots'"
+                raise ParameterError(f"stem and {what}: only plain words have stems; leave one out")
+            object.__setattr__(self, "stem", chosen_stem(self.stem))
 
     @property
     def token_kind(self) -> token_kinds.TokenKind | token_kinds.OwnTokens:
@@ -141,14 +152,20 @@ class Shingles:
         Returns
         -------
         dict
-            tokens, language, fold, and drop_words with your own list, without those that have their usual values.
+            tokens, language, fold, stem with the version of PyStemmer, and drop_words with your own list, without those
+            that have their usual values.
 
         Examples
         --------
         >>> Shingles().describe_tokens(), Shingles(tokens="code", language="c").describe_tokens()
         ({}, {'tokens': 'code', 'language': 'c'})
         """
-        named = {"tokens": str(self.tokens), "language": self.language, "fold": ",".join(self.fold or ())}
+        named = {
+            "tokens": str(self.tokens),
+            "language": self.language,
+            "fold": ",".join(self.fold or ()),
+            "stem": self.stem,
+        }
         named |= {} if self.drop_words is None else lists.described(self.drop_words, "drop_words")
         return {name: value for name, value in named.items() if value not in ("words", None, "")}
 
@@ -178,6 +195,7 @@ SHINGLE_SETTINGS = {
     "language": "language",
     "drop_words": "drop_words",
     "fold": "fold",
+    "stem": "stem",
 }
 """The fields of `Shingles` by the names that messages, files and flags use."""
 
@@ -266,6 +284,8 @@ class Recipe:
             raise ParameterError(
                 "tokens 'letters' and elements 'tokens': all texts have the same letters; give elements='shingles'"
             )
+        if self.shingles.stem is not None and method.name != "simhash":
+            raise ParameterError(f"stem and method {method.name!r}: only words of simhash are stemmed; leave one out")
         if self.shingles.kind == "bag" and self.method.measure.weighted:
             raise ParameterError("shingling 'bag' and weighting: a bag numbers repeats already; leave one of them out")
         if self.only_against and self.cluster == "components":
@@ -296,6 +316,8 @@ class Recipe:
             noun += f" without {self.shingles.describe_tokens()['drop_words']}"
         if self.shingles.fold is not None:
             noun += f" with fold {','.join(self.shingles.fold)}"
+        if self.shingles.stem is not None:
+            noun += f" with stem {self.shingles.stem}"
         if self.method.elements == "tokens":
             return noun
         stop_words = self.shingles.stop_words
@@ -385,7 +407,7 @@ class Recipe:
         try:
             kind_of_tokens = token_kinds.restored(settings.pop("tokens", "words"))
             others: dict[str, Any] = {name: lists.restored(settings, name) for name in lists.SETTINGS}
-            others |= {name: settings.pop(name) for name in ("language", "fold") if name in settings}
+            others |= {name: settings.pop(name) for name in ("language", "fold", "stem") if name in settings}
             made_of = Shingles(stored["shingle_size"], stored["shingling"], tokens=kind_of_tokens, **others)
             method = kind.from_settings(settings)
             found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
@@ -528,8 +550,8 @@ class Recipe:
         ----------
         **changes : settings by name
             Fields of the recipe or of its method, and `shingle_size`, `shingling`, `stop_words`, `tokens`,
-            `language`, `drop_words` and `fold`. Other tokens come with their usual settings, unless you give these
-            as well.
+            `language`, `drop_words`, `fold` and `stem`. Other tokens come with their usual settings, unless you give
+            these as well.
 
         Returns
         -------
@@ -549,7 +571,7 @@ class Recipe:
         own = {each.name for each in fields(self)}
         shingles = {field: changes.pop(name) for name, field in SHINGLE_SETTINGS.items() if name in changes}
         if "tokens" in shingles:
-            shingles = {"size": None, "language": None, "drop_words": None, "fold": None, **shingles}
+            shingles = {"size": None, "language": None, "drop_words": None, "fold": None, "stem": None, **shingles}
         if "kind" in shingles:  # which other shinglings do not have
             shingles.setdefault("stop_words", None)
         of_method = {name: changes.pop(name) for name in list(changes) if name not in own}

@@ -1,4 +1,4 @@
-"""Changes of texts and tokens before shingles are made: texts are folded, and listed words are dropped."""
+"""Changes of texts and tokens before shingles are made: texts are folded, words are dropped and stemmed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TokenCounts(NamedTuple):
 
 
 def make_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any, places: bool) -> tuple[Any, ...]:
-    """Fold and tokenize documents, and drop words, as the recipe says.
+    """Fold and tokenize documents, and drop and stem words, as the recipe says.
 
     Parameters
     ----------
@@ -50,21 +50,31 @@ def make_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any, p
         Only if `places`.
     """
     made_of, only_dropped, of_bytes = recipe.shingles, 0, []
+    poly = recipe.material.tokens
     if made_of.fold is not None:
         from neardup_gpu.kernels import fold
 
         folded, offsets, *of_bytes = kernel(fold, backend)(text.values, text.offsets, made_of.fold, places)
         text = Ragged._trusted(folded, offsets)
-    values, offsets, invalid, *placed = made_of.token_kind.run(text, recipe, backend, names, places)
+    values, offsets, invalid, *placed = made_of.token_kind.run(
+        text, recipe, backend, names, places or made_of.stem is not None
+    )
+    found = values
+    if made_of.stem is not None:
+        from .stemming import stems_of
+
+        begins, ends = placed
+        found = stems_of(values, text, begins, ends, made_of.stem, poly)
+        placed = placed if places else []
     if of_bytes:
         placed = _places_before(*of_bytes, *placed)
     if made_of.drop_words is not None:
         from neardup_gpu.kernels import drop
 
-        listed = stop_words.fingerprints(made_of.drop_words, int(recipe.material.tokens), made_of.fold)
+        listed = stop_words.fingerprints(made_of.drop_words, int(poly), made_of.fold)
         kept, offsets, only_dropped = kernel(drop, backend)(values, offsets, listed)
-        values, *placed = (array[kept] for array in (values, *placed))
-    return values, offsets, TokenCounts(invalid, only_dropped), *placed
+        found, *placed = (array[kept] for array in (found, *placed))
+    return found, offsets, TokenCounts(invalid, only_dropped), *placed
 
 
 def _places_before(first: Any, last: Any, begins: Any, ends: Any) -> list[Any]:

@@ -319,7 +319,8 @@ class World:
             "Shingles",
             nd.Shingles,
             {},
-            "size:count? kind:choice stop_words:path? tokens:function language:choice? drop_words:path? fold:choice?",
+            "size:count? kind:choice stop_words:path? tokens:function language:choice? drop_words:path? fold:choice? "
+            "stem:choice?",
         )
         limits = "bucket_limit:count bucket_probe:count"
         yield (

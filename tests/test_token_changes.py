@@ -3,6 +3,8 @@
 import json
 import random
 import re
+import sys
+import types
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,10 +13,12 @@ from witnesses import token_strings
 
 import neardup_gpu as nd
 from neardup_gpu import MinHash, Recipe, Shingles, cli, compare, dedup, stop_words
+from neardup_gpu.commonest import words_of
 from neardup_gpu.errors import InputError, ParameterError, RecipeMismatchError
 from neardup_gpu.explanation import explain
 from neardup_gpu.one_text import sketch_text
 from neardup_gpu.sketches import pairs, sketch
+from neardup_gpu.stages import shingle, tokenize, utf8
 
 LONDON = (
     "Jack London travelled to Oakland",
@@ -170,9 +174,6 @@ def test_tasks_sketches_and_an_index_agree(shingles, tmp_path):
 
 
 def test_the_shingle_that_is_commonest_is_shown_with_the_words_in_between():
-    from neardup_gpu.commonest import words_of
-    from neardup_gpu.stages import shingle, tokenize
-
     recipe = Recipe(shingles=Shingles(2, drop_words=PREPOSITIONS, fold="marks"))
     (value, *_) = shingle(tokenize([text := "House of Cárds"], recipe), recipe)[0]
     assert words_of(value, text, recipe) == "House of Cárds"
@@ -240,6 +241,82 @@ def test_a_changed_recipe_is_refused(change):
         Recipe.from_json(json.dumps({name: value for name, value in stored.items() if value is not None}), "x")
 
 
+# --------------------------------------------------------------------------------------------------------------- stems
+
+
+@pytest.fixture
+def stemmer(monkeypatch):
+    """Stand in for PyStemmer by a module that cuts words to three letters, and counts those that it was given."""
+
+    class Stemmer:
+        given = 0
+        version = staticmethod(lambda: "3.0")
+
+        def __init__(self, algorithm):
+            assert algorithm in ("english", "french")
+
+        def stemWords(self, words):
+            Stemmer.given += len(words)
+            assert all(word == word.lower() for word in words)
+            return [word[:3] for word in words]
+
+    monkeypatch.setitem(sys.modules, "Stemmer", types.SimpleNamespace(Stemmer=Stemmer, version=Stemmer.version))
+    return Stemmer
+
+
+def test_words_with_equal_stems_are_equal(stemmer):
+    texts = ["Walking DOGS sleep, sleep, sleep", "walked dogged sle", "été", "étés e\u0301te\u0301", "wal", ""]
+    recipe = Recipe(shingles=Shingles(stem="en"), method="simhash")
+    tokens = tokenize(texts, recipe)
+    assert stemmer.given == len({word for text in texts for word in token_strings(text)})
+    assert tokens[0].tolist()[:3] == tokens[1].tolist() and tokens.sizes.tolist() == [5, 3, 1, 2, 1, 0]
+    assert tokens[2][0] == tokens[3][0] == tokens[3][1]
+    words = recipe.with_(stem=None)
+    assert tokens[1].tolist() == tokenize(["wal dog sle"], words)[0].tolist()
+    invalid = utf8([b"wal\xff walled"])
+    assert tokenize(invalid, recipe)[0].tolist() == tokenize(utf8([b"wal\xff wal"]), words)[0].tolist()
+    listed = Recipe(shingles=Shingles(stem="en", drop_words=["dogs"], fold="marks"), method="simhash")
+    assert tokenize(["Dogs doggéd wal"], listed)[0].tolist() == tokenize(["dog wal"], words)[0].tolist()
+
+
+def test_stems_in_jobs_of_every_kind(stemmer, tmp_path):
+    texts = ["comparing stemmed words quickly", "compares stemming word quick", "other things altogether"]
+    pq.write_table(pa.table({"id": [1, 2, 3], "text": texts}), path := tmp_path / "t.parquet")
+    recipe = Recipe(shingles=Shingles(stem="en"), method="simhash")
+    result = dedup(path, id_column="id", recipe=recipe, output=tmp_path / "out")
+    assert result.documents["kept"].to_pylist() == [True, False, True]
+    assert dedup(path, id_column="id", recipe=recipe.with_(stem=None)).documents["kept"].to_pylist() == [True] * 3
+    assert result.removed["kind"].to_pylist() == ["same_words"]
+    found = explain(tmp_path / "out", 2)
+    assert found.notes == ["the words are the same; only endings, case, punctuation and white space differ"]
+    sketch(path, tmp_path / "s.parquet", id_column="id", recipe=recipe)
+    rows = pq.read_table(tmp_path / "s.parquet").to_pylist()
+    assert [sketch_text(text, recipe)["simhash"] for text in texts] == [row["simhash"] for row in rows]
+    with nd.Index.create(tmp_path / "index", recipe=recipe) as index:
+        index.add(path, id_column="id")
+    with nd.Index.open(tmp_path / "index") as index:
+        assert index.recipe == recipe and recipe.shingles.stem == "en:3.0"
+
+
+def test_another_version_of_the_stemmer_is_refused(stemmer, monkeypatch, tmp_path):
+    recipe = Recipe(shingles=Shingles(stem="fr"), method="simhash")
+    monkeypatch.setattr(sys.modules["Stemmer"], "version", lambda: "3.1")
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    with pytest.raises(RecipeMismatchError, match=r"stem: made with PyStemmer 3\.0, but 3\.1 is installed"):
+        tokenize(["un mot"], recipe)
+    for name, each in (("a", "en"), ("b", "fr")):
+        made = Recipe(shingles=Shingles(stem=each), method="simhash")
+        sketch({"id": [name], "text": ["the quick fox"]}, tmp_path / name, id_column="id", recipe=made)
+    with pytest.raises(RecipeMismatchError, match=r"made with stem = fr:3\.1"):
+        pairs([tmp_path / "a", tmp_path / "b"])
+
+
+def test_a_stemmer_that_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    with pytest.raises(ParameterError, match=r"^stem: needs PyStemmer, .*; pip install '.*\[stem\]'$"):
+        Shingles(stem="en")
+
+
 # -------------------------------------------------------------------------------------------------------- command line
 
 
@@ -278,11 +355,15 @@ BAD = {
     "a fold of code": (["--tokens", "code", "--fold", "marks"], "fold 'marks' and tokens 'code': they have none"),
     "a fold of ids": (["--tokens", "ids", "--fold", "digits"], "fold 'digits' and tokens 'ids': they have none"),
     "joined lines": (["--tokens", "lines", "--fold", "hyphens"], "tokens 'lines': they have marks and digits"),
+    "no such language": (["--method", "simhash", "--stem", "xx"], "'xx' is not one of ar, ca, da"),
+    "stems of a join": (["--stem", "en"], "only words of simhash are stemmed; leave one out"),
+    "stems of code": (["--method", "simhash", "--tokens", "code", "--stem", "en"], "only plain words have stems"),
     "lines cut": (["--unit", "line", "--drop-words", "en"], "unit 'line' and shingles"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
+@pytest.mark.usefixtures("stemmer")
 def test_bad_input_is_one_line(case, tmp_path, capsys):
     (tmp_path / "empty").write_text("# nothing\n")
     (tmp_path / "a.txt").write_text("a text")

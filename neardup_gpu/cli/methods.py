@@ -66,6 +66,9 @@ class ShingleSettings:
         metavar="LIST",
         shown="none",
     )
+    stem: str | None = setting(
+        None, "For simhash: the language by whose rules words become stems, such as en.", metavar="LANG", shown="none"
+    )
     seed: int = setting(1, "Seed for all random constants.", metavar="N")
 
 
