@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +13,7 @@ from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from .languages import LANGUAGES
 from .log import log
 from .methods import METHODS, as_method, check_sketches
+from .records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

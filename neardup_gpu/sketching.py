@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +26,7 @@ from .log import log
 from .methods.contract import FirstPass, Sketch, Statistics
 from .raw_text import to_readable, to_string
 from .recipe import Recipe
+from .records import dataclass
 from .report import size
 from .stages import count_shingles, count_tokens
 from .store.disk import room

@@ -11,7 +11,7 @@ import inspect
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from . import checks
 from .definitions import polynomial
 from .errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
 from .raw_text import count_invalid, to_readable, to_string
+from .records import dataclass
 
 if TYPE_CHECKING:
     from .data import Ragged

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..methods import METHODS, names_with
+from ..records import dataclass
 from ..settings import setting
 from .options import Given, given, refuse_others
 
