@@ -52,7 +52,7 @@ from .saving import write_result
 from .sketching import Sketcher
 from .store.artefacts import write_report
 from .store.outputs import new_folder
-from .tables import Facts, JobFacts, report_of_job, tables_of
+from .tables import Facts, JobFacts, remarks_of, report_of_job, tables_of
 from .tasks.job import run_in_tasks
 from .tasks.workers import Workers
 from .verification import in_host_memory
@@ -250,9 +250,9 @@ def run(
     runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(sources, column=column)
-    for remark in sources.documents._remarks():
-        log.warning(remark)
     recipe = sketcher.recipe  # which names its statistics by now
+    for remark in remarks_of(recipe, sources, vars(sketched.counts)):
+        log.warning(remark)
     measure = recipe.method.measure.knowing(sketcher.statistics)
     runtime.release()
     with clock.stage("collide"):

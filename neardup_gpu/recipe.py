@@ -24,7 +24,7 @@ CLUSTERINGS = ("greedy", "components")
 UNITS = ("document", "line")
 """The units that can be compared; see `units.py`."""
 
-_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document"}
+_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document", "within": ()}
 """Settings that are described only if they differ from these values."""
 
 
@@ -196,6 +196,9 @@ class Recipe:
         - "document": whole documents.
         - "line": the lines of all documents. A line with the words of an earlier line is cut out of its document. Only
           equal lines are found, so the method is "exact" and the threshold 1.
+    within : str or sequence of str, default ()
+        Columns, also with commas between them. Only documents that have equal values in all of them are compared, as if
+        each value were a job of its own. A document without a value is compared with nothing.
 
     Raises
     ------
@@ -219,12 +222,14 @@ class Recipe:
     seed: int = 1
     only_against: bool = False
     unit: str = "document"
+    within: Any = ()
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
         unit = checks.one_of("unit", self.unit, UNITS)
         usual = method.usual_threshold if unit == "document" else 1.0
         threshold = usual if self.threshold is None else self.threshold
+        within = checks.columns("within", self.within, none=True)
         plain: dict[str, Any] = {
             "shingles": checks.instance("shingles", self.shingles, Shingles),
             "threshold": None
@@ -236,6 +241,7 @@ class Recipe:
             "seed": checks.seed(self.seed),
             "only_against": checks.flag("only_against", self.only_against),
             "unit": unit,
+            "within": tuple(",".join(within).split(",")) if within else (),
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
@@ -246,6 +252,11 @@ class Recipe:
             )
         if self.shingles.kind == "bag" and self.method.measure.weighted:
             raise ParameterError("shingling 'bag' and weighting: a bag numbers repeats already; leave one of them out")
+        if self.within and self.method.measure.weighted and self.method.needs_statistics:
+            raise ParameterError(
+                "within and weighting 'tfidf': weights are those of all documents; give weighting 'log', or leave "
+                "within out"
+            )
         if self.only_against and self.cluster == "components":
             raise ParameterError(
                 "only_against and cluster 'components': components join documents of the input; leave one of them out"
@@ -300,7 +311,8 @@ class Recipe:
         3
         """
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
-        own |= {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
+        unusual = {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
+        own |= {name: ",".join(value) if isinstance(value, tuple) else value for name, value in unusual.items()}
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -459,7 +471,8 @@ class Recipe:
         check_sketches(self.method)
         of_shingles = self.method.elements == "shingles"
         shingles = self.shingles.describe() if of_shingles else self.shingles.describe_tokens()
-        return {"method": self.method.name, **self.method.sketching(), **shingles, "seed": self.seed, **versions()}
+        own = {"seed": self.seed, **({"within": ",".join(self.within)} if self.within else {})}
+        return {"method": self.method.name, **self.method.sketching(), **shingles, **own, **versions()}
 
     def check_sketches(self, other: Recipe, name: str) -> None:
         """Check that sketches made with another recipe can be compared with sketches made with this recipe.

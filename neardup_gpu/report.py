@@ -224,6 +224,10 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if counts.get("without_spots"):
         number = count(counts["without_spots"], "document")
         rows.append(("spots", f"none in {number} of too few stop words, compared by shingles instead"))
+    if (within := recipe.get("within")) is not None:
+        alone = counts["without_value"]
+        without = f"; {count(alone, 'document')} without a value compared with none" if alone else ""
+        rows.append(("within", f"{within}: only documents of equal values were compared{without}"))
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",

@@ -304,7 +304,7 @@ class Result:
         report["limits"] = limits | {"unlisted_pairs": len(verified.pairs) - len(listed.pairs)}
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
-        report["warnings"] = warnings_of(facts, recipe, sources)
+        report["warnings"] = warnings_of(facts, recipe, sources, report["counts"])
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
         return replace(self, **found, facts=facts)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from neardup_gpu.kernels._cpu import num_threads
 
 from . import __version__
+from .conditions import remarks_about
 from .data import arrow, strings, taken
 from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
@@ -23,6 +24,7 @@ from .methods.contract import Candidates, Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .partners import Partners
 from .printable import readable_id
+from .priority import keep_column
 from .recipe import Recipe
 from .sketching import Sketched, Sketches
 
@@ -313,6 +315,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     counts = counted.counts if skipped is None else {**counted.counts, "skipped": skipped["rows"]}
     absent = {"near_reference"} if source["against"] is None else set()
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
+    absent |= set() if recipe.within else {"without_value"}
     return {
         "version": __version__,
         "recipe": recipe.describe(),
@@ -336,7 +339,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
     counts = {
         **decided,
-        **{name: getattr(job.sketches, name) for name in (*SKETCH_COUNTS, "without_spots")},
+        **{name: getattr(job.sketches, name) for name in (*SKETCH_COUNTS, *SPECIAL_COUNTS)},
         "reference_documents": ranked.num_known,
         "near_reference": decided.get("near_reference", 0),
         "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
@@ -350,7 +353,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     records = job.sketches.left_out_records
     counted = Counted(counts, sizes, limits, records, job.sources.skipped, sampled, filtered)
     engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
-    warnings = warnings_of(facts, job.recipe, job.sources)
+    warnings = warnings_of(facts, job.recipe, job.sources, counts)
     return {**report_of(job.recipe, job.sources.describe(), engine, counted), "warnings": warnings}
 
 
@@ -359,9 +362,16 @@ def filtered_of(looks: Any) -> dict[str, int]:
     return dict(zip(FILTERS, (int(number) for number in looks[1:]), strict=True))
 
 
-def warnings_of(facts: Facts, recipe: Recipe, sources: Sources) -> list[str]:
+def remarks_of(recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
+    """Return remarks about columns that are compared."""
+    column, _ = keep_column(recipe.keep)
+    ordered = [] if column is None else [column]
+    return [*sources.documents._remarks(ordered), *remarks_about(recipe.within, counts)]
+
+
+def warnings_of(facts: Facts, recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
     """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
-    remarks = sources.documents._remarks()
+    remarks = remarks_of(recipe, sources, counts)
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
     if removed or facts.places is not None:
@@ -406,12 +416,15 @@ SKETCH_COUNTS = (
 )
 """Counts of a report that sketching finds."""
 
+SPECIAL_COUNTS = ("without_spots", "without_value")
+"""Counts that sketching finds, and that reports have only if spots are compared, or documents of equal values."""
+
 REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 """Names of the counts of removed documents by how they are like the kept one."""
 
 COUNTS = (
     *("documents", "kept", "removed", *REMOVED_COUNTS, "removed_unverified", "reference_documents", "near_reference"),
-    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut", "without_spots"),
+    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut", *SPECIAL_COUNTS),
     *("representatives", "comparisons", "candidate_pairs"),
     *("verified_pairs", "groups", "skipped"),
 )

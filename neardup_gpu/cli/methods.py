@@ -58,6 +58,18 @@ class ShingleSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Which documents are compared at all."""
+
+    within: list[str] | None = setting(
+        None,
+        "Compare only documents with equal values in COLUMN, or in several, as in site,language.",
+        metavar="COLUMN",
+        shown="all",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verifying:
     """Whether near simhashes are verified."""
 

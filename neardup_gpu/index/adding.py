@@ -211,7 +211,7 @@ class Adding:
             self._commit(waiting, numbered, files, rows, True)
         self._end_commit()
         self._note_skipped(documents.skipped)
-        for remark in documents._remarks():
+        for remark in documents._remarks(self._types):
             log.warning(remark)
         return rows > 0
 

@@ -66,7 +66,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     column, _ = keep_column(recipe.keep)
     if column and sources.reference is not None and sources.reference.format != "text":
         named = replace(arguments.reading, text_columns=sources.reference.text_columns)
-        sources = arguments.opened_reference(sources, named, [])  # its slices do not have the column
+        sources = arguments.opened_reference(sources, named, list(recipe.within))  # its slices lack the other column
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()
