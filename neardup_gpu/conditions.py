@@ -1,4 +1,7 @@
-"""Conditions beside resemblance: which documents may be compared at all.
+"""Conditions besides resemblance: which documents may be compared at all.
+
+`--length-ratio R` compares two documents only if the shorter one has at least the share R of the tokens of the longer
+one. Candidates that are shorter are left out before they are verified, listed or counted.
 
 `--within COLUMN` compares only documents that have equal values in a column. No stage knows about values. Each
 document gets a *group word*, which documents share exactly if their values are equal, and the words are mixed into all
@@ -82,6 +85,17 @@ def apart(elements: Ragged, words: Any) -> Ragged:
     else:
         each = words[xp.searchsorted(elements.offsets[1:], xp.arange(len(elements.values)), side="right")]
     return Ragged._trusted(elements.values ^ each, elements.offsets)
+
+
+def alike_in_length(num_tokens: Any, left: Any, right: Any, least: float) -> Any:
+    """Return for each pair whether the shorter document has at least the share `least` of the longer one's tokens.
+
+    >>> alike_in_length(np.array([4, 5, 6]), np.array([0, 0]), np.array([1, 2]), 0.8)
+    array([ True, False])
+    """
+    one, other = num_tokens[left], num_tokens[right]
+    xp = array_module(one)
+    return xp.minimum(one, other) / xp.maximum(one, other) >= least
 
 
 def remarks_about(within: Sequence[str], counts: Mapping[str, int]) -> list[str]:

@@ -282,6 +282,7 @@ def run(
                 clock,
                 runtime,
                 verified_at_once=verified_at_once,
+                num_tokens=groups.num_tokens,
             )
         except TooManyComparisonsError as error:
             raise too_many_comparisons(error, rows, sketched, sources, recipe) from None

@@ -24,7 +24,7 @@ CLUSTERINGS = ("greedy", "components")
 UNITS = ("document", "line")
 """The units that can be compared; see `units.py`."""
 
-_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document", "within": ()}
+_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document", "within": (), "length_ratio": None}
 """Settings that are described only if they differ from these values."""
 
 
@@ -199,6 +199,8 @@ class Recipe:
     within : str or sequence of str, default ()
         Columns, also with commas between them. Only documents that have equal values in all of them are compared, as if
         each value were a job of its own. A document without a value is compared with nothing.
+    length_ratio : float in (0, 1], default None
+        Compare two documents only if the shorter one has at least this share of the tokens of the longer one.
 
     Raises
     ------
@@ -223,6 +225,7 @@ class Recipe:
     only_against: bool = False
     unit: str = "document"
     within: Any = ()
+    length_ratio: float | None = None
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
@@ -242,6 +245,7 @@ class Recipe:
             "only_against": checks.flag("only_against", self.only_against),
             "unit": unit,
             "within": tuple(",".join(within).split(",")) if within else (),
+            "length_ratio": checks.optional(checks.fraction, "length_ratio", self.length_ratio, zero=False),
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():

@@ -228,6 +228,8 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         alone = counts["without_value"]
         without = f"; {count(alone, 'document')} without a value compared with none" if alone else ""
         rows.append(("within", f"{within}: only documents of equal values were compared{without}"))
+    if (ratio := recipe.get("length_ratio")) is not None:
+        rows.append(("length", f"only documents whose numbers of tokens have a ratio of {ratio} or more were compared"))
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",

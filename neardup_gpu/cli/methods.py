@@ -67,6 +67,11 @@ class Conditions:
         metavar="COLUMN",
         shown="all",
     )
+    length_ratio: float | None = setting(
+        None,
+        "Compare two documents only if the shorter one has at least this share of the longer one's tokens.",
+        metavar="R",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -175,7 +175,8 @@ def decided(
             keys = recipe.method.finder(recipe, keeps).keys(snapshot, live.entry[rows])
         ranks = np.flatnonzero((representative == np.arange(len(rows))) & (ranked.num_tokens > 0))
         mine = live.entry[rows[ranks]]  # the entry of each representative
-        groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool))
+        tokens = ranked.num_tokens[ranks]
+        groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool), tokens)
     limits = {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False}
     if not recipe.verifies:
         with clock.stage("collide"):
