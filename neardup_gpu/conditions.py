@@ -34,7 +34,7 @@ WITHIN = "within"
 """The column of a file of sketches that holds group words."""
 
 _SOURCE_BITS = 40
-"""Documents without a value are numbered: the number of their source lies above so many bits, their row below."""
+"""Bits of the row in the number of a document without a value; the number of its source is above them."""
 
 
 def group_words(columns: Sequence[pa.Array], source: int, first_row: int) -> tuple[np.ndarray, int]:

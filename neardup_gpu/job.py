@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from . import bounded, checks
 from .arguments import Arguments
+from .by_value import lost_of
 from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
@@ -231,6 +232,10 @@ def _run_here(arguments: Arguments) -> Result:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
         sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=engine.batch_bytes)
         result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
+        result.report.update(lost_of(result.documents))
+        if writing.by is not None:
+            with clock.stage("read"):
+                result.report["by"] = result.by(writing.by).to_report(writing.by)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:

@@ -49,6 +49,11 @@ class Facts(NamedTuple):
         keeper, num_tokens = ranked.rows[decisions.keeper[ranks]], ranked.num_tokens[ranks]
         return facts._replace(fates=fates_of(facts.places, keeper, num_tokens, len(facts.ids)))
 
+    @property
+    def num_tokens(self) -> np.ndarray:
+        """The number of tokens of each document of the input."""
+        return self.ranked.num_tokens[self.ranked.of_input] if self.fates is None else self.fates.num_tokens
+
     def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array | pa.ChunkedArray:
         """Return the ids of the documents of some ranks; null where `null`."""
         rows = self.ranked.rows[ranks]

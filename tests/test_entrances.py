@@ -214,7 +214,7 @@ class World:
         kept = {"folder": "kept", "keep": [True, False, True]}
         yield "Documents.write_kept", documents.write_kept, kept, "folder:path keep:array progress:function?"
         yield "Result.explain", self.result.explain, {"id": "a"}, "id:source full:flag"
-        page = "text:flag source_column:name? overwrite:flag"
+        page = "text:flag by:name? overwrite:flag"
         of_page = {"path": "page.html", "overwrite": True}
         yield "Result.write_report", self.result.write_report, of_page, f"path:path {page}"
         stored = {"text": self.stored}

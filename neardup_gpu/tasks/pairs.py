@@ -239,12 +239,12 @@ def comparing(
     """The ranks that were asked for, ascending, and what compares pairs of their places, in host memory."""
     shared = files.shared
     recipe, statistics = shared.settled()
-    lengths = answered_lengths(files, names, asker)
+    lengths, ratio = answered_lengths(files, names, asker), recipe.length_ratio
 
     def compared(pairs: Pairs) -> Pairs:
-        if lengths is None:
+        if lengths is None or ratio is None:
             return pairs
-        return pairs.where(alike_in_length(lengths, pairs.left, pairs.right, recipe.length_ratio))
+        return pairs.where(alike_in_length(lengths, pairs.left, pairs.right, ratio))
 
     if not recipe.verifies:
         ranks, of = answered_keys(files, names, asker)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..by_value import lost_most
 from ..conditions import remarks_about
 from ..documents.sources import Sources
+from ..grouping import merged_files
 from ..log import log
 from ..nothing_removed import merged, reasons
 from ..tables import (
@@ -70,6 +72,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     known_sizes = None if sources.reference is None else of_reference
     return {
         **table_report(recipe, sources.describe(), engine, counted_all),
+        **lost_most(*merged_files([facts["by_file"] for facts in written.facts])),
         "warnings": [*notes, *reasons(removed, recipe, sources, of_input, known_sizes)],
         "tasks": {
             "workers": job.work.workers.num_workers,
