@@ -39,7 +39,7 @@ from .engine.contract import Rows
 from .engine.memory import parse_size
 from .engine.settings import Engine, as_engine, for_text
 from .engine.threads import on_threads
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .log import log
 from .methods.contract import Join, Sketch
 from .nearest_reference import nearest_pairs
@@ -181,10 +181,11 @@ def dedup(
         progress=progress,
     )
     check_reference(arguments.recipe, against)
-    if memory is not None:
-        check_whole(arguments.recipe, "memory")
+    for option in [name for name, value in (("memory", memory), ("work_dir", workers)) if value is not None]:
+        check_whole(arguments.recipe, option)
+        if arguments.recipe.ignore_common is not None:
+            raise ParameterError(f"ignore_common and {option}: only a job in memory counts shingles; leave one out")
     if workers is not None:
-        check_whole(arguments.recipe, "work_dir")
         return run_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _run_here(arguments)
 
@@ -230,7 +231,12 @@ def _run_here(arguments: Arguments) -> Result:
         spool = None
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
-        sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=engine.batch_bytes)
+        spare = None
+        if recipe.ignore_common is not None:
+            spare = stack.enter_context(runtime.spool(place, runtime.shares.spool))
+        sketcher = Sketcher(
+            recipe, runtime, clock, statistics, first_pass, spool, spare=spare, max_bytes=engine.batch_bytes
+        )
         result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
         result.report.update(lost_of(result.documents))
         if writing.by is not None:
@@ -252,13 +258,14 @@ def run(
     sources: Sources, sketcher: Sketcher, num_checked: int, max_comparisons: int | None, verified_at_once: int | None
 ) -> Result:
     """Do the whole job except writing; `verified_at_once` is that of `Search`."""
-    runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
+    runtime, clock = sketcher.runtime, sketcher.clock
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(sources, column=column)
+    spool = cast("Rows | None", sketcher.spool)
     recipe = sketcher.recipe  # which names its statistics by now
     for remark in remarks_of(recipe, sources, vars(sketched.counts)):
         log.warning(remark)
-    measure = recipe.method.measure.knowing(sketcher.statistics)
+    measure = recipe.measure_by(sketcher.statistics)
     runtime.release()
     with clock.stage("collide"):
         number = len(sketched.ids)

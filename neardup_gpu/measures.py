@@ -7,7 +7,7 @@ Methods name measures before anything is computed, so kernels are imported where
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class Measure(Protocol):
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         """Numbers of the pairs that may reach the threshold, by the sizes of what is prepared; none is left out."""
 
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        """Return those of some distinct shingles, ascending, that are compared."""
+
     def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
         """What pairs are worth: float64, shape (pairs,); any value below the threshold where it is not reached."""
 
@@ -55,6 +58,9 @@ class Measure(Protocol):
 
 class SetMeasure(Measure, Protocol):
     """A measure of sets, that grows with what they have in common."""
+
+    def without(self, common: Frequencies) -> Measure:
+        """Return the measure that leaves out some shingles."""
 
     def least(self, left: Any, right: Any, threshold: float) -> Any:
         """The least number of common elements of pairs at the threshold, by the sizes of either: int64."""
@@ -70,8 +76,17 @@ class JoinMeasure(SetMeasure, Protocol):
         """The least overlaps of pairs of sets at the threshold, where no set has more than `most`: int32."""
 
 
+@dataclass(frozen=True)
 class Resemblance:
-    """r(A, B) = |A n B| / |A u B|."""
+    """r(A, B) = |A n B| / |A u B|.
+
+    Parameters
+    ----------
+    ignored : array of uint64, default None
+        Shingles that are not compared, ascending.
+    """
+
+    ignored: Any = field(default=None, compare=False)
 
     name: ClassVar[str] = "resemblance"
     directed: ClassVar[bool] = False
@@ -84,6 +99,12 @@ class Resemblance:
 
     def knowing(self, statistics: Any) -> Measure:
         return self
+
+    def without(self, common: Frequencies) -> Measure:
+        return replace(self, ignored=common.tokens)
+
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        return _without(distinct, self.ignored)
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         return shingles
@@ -127,10 +148,13 @@ class ContainmentMeasure:
         the smaller one, by which the containment is the larger of the two.
     part : "right", "left" or "smaller", default "right"
         The part, in this measure.
+    ignored : array of uint64, default None
+        Shingles that are not compared, ascending.
     """
 
     direction: str = "in"
     part: str = "right"
+    ignored: Any = field(default=None, compare=False)
 
     name: ClassVar[str] = "containment"
     directed: ClassVar[bool] = True
@@ -149,6 +173,12 @@ class ContainmentMeasure:
 
     def knowing(self, statistics: Any) -> Measure:
         return self
+
+    def without(self, common: Frequencies) -> Measure:
+        return replace(self, ignored=common.tokens)
+
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        return _without(distinct, self.ignored)
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         """Sets, as their sizes say who comes first."""
@@ -200,6 +230,9 @@ class Weighted:
 
     def knowing(self, statistics: Any) -> Measure:
         return replace(self, frequencies=statistics)
+
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        return distinct
 
     def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
         """How many elements any document at the threshold shares with each, at least; in host memory.
@@ -261,6 +294,12 @@ class Weighted:
 
 
 RESEMBLANCE, CONTAINMENT = Resemblance(), ContainmentMeasure()
+
+
+def _without(distinct: np.ndarray, ignored: Any) -> np.ndarray:
+    import numpy as np
+
+    return distinct if ignored is None else np.setdiff1d(distinct, ignored, assume_unique=True)
 
 
 def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:

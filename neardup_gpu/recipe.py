@@ -13,6 +13,7 @@ from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from .languages import LANGUAGES
 from .log import log
 from .methods import METHODS, as_method, check_sketches
+from .methods.contract import Join
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,14 @@ CLUSTERINGS = ("greedy", "components")
 UNITS = ("document", "line")
 """The units that can be compared; see `units.py`."""
 
-_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document", "within": (), "length_ratio": None}
+_UNUSUAL: dict[str, Any] = {
+    "only_against": False,
+    "unit": "document",
+    "within": (),
+    "length_ratio": None,
+    "ignore_common": None,
+    "ignored": None,
+}
 """Settings that are described only if they differ from these values."""
 
 
@@ -201,6 +209,11 @@ class Recipe:
         each value were a job of its own. A document without a value is compared with nothing.
     length_ratio : float in (0, 1], default None
         Compare two documents only if the shorter one has at least this share of the tokens of the longer one.
+    ignore_common : int or float, default None
+        For exact and containment: leave out all shingles that more documents have than this number or, below 1, than
+        this share of all documents. A document of such shingles alone is never removed.
+    ignored : str, default None
+        The digest of the shingles that were left out, which the recipe of a result holds.
 
     Raises
     ------
@@ -226,6 +239,8 @@ class Recipe:
     unit: str = "document"
     within: Any = ()
     length_ratio: float | None = None
+    ignore_common: int | float | None = None
+    ignored: str | None = None
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
@@ -246,6 +261,8 @@ class Recipe:
             "unit": unit,
             "within": tuple(",".join(within).split(",")) if within else (),
             "length_ratio": checks.optional(checks.fraction, "length_ratio", self.length_ratio, zero=False),
+            "ignore_common": checks.optional(_most_documents, "ignore_common", self.ignore_common),
+            "ignored": checks.optional(checks.text, "ignored", self.ignored),
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
@@ -266,8 +283,17 @@ class Recipe:
                 "only_against and cluster 'components': components join documents of the input; leave one of them out"
             )
 
+        if self.ignore_common is not None:
+            if not isinstance(self.method, Join):
+                raise ParameterError(
+                    f"ignore_common and method {self.method.name}: only exact and containment compare shingles alone; "
+                    "leave one of them out"
+                )
+            if self.within:
+                raise ParameterError("ignore_common and within: shingles are counted in all documents; leave one out")
         if self.unit != "document":
-            unused = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0, "cluster": "greedy"}
+            unused: dict[str, Any] = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0}
+            unused |= {"cluster": "greedy", "ignore_common": None}
             for name, value in unused.items():
                 if getattr(self, name) != value:
                     raise ParameterError(
@@ -278,6 +304,27 @@ class Recipe:
     def verifies(self) -> bool:
         """Whether candidates are verified, which is the case if there is a threshold and units may be near."""
         return self.threshold is not None and self.unit == "document"
+
+    def measure_by(self, statistics: Any) -> Any:
+        """Return the measure of pairs, by the statistics that the recipe names.
+
+        Parameters
+        ----------
+        statistics : Frequencies or None
+            Those that weigh, or the shingles that were left out.
+
+        Returns
+        -------
+        Measure
+            That of the method.
+
+        Examples
+        --------
+        >>> Recipe().measure_by(None).name
+        'resemblance'
+        """
+        measure: Any = self.method.measure
+        return measure.knowing(statistics) if self.ignored is None else measure.without(statistics)
 
     @property
     def elements(self) -> str:
@@ -556,6 +603,13 @@ class Recipe:
                 )
             changes["method"] = method.with_(**of_method)
         return replace(self, **changes)
+
+
+def _most_documents(name: str, value: Any) -> int | float:
+    """Return a number of documents, or a share of all documents below 1."""
+    if isinstance(value, float) and 0 < value < 1:
+        return value
+    return checks.integer(name, value, 1, hint="give a number of documents, or a share below 1")
 
 
 def check_reference(recipe: Recipe, against: Any) -> None:

@@ -245,6 +245,10 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("within", f"{within}: only documents of equal values were compared{without}"))
     if (ratio := recipe.get("length_ratio")) is not None:
         rows.append(("length", f"only documents whose numbers of tokens have a ratio of {ratio} or more were compared"))
+    if (most := recipe.get("ignore_common")) is not None:
+        number, alone = count(counts["common_shingles"], "shingle"), counts["only_common"]
+        without = f"; {count(alone, 'document')} without any other, kept" if alone else ""
+        rows.append(("common", f"{number} of more than {count(most, 'document')} left out{without}"))
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",
@@ -389,8 +393,8 @@ def summary(
     """
     parts: list[RenderableType] = [row(label, text) for label, text in facts(report)]
     if (by := report.get("by")) is not None:
-        counted = ("documents", "kept", "removed", "words")
-        parts += table_by(by["column"], by["values"], counted, by["num_values"], "report.json")
+        columns = ("documents", "kept", "removed", "words")
+        parts += table_by(by["column"], by["values"], columns, by["num_values"], "report.json")
         if by["pairs"]:
             parts += ["", heading(f"pairs between values of {by['column']}")]
         for each in by["pairs"][:10]:
@@ -416,7 +420,7 @@ def summary(
     if output is None:
         parts.append(row("written", "nothing (dry run); --output OUT keeps the result"))
     else:
-        counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
+        counted = "frequencies.parquet, " if {"frequencies", "ignored"} & report["recipe"].keys() else ""
         left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
         tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
         kept = "kept_ids/" if "tasks" in report else "kept_ids.parquet"

@@ -156,7 +156,7 @@ class Result:
         return explained(
             lambda: [self.documents],
             self.recipe,
-            self.recipe.method.measure.knowing(self.frequencies),
+            self.recipe.measure_by(self.frequencies),
             id,
             lambda: sources.documents,
             lambda: sources.reference or sources.documents,

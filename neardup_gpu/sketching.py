@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels import distinct, sequences, texts
+from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import check_rows, know, known
 
+from .common_shingles import common_shingles
 from .conditions import WITHIN, apart, group_words
 from .data import Ragged
 from .documents.skipped import check_skipped
@@ -34,6 +36,9 @@ from .store.spool import DiskFullError, another_disk, disk_full
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
+
+ALONE = np.uint64(0xFFFFFFFFFFFFFFFE)
+"""Second word of `document_hashes` of a document of common shingles alone; the first one is of its row."""
 
 BLANK = np.uint64(0)
 """Value of `text_hashes` of a document that is empty or nothing but white space, which is nobody's duplicate."""
@@ -60,6 +65,8 @@ class Sketches:
     shingles: int = 0
     without_spots: int = 0
     without_value: int = 0
+    common_shingles: int = 0
+    only_common: int = 0
     places: list[Places] = field(default_factory=list)
     null_text: int = 0
     invalid_utf8: int = 0
@@ -189,6 +196,8 @@ class Sketcher:
         Text read at a time.
     number : int
         A number that no other sketcher of the job has.
+    spare : optional
+        An empty spool, if common shingles are left out. It takes the other ones, and the place of `spool`.
     """
 
     recipe: Recipe
@@ -201,6 +210,7 @@ class Sketcher:
     hashed: bool = True
     max_bytes: int | None = None
     number: int = 0
+    spare: Waiting | None = None
     told: bool = field(default=False, init=False)
 
     def sketch_all(self, sources: Sources, *, column: str | None = None) -> Sketched:
@@ -221,7 +231,11 @@ class Sketcher:
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
-        return self._joined(known, sketches, ids, sources, column)
+        sketched = self._joined(known, sketches, ids, sources, column)
+        if self.spare is not None:
+            with self.clock.stage("weigh"):
+                self._leave_out_common(sketched)
+        return sketched
 
     def sketch_part(self, part: Sources, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
@@ -343,6 +357,19 @@ class Sketcher:
             if self.store.full:
                 self.store.write(self.recipe)
         self.first_pass.close()
+
+    def _leave_out_common(self, sketched: Sketched) -> None:
+        """Leave common shingles out of what waits. Documents that have no others are made unlike all documents."""
+        spool: Any = self.spool
+        found = common_shingles(spool, self.recipe, self.runtime)
+        found.leave_out(spool, self.spare, self.runtime)
+        self.spool, self.statistics, self.recipe = self.spare, found.frequencies, found.settled(self.recipe)
+        alone = np.flatnonzero((np.diff(found.offsets) == 0) & (sketched.num_tokens > 0))
+        hashes = sketched.document_hashes
+        rows, words = same_device(hashes, alone, mix64_all(alone.astype(np.uint64)))
+        hashes[rows, 0], hashes[rows, 1] = words, ALONE
+        sketched.counts.common_shingles = len(found.frequencies)
+        sketched.counts.only_common = int(np.count_nonzero(alone >= sketched.num_known))
 
     def _summarise(self, piece: _UnitPiece) -> _UnitSummary:
         """Run the first stages for some documents; has no effect on the sketcher."""

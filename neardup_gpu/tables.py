@@ -321,6 +321,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     absent = {"near_reference"} if source["against"] is None else set()
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
     absent |= set() if recipe.within else {"without_value"}
+    absent |= set() if recipe.ignore_common is not None else {"common_shingles", "only_common"}
     return {
         "version": __version__,
         "recipe": recipe.describe(),
@@ -421,8 +422,8 @@ SKETCH_COUNTS = (
 )
 """Counts of a report that sketching finds."""
 
-SPECIAL_COUNTS = ("without_spots", "without_value")
-"""Counts that sketching finds, and that reports have only if spots are compared, or documents of equal values."""
+SPECIAL_COUNTS = ("without_spots", "without_value", "common_shingles", "only_common")
+"""Counts that sketching finds, and that reports have only if the recipe asks for what they count."""
 
 REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 """Names of the counts of removed documents by how they are like the kept one."""

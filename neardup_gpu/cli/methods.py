@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ParameterError
 from ..methods import METHODS, names_with
 from ..settings import setting
 from .options import Given, given, refuse_others
@@ -72,6 +73,12 @@ class Conditions:
         "Compare two documents only if the shorter one has at least this share of the longer one's tokens.",
         metavar="R",
     )
+    ignore_common: str | None = setting(
+        None,
+        "For exact and containment: leave out shingles of more than N documents, or of more than a share such as 0.1.",
+        metavar="N",
+        shown="none",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +121,21 @@ def chosen_recipe(settings: dict[str, tuple[type, ...]], of_method: Given | None
     name, shingles = own.pop("method", next(iter(settings))), chosen_shingles(own)
     if name not in settings:
         return Recipe(shingles=shingles, method=name, **own)  # which the library refuses
+    if "ignore_common" in own:
+        own["ignore_common"] = _number_or_share(own["ignore_common"])
     refuse_others(name, of_method)
     values = given(of_method)
     if values.pop("verify", False):
         own.setdefault("threshold", 0.8)
     return Recipe(shingles=shingles, method=METHODS[name](**values), **own)
+
+
+def _number_or_share(word: str) -> int | float:
+    """Return what --ignore-common gives: a whole number, or a share with a decimal point."""
+    try:
+        return float(word) if "." in word else int(word)
+    except ValueError:
+        raise ParameterError(f"ignore_common {word}: give a number of documents, or a share such as 0.1") from None
 
 
 def chosen_shingles(own: dict[str, Any]) -> Any:

@@ -38,7 +38,7 @@ class SketchesFile(Output):
 
 
 SketchesFlags: Any = flags(OUTPUT, SketchesFile)
-ChoiceFlags: Any = flags(MATCHING, Summary, ShingleSettings, Conditions)
+ChoiceFlags: Any = flags(MATCHING, Summary, ShingleSettings, Conditions, without=("length_ratio", "ignore_common"))
 MethodFlags: Any = method_flags(MATCHING, SKETCHING)
 SketchingFlags: Any = flags(RUNNING, Engine, without=("max_comparisons",))
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool",))

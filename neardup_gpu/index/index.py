@@ -143,7 +143,7 @@ class Index:
         keeps = chosen_keeps(chosen, sets, expected, containment)
         if chosen.keep != "first" or chosen.cluster != "greedy":
             raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
-        for name in ("within", "length_ratio"):
+        for name in ("within", "length_ratio", "ignore_common"):
             if getattr(chosen, name):
                 raise ParameterError(f"{name}: an index compares all of its documents; leave {name} out")
         place = as_engine(engine)
