@@ -15,6 +15,7 @@ other shingles do.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,12 @@ from .report import count
 
 WITHIN = "within"
 """The column of a file of sketches that holds group words."""
+
+_AT_ONCE = 1 << 15
+"""Elements that words are mixed into at once."""
+
+_LONG = 256
+"""Elements of one word from which it is mixed into them by itself."""
 
 _SOURCE_BITS = 40
 """Bits of the row in the number of a document without a value; the number of its source is above them."""
@@ -77,14 +84,26 @@ def _words_of_values(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def apart(elements: Ragged, words: Any) -> Ragged:
-    """Mix the group word of each document into its elements. Elements of equal values stay as equal as they were."""
-    xp = array_module(elements.values)
-    (words,) = same_device(elements.values, words)
-    if xp is np:
-        each = np.repeat(words, elements.sizes)
-    else:
-        each = words[xp.searchsorted(elements.offsets[1:], xp.arange(len(elements.values)), side="right")]
-    return Ragged._trusted(elements.values ^ each, elements.offsets)
+    """Mix the group word of each document into its elements, which are written over.
+
+    Elements of equal values stay as equal as they were.
+    """
+    values, offsets = elements.values, elements.offsets
+    xp = array_module(values)
+    (words,) = same_device(values, words)
+    if xp is not np:
+        values ^= words[xp.searchsorted(offsets[1:], xp.arange(len(values)), side="right")]
+        return elements
+    runs = np.flatnonzero(np.append(True, words[1:] != words[:-1])) if len(words) else np.empty(0, np.int64)
+    if len(values) > _LONG * len(runs):
+        ends = np.append(offsets[runs], offsets[-1]).tolist()
+        for word, (begin, end) in zip(words[runs], itertools.pairwise(ends), strict=True):
+            values[begin:end] ^= word
+        return elements
+    cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, len(values), _AT_ONCE)), len(words)))
+    for first, last in itertools.pairwise(cuts.tolist()):  # in a core's cache
+        values[offsets[first] : offsets[last]] ^= np.repeat(words[first:last], np.diff(offsets[first : last + 1]))
+    return elements
 
 
 def alike_in_length(num_tokens: Any, left: Any, right: Any, least: float) -> Any:

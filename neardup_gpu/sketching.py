@@ -382,9 +382,6 @@ class Sketcher:
         if self.spool is not None or (isinstance(method, Sketch) and method.elements == "shingles"):
             shingles, without_spots = count_shingles(tokens, recipe, backend)
             elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
-        waiting = None
-        if self.spool is not None and shingles is not None:
-            waiting = method.measure.waiting(shingles if words is None else apart(shingles, words), backend)
         measured = sketch = keys = hashes = of_texts = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
@@ -395,6 +392,9 @@ class Sketcher:
                 sketch = method.stored(sketch, seed=recipe.seed, backend=backend)
             elif words is not None:
                 keys = method.keys_apart(keys, *same_device(keys, words))
+        waiting = None
+        if self.spool is not None and shingles is not None:
+            waiting = method.measure.waiting(shingles if words is None else apart(shingles, words), backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None

@@ -69,7 +69,7 @@ tables = st.lists(st.tuples(words, st.sampled_from(["x", "y", "", None])), min_s
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(table=tables)
 def test_rows_are_those_of_the_runs_for_each_value(method: str, table: pa.Table) -> None:
     recipe = recipe_of(method, within="site")
@@ -79,7 +79,7 @@ def test_rows_are_those_of_the_runs_for_each_value(method: str, table: pa.Table)
     assert found.report["counts"]["without_value"] == table["site"].null_count
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(table=tables, reference=tables, keep=st.sampled_from(["first", "longest", "site:desc"]))
 def test_a_reference_set_has_the_column_too(table: pa.Table, reference: pa.Table, keep: str) -> None:
     recipe = recipe_of("exact", within="site", keep=keep)
