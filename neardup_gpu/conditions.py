@@ -112,7 +112,11 @@ def alike_in_length(num_tokens: Any, left: Any, right: Any, least: float) -> Any
     >>> alike_in_length(np.array([4, 5, 6]), np.array([0, 0]), np.array([1, 2]), 0.8)
     array([ True, False])
     """
-    one, other = num_tokens[left], num_tokens[right]
+    return of_like_lengths(num_tokens[left], num_tokens[right], least)
+
+
+def of_like_lengths(one: Any, other: Any, least: float) -> Any:
+    """Return `alike_in_length` of pairs, from the tokens of one document and of the other one."""
     xp = array_module(one)
     return xp.minimum(one, other) / xp.maximum(one, other) >= least
 
