@@ -7,7 +7,7 @@ others are few, and each is counted once per document.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from .joining import rarity_table, spool_parts
 from .measures import shingle_sets
 from .methods.frequencies import Frequencies, FrequencyCounter, occurrences
 from .recipe import Recipe
+from .records import dataclass
 
 
 @dataclass

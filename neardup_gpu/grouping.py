@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from .data import numpy_of
+from .records import dataclass
 
 WARNED = 0.5
 """A group that loses a larger share of its documents is reported,"""

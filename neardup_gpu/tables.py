@@ -27,6 +27,7 @@ from .printable import readable_id
 from .priority import keep_column
 from .recipe import Recipe
 from .sketching import Sketched, Sketches
+from .token_changes import remarks_on
 
 
 class Facts(NamedTuple):
@@ -322,6 +323,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
     absent |= set() if recipe.within else {"without_value"}
     absent |= set() if recipe.ignore_common is not None else {"common_shingles", "only_common"}
+    absent |= {"only_dropped_words"} if recipe.shingles.drop_words is None else set()
     return {
         "version": __version__,
         "recipe": recipe.describe(),
@@ -345,7 +347,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
     counts = {
         **decided,
-        **{name: getattr(job.sketches, name) for name in (*SKETCH_COUNTS, *SPECIAL_COUNTS)},
+        **{name: getattr(job.sketches, name) for name in SKETCH_COUNTS},
         "reference_documents": ranked.num_known,
         "near_reference": decided.get("near_reference", 0),
         "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
@@ -369,10 +371,14 @@ def filtered_of(looks: Any) -> dict[str, int]:
 
 
 def remarks_of(recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
-    """Return remarks about columns that are compared."""
+    """Return remarks about words that are left out, and about columns that are compared."""
     column, _ = keep_column(recipe.keep)
     ordered = [] if column is None else [column]
-    return [*sources.documents._remarks(ordered), *remarks_about(recipe.within, counts)]
+    return [
+        *remarks_on(dict(counts)),
+        *sources.documents._remarks(ordered),
+        *remarks_about(recipe.within, counts),
+    ]
 
 
 def warnings_of(facts: Facts, recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
@@ -418,19 +424,17 @@ def limits_of(
 
 SKETCH_COUNTS = (
     *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
-    *("text_bytes", "tokens", "shingles"),
+    *("text_bytes", "tokens", "shingles", "only_dropped_words", "without_spots"),
+    *("without_value", "common_shingles", "only_common"),
 )
 """Counts of a report that sketching finds."""
-
-SPECIAL_COUNTS = ("without_spots", "without_value", "common_shingles", "only_common")
-"""Counts that sketching finds, and that reports have only if the recipe asks for what they count."""
 
 REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 """Names of the counts of removed documents by how they are like the kept one."""
 
 COUNTS = (
     *("documents", "kept", "removed", *REMOVED_COUNTS, "removed_unverified", "reference_documents", "near_reference"),
-    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut", *SPECIAL_COUNTS),
+    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut"),
     *("representatives", "comparisons", "candidate_pairs"),
     *("verified_pairs", "groups", "skipped"),
 )

@@ -41,7 +41,6 @@ A query without elements has no candidates, whoever contains it: the answer says
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +53,7 @@ from ..conditions import of_like_lengths
 from ..data import Ragged, arrow
 from ..engine.choice import kernel, to_host
 from ..measures import ContainmentMeasure
+from ..records import dataclass
 from .comparing import compared
 from .elements import elements_of
 from .queries import matches_of

@@ -48,7 +48,7 @@ from ..sketching import BLANK, Sketched, Sketcher, text_of
 from ..stages import count_shingles, count_tokens
 from ..store.exchange import ExchangeWriter, read_partition
 from ..store.spool import host
-from ..tables import SKETCH_COUNTS, SPECIAL_COUNTS, as_json
+from ..tables import SKETCH_COUNTS, as_json
 from .columns import (
     TABLE,
     add_table,
@@ -193,7 +193,7 @@ def save_documents(files: Files, slice: Slice, documents: Any, sketched: Sketche
     facts: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
     if facts and pa.types.is_integer(sketched.ids.type):
         facts["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
-    facts |= {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, *SPECIAL_COUNTS, "left_out_records")}
+    facts |= {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "left_out_records")}
     return {**facts, "extent": plain(extent_of(documents))}
 
 
