@@ -660,7 +660,7 @@ class Recipe:
 
 def _most_documents(name: str, value: Any) -> int | float:
     """Return a number of documents, or a share of all documents below 1."""
-    if isinstance(value, numbers.Real) and 0 < value < 1:
+    if isinstance(value, numbers.Real) and 0 < value < 1:  # type: ignore[operator]
         return float(value)
     return checks.integer(name, value, 1, 2**62, "give a number of documents, or a share below 1")
 
