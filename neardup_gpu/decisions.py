@@ -10,6 +10,7 @@ from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._launch import array_module
 
+from .conditions import alike_in_length
 from .data import NO_PAIRS, Pairs
 from .engine.arrays import some_rows
 from .engine.choice import kernel
@@ -114,6 +115,7 @@ class Groups:
         Words that put them in a random order, see `random_order`.
     pinned : array of bool, shape (representatives,)
         Whether each is of the reference set.
+    num_tokens : array of int64, shape (representatives,)
     """
 
     representative: np.ndarray
@@ -123,6 +125,7 @@ class Groups:
     keys: Any
     order: np.ndarray | None
     pinned: np.ndarray
+    num_tokens: np.ndarray
 
     def kinds(self, ranks: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return for each pair of ranks how the two documents are alike: places in `KINDS`, int8."""
@@ -161,11 +164,17 @@ def representatives(
         runtime.take(keys, rows, last=True) if isinstance(recipe.method, Sketch) else None,
         random_order(some_rows(hashes, rows, last=True)) if ordered else None,
         ranks < ranked.num_known,
+        ranked.num_tokens[ranks],
     )
 
 
-def _pairs_that_count(groups: Groups, pairs: Pairs, only_against: bool, runtime: Runtime) -> Pairs:
-    """Leave out the pairs of two documents of the reference set, and by `only_against` those of two of the input."""
+def _pairs_that_count(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -> Pairs:
+    """Leave out the pairs of two documents of the reference set, and those that the recipe does not compare."""
+    if recipe.length_ratio is not None:
+        pairs = pairs.where(
+            alike_in_length(runtime.put(groups.num_tokens), pairs.left, pairs.right, recipe.length_ratio)
+        )
+    only_against = recipe.only_against
     if not groups.pinned.any() and not only_against:
         return pairs
     pinned, left, right = map(runtime.put, (groups.pinned, pairs.left, pairs.right))
@@ -311,7 +320,7 @@ def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
     if isinstance(recipe.method, Join):
         return Candidates(NO_PAIRS, 0, 0, np.full(len(groups.ranks), recipe.verifies))
     candidates = found_by(groups.keys, recipe, runtime)
-    return candidates._replace(pairs=_pairs_that_count(groups, candidates.pairs, recipe.only_against, runtime))
+    return candidates._replace(pairs=_pairs_that_count(groups, candidates.pairs, recipe, runtime))
 
 
 def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:

@@ -207,8 +207,8 @@ def explain(
         read = lru_cache(maxsize=1)(read_table)  # one part at a time; where there are no others, it is read once
         recipe = Recipe.of(read(paths[0]).schema, str(paths[0]))
         measure: Any = recipe.method.measure
-        if measure.weighted and recipe.method.needs_statistics:
-            measure = measure.knowing(Frequencies.load(Path(folder) / "frequencies.parquet"))
+        if recipe.ignored is not None or (measure.weighted and recipe.method.needs_statistics):
+            measure = recipe.measure_by(Frequencies.load(Path(folder) / "frequencies.parquet"))
         known = None
         if vocabulary is not None:
             if not recipe.shingles.token_kind.of_integers:
@@ -271,7 +271,7 @@ def explained(
     names = target.as_py(), own.as_py()
     tokens, _ = count_tokens(as_documents([kept_text, text], recipe), recipe, "cpu", names)
     ours = shingle(tokens, recipe, backend="cpu")
-    a, b = np.unique(ours[0]), np.unique(ours[1])
+    a, b = (measure.counting(np.unique(ours[number])) for number in (0, 1))
     common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
     if in_reference:
         measure = measure.with_reference

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from . import bounded, checks
 from .arguments import Arguments
+from .by_value import lost_of
 from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
@@ -38,7 +39,7 @@ from .engine.contract import Rows
 from .engine.memory import parse_size
 from .engine.settings import Engine, as_engine, for_text
 from .engine.threads import on_threads
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .log import log
 from .methods.contract import Join, Sketch
 from .nearest_reference import nearest_pairs
@@ -52,10 +53,9 @@ from .saving import write_result
 from .sketching import Sketcher
 from .store.artefacts import write_report
 from .store.outputs import new_folder
-from .tables import Facts, JobFacts, report_of_job, tables_of
+from .tables import Facts, JobFacts, remarks_of, report_of_job, tables_of
 from .tasks.job import run_in_tasks
 from .tasks.workers import Workers
-from .token_changes import remarks_on
 from .verification import in_host_memory
 
 
@@ -181,10 +181,11 @@ def dedup(
         progress=progress,
     )
     check_reference(arguments.recipe, against)
-    if memory is not None:
-        check_whole(arguments.recipe, "memory")
+    for option in [name for name, value in (("memory", memory), ("work_dir", workers)) if value is not None]:
+        check_whole(arguments.recipe, option)
+        if arguments.recipe.ignore_common is not None:
+            raise ParameterError(f"ignore_common and {option}: only a job in memory counts shingles; leave one out")
     if workers is not None:
-        check_whole(arguments.recipe, "work_dir")
         return run_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _run_here(arguments)
 
@@ -230,8 +231,17 @@ def _run_here(arguments: Arguments) -> Result:
         spool = None
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
-        sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=engine.batch_bytes)
+        spare = None
+        if recipe.ignore_common is not None:
+            spare = stack.enter_context(runtime.spool(place, runtime.shares.spool))
+        sketcher = Sketcher(
+            recipe, runtime, clock, statistics, first_pass, spool, spare=spare, max_bytes=engine.batch_bytes
+        )
         result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
+        result.report.update(lost_of(result.documents))
+        if writing.by is not None:
+            with clock.stage("read"):
+                result.report["by"] = result.by(writing.by).to_report(writing.by)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
@@ -248,13 +258,14 @@ def run(
     sources: Sources, sketcher: Sketcher, num_checked: int, max_comparisons: int | None, verified_at_once: int | None
 ) -> Result:
     """Do the whole job except writing; `verified_at_once` is that of `Search`."""
-    runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
+    runtime, clock = sketcher.runtime, sketcher.clock
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(sources, column=column)
-    for remark in (*sources.documents._remarks(), *remarks_on(vars(sketched.counts))):
-        log.warning(remark)
+    spool = cast("Rows | None", sketcher.spool)
     recipe = sketcher.recipe  # which names its statistics by now
-    measure = recipe.method.measure.knowing(sketcher.statistics)
+    for remark in remarks_of(recipe, sources, vars(sketched.counts)):
+        log.warning(remark)
+    measure = recipe.measure_by(sketcher.statistics)
     runtime.release()
     with clock.stage("collide"):
         number = len(sketched.ids)
@@ -283,6 +294,7 @@ def run(
                 clock,
                 runtime,
                 verified_at_once=verified_at_once,
+                num_tokens=groups.num_tokens,
             )
         except TooManyComparisonsError as error:
             raise too_many_comparisons(error, rows, sketched, sources, recipe) from None

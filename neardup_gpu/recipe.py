@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +14,7 @@ from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from .languages import LANGUAGES
 from .log import log
 from .methods import METHODS, as_method, check_sketches
+from .methods.contract import Join
 from .records import dataclass
 
 if TYPE_CHECKING:
@@ -25,7 +27,14 @@ CLUSTERINGS = ("greedy", "components")
 UNITS = ("document", "line")
 """The units that can be compared; see `units.py`."""
 
-_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document"}
+_UNUSUAL: dict[str, Any] = {
+    "only_against": False,
+    "unit": "document",
+    "within": (),
+    "length_ratio": None,
+    "ignore_common": None,
+    "ignored": None,
+}
 """Settings that are described only if they differ from these values."""
 
 
@@ -237,6 +246,16 @@ class Recipe:
         - "document": whole documents.
         - "line": the lines of all documents. A line with the words of an earlier line is cut out of its document. Only
           equal lines are found, so the method is "exact" and the threshold 1.
+    within : str or sequence of str, default ()
+        Columns, also with commas between them. Only documents that have equal values in all of them are compared, as if
+        each value were a job of its own. A document without a value is compared with nothing.
+    length_ratio : float in (0, 1], default None
+        Compare two documents only if the shorter one has at least this share of the tokens of the longer one.
+    ignore_common : int or float, default None
+        For exact and containment: leave out all shingles that more documents have than this number or, below 1, than
+        this share of all documents. A document of such shingles alone is never removed.
+    ignored : str, default None
+        The digest of the shingles that were left out, which the recipe of a result holds.
 
     Raises
     ------
@@ -260,12 +279,17 @@ class Recipe:
     seed: int = 1
     only_against: bool = False
     unit: str = "document"
+    within: Any = ()
+    length_ratio: float | None = None
+    ignore_common: int | float | None = None
+    ignored: str | None = None
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
         unit = checks.one_of("unit", self.unit, UNITS)
         usual = method.usual_threshold if unit == "document" else 1.0
         threshold = usual if self.threshold is None else self.threshold
+        within = checks.columns("within", self.within, none=True)
         plain: dict[str, Any] = {
             "shingles": checks.instance("shingles", self.shingles, Shingles),
             "threshold": None
@@ -277,6 +301,10 @@ class Recipe:
             "seed": checks.seed(self.seed),
             "only_against": checks.flag("only_against", self.only_against),
             "unit": unit,
+            "within": tuple(",".join(within).split(",")) if within else (),
+            "length_ratio": checks.optional(checks.fraction, "length_ratio", self.length_ratio, zero=False),
+            "ignore_common": checks.optional(_most_documents, "ignore_common", self.ignore_common),
+            "ignored": checks.optional(checks.text, "ignored", self.ignored),
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
@@ -289,13 +317,27 @@ class Recipe:
             raise ParameterError(f"stem and method {method.name!r}: only words of simhash are stemmed; leave one out")
         if self.shingles.kind == "bag" and self.method.measure.weighted:
             raise ParameterError("shingling 'bag' and weighting: a bag numbers repeats already; leave one of them out")
+        if self.within and self.method.measure.weighted and self.method.needs_statistics:
+            raise ParameterError(
+                "within and weighting 'tfidf': weights are those of all documents; give weighting 'log', or leave "
+                "within out"
+            )
         if self.only_against and self.cluster == "components":
             raise ParameterError(
                 "only_against and cluster 'components': components join documents of the input; leave one of them out"
             )
 
+        if self.ignore_common is not None:
+            if not isinstance(self.method, Join):
+                raise ParameterError(
+                    f"ignore_common and method {self.method.name}: only exact and containment compare shingles alone; "
+                    "leave one of them out"
+                )
+            if self.within:
+                raise ParameterError("ignore_common and within: shingles are counted in all documents; leave one out")
         if self.unit != "document":
-            unused = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0, "cluster": "greedy"}
+            unused: dict[str, Any] = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0}
+            unused |= {"cluster": "greedy", "ignore_common": None}
             for name, value in unused.items():
                 if getattr(self, name) != value:
                     raise ParameterError(
@@ -306,6 +348,27 @@ class Recipe:
     def verifies(self) -> bool:
         """Whether candidates are verified, which is the case if there is a threshold and units may be near."""
         return self.threshold is not None and self.unit == "document"
+
+    def measure_by(self, statistics: Any) -> Any:
+        """Return the measure of pairs, by the statistics that the recipe names.
+
+        Parameters
+        ----------
+        statistics : Frequencies or None
+            Those that weigh, or the shingles that were left out.
+
+        Returns
+        -------
+        Measure
+            That of the method.
+
+        Examples
+        --------
+        >>> Recipe().measure_by(None).name
+        'resemblance'
+        """
+        measure: Any = self.method.measure
+        return measure.knowing(statistics) if self.ignored is None else measure.without(statistics)
 
     @property
     def elements(self) -> str:
@@ -349,7 +412,8 @@ class Recipe:
         3
         """
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
-        own |= {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
+        unusual = {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
+        own |= {name: ",".join(value) if isinstance(value, tuple) else value for name, value in unusual.items()}
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -510,7 +574,8 @@ class Recipe:
         check_sketches(self.method)
         of_shingles = self.method.elements == "shingles"
         shingles = self.shingles.describe() if of_shingles else self.shingles.describe_tokens()
-        return {"method": self.method.name, **self.method.sketching(), **shingles, "seed": self.seed, **versions()}
+        own = {"seed": self.seed, **({"within": ",".join(self.within)} if self.within else {})}
+        return {"method": self.method.name, **self.method.sketching(), **shingles, **own, **versions()}
 
     def check_sketches(self, other: Recipe, name: str) -> None:
         """Check that sketches made with another recipe can be compared with sketches made with this recipe.
@@ -591,6 +656,13 @@ class Recipe:
                 )
             changes["method"] = method.with_(**of_method)
         return replace(self, **changes)
+
+
+def _most_documents(name: str, value: Any) -> int | float:
+    """Return a number of documents, or a share of all documents below 1."""
+    if isinstance(value, numbers.Real) and 0 < value < 1:  # type: ignore[operator]
+        return float(value)
+    return checks.integer(name, value, 1, 2**62, "give a number of documents, or a share below 1")
 
 
 def check_reference(recipe: Recipe, against: Any) -> None:

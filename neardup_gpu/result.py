@@ -27,6 +27,7 @@ from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
 from .store.parquet import read_table
 
 if TYPE_CHECKING:
+    from .by_value import ByValue
     from .explanation import Explanation
     from .methods.contract import Statistics
     from .report_page.page import Page
@@ -156,7 +157,7 @@ class Result:
         return explained(
             lambda: [self.documents],
             self.recipe,
-            self.recipe.method.measure.knowing(self.frequencies),
+            self.recipe.measure_by(self.frequencies),
             id,
             lambda: sources.documents,
             lambda: sources.reference or sources.documents,
@@ -274,6 +275,7 @@ class Result:
                 f"threshold {threshold} is below {self.recipe.threshold}, the threshold of this run, so not all pairs "
                 "are known; run dedup again"
             )
+        from .by_value import lost_of
         from .decisions import decide
         from .partners import selected
         from .stages import at_least
@@ -302,15 +304,54 @@ class Result:
         tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
         counts, sizes = decided_counts(facts, recipe)
         report = dict(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
+        report.pop("by", None)  # the columns would have to be read again: see `by`
+        report.pop("lost_most", None)
+        report |= lost_of(tables.documents)
         report["limits"] = limits | {"unlisted_pairs": len(verified.pairs) - len(listed.pairs)}
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
-        report["warnings"] = warnings_of(facts, recipe, sources)
+        report["warnings"] = warnings_of(facts, recipe, sources, report["counts"])
         found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
         return replace(self, **found, facts=facts)
 
+    def by(self, column: str) -> ByValue:
+        """Count documents, and near-duplicates between them, by the values of a column.
+
+        Parameters
+        ----------
+        column : str
+            A column of the input, or "file".
+
+        Returns
+        -------
+        ByValue
+            Two tables. The input is read once more, unless the column is "file" and the result is of a job in memory.
+
+        Raises
+        ------
+        InputError
+            If there is no such column, or the documents were a stream or have changed.
+        ParameterError, ArgumentTypeError
+            If `column` is not the name of a column.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> table = {"text": ["to be or not"] * 3, "site": ["a", "b", "b"]}
+        >>> dedup(table, text_columns="text").by("site").values.to_pylist()[0]
+        {'value': 'b', 'documents': 2, 'kept': 0, 'removed': 2, 'words': 8}
+        """
+        from .by_value import ByValue, read_groups
+
+        column = checks.text("column", column)
+        if self.sources is None:
+            raise InputError("this result has no documents to count; run dedup again")
+        num_tokens = None if self.facts is None else self.facts.num_tokens
+        groups, num_tokens = read_groups(column, self.documents, self.sources.documents, self.recipe, num_tokens)
+        return ByValue.of(groups, num_tokens, self.documents, self.pairs)
+
     def write_report(
-        self, path: str | Path, *, text: bool = True, source_column: str | None = None, overwrite: bool = False
+        self, path: str | Path, *, text: bool = True, by: str | None = None, overwrite: bool = False
     ) -> Page:
         """Write an HTML page that shows the result.
 
@@ -320,9 +361,9 @@ class Result:
             The file to write.
         text : bool, default True
             Show texts. For this the documents are read once more, up to the last one that is shown.
-        source_column : str, default None
-            The column of the input that names the source of a document, for the table of losses. If None, the source is
-            the file.
+        by : str, default None
+            The column of the input by whose values documents are counted, or "file". If None, it is the column of
+            `Writing.by`, else the file.
         overwrite : bool, default False
             Replace an earlier page at `path`.
 
@@ -337,7 +378,7 @@ class Result:
         ParameterError
             If the packages that draw it are not installed: ``pip install 'neardup-gpu[report]'``.
         InputError
-            If there is no column `source_column`. Texts that cannot be read again are left out, and the page says why.
+            If there is no column `by`. Texts that cannot be read again are left out, and the page says why.
         OutputError
             If `path` exists already or cannot be written.
 
@@ -350,7 +391,7 @@ class Result:
 
         path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
         check_installed()
-        page = make(self._run(), text=text, source_column=source_column)
+        page = make(self._run(), text=text, by=by)
         page.write(path, overwrite)
         return page
 

@@ -16,12 +16,11 @@ from neardup_gpu.kernels import shared
 from . import checks
 from .arguments import Arguments
 from .bounded import text_bytes
+from .conditions import WITHIN, apart
 from .data import arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
-from .documents import open_documents
 from .documents.reading_options import Reading, chosen_reading
-from .documents.sources import Sources
 from .documents.writing_options import Writing
 from .engine.arrays import take_rows
 from .engine.choice import kernel
@@ -154,7 +153,7 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
     """Sketch in this process."""
     clock, engine = Clock(arguments.progress), arguments.engine
     recipe, statistics = arguments.recipe.with_statistics(None)
-    sources = Sources(open_documents(arguments.source, reading=arguments.reading))
+    sources = arguments.opened()
     engine = for_text(engine, lambda: text_bytes(sources))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
@@ -193,6 +192,7 @@ class _StoredSketches(NamedTuple):
     """Sketches of all documents with tokens, of all files; `rows` are their rows in the files.
 
     Documents that agree in `identity` count as one: it is the hash of all words, or the simhash if files have no hash.
+    `words` are those of their groups, if only documents of equal values are compared.
     """
 
     rows: np.ndarray
@@ -200,6 +200,7 @@ class _StoredSketches(NamedTuple):
     keys: np.ndarray
     identity: np.ndarray
     num_shingles: np.ndarray
+    words: np.ndarray | None
 
 
 @with_bars
@@ -349,6 +350,8 @@ def _containing(
     with clock.stage("collide"):
         own, copies, stands_for = _copies(stored, runtime)
         postings = method.postings(_resident(take_rows(stored.sketches, own), runtime))
+        if stored.words is not None:
+            postings = apart(postings, stored.words[own])
         run = partial(kernel(shared, runtime.backend), postings.values, postings.offsets, 1)
         left, right, _, large, uncompared, _ = runtime.run(run, method.bucket_limit, method.bucket_probe)
         _warn_of_limits(large, "element", uncompared, recipe)
@@ -402,7 +405,8 @@ def _stored(table: pa.Table, recipe: Recipe, paths: list[str]) -> _StoredSketche
     sizes = np.zeros(len(table), np.int64)
     if NUM_SHINGLES in table.column_names:
         sizes = array_of(table[NUM_SHINGLES])
-    return _StoredSketches(rows, sketches, keys, columns.get("document_hash", keys), sizes[rows])
+    identity = columns.get("document_hash", keys)
+    return _StoredSketches(rows, sketches, keys, identity, sizes[rows], columns.get(WITHIN))
 
 
 def _resident(array: Any, runtime: Runtime) -> Any:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrow_versions import kept_lists
+from .conditions import WITHIN
 from .data import Ragged, arrow, one_array
 from .definitions import METADATA_KEY
 from .documents.batches import one_integer_type
@@ -327,6 +328,8 @@ def table_of(recipe: Recipe, ids: pa.Array, columns: dict[str, Any]) -> pa.Table
         made["document_hash"] = _column(columns["document_hash"], every_row)
     if NUM_SHINGLES in columns:
         made[NUM_SHINGLES] = arrow(columns[NUM_SHINGLES])
+    if recipe.within:
+        made[WITHIN] = arrow(columns[WITHIN])
     for name in recipe.method.schema():  # type: ignore[attr-defined]
         if name not in made:
             made[name] = _column(columns[name], num_tokens == 0)

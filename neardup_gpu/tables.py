@@ -11,6 +11,7 @@ import pyarrow as pa
 from neardup_gpu.kernels._cpu import num_threads
 
 from . import __version__
+from .conditions import remarks_about
 from .data import arrow, strings, taken
 from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
@@ -23,6 +24,7 @@ from .methods.contract import Candidates, Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .partners import Partners
 from .printable import readable_id
+from .priority import keep_column
 from .recipe import Recipe
 from .sketching import Sketched, Sketches
 from .token_changes import remarks_on
@@ -47,6 +49,11 @@ class Facts(NamedTuple):
         ranks = ranked.ranks
         keeper, num_tokens = ranked.rows[decisions.keeper[ranks]], ranked.num_tokens[ranks]
         return facts._replace(fates=fates_of(facts.places, keeper, num_tokens, len(facts.ids)))
+
+    @property
+    def num_tokens(self) -> np.ndarray:
+        """The number of tokens of each document of the input."""
+        return self.ranked.num_tokens[self.ranked.of_input] if self.fates is None else self.fates.num_tokens
 
     def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array | pa.ChunkedArray:
         """Return the ids of the documents of some ranks; null where `null`."""
@@ -314,6 +321,8 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     counts = counted.counts if skipped is None else {**counted.counts, "skipped": skipped["rows"]}
     absent = {"near_reference"} if source["against"] is None else set()
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
+    absent |= set() if recipe.within else {"without_value"}
+    absent |= set() if recipe.ignore_common is not None else {"common_shingles", "only_common"}
     absent |= {"only_dropped_words"} if recipe.shingles.drop_words is None else set()
     return {
         "version": __version__,
@@ -352,7 +361,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     records = job.sketches.left_out_records
     counted = Counted(counts, sizes, limits, records, job.sources.skipped, sampled, filtered)
     engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
-    warnings = [*remarks_on(counts), *warnings_of(facts, job.recipe, job.sources)]
+    warnings = warnings_of(facts, job.recipe, job.sources, counts)
     return {**report_of(job.recipe, job.sources.describe(), engine, counted), "warnings": warnings}
 
 
@@ -361,9 +370,20 @@ def filtered_of(looks: Any) -> dict[str, int]:
     return dict(zip(FILTERS, (int(number) for number in looks[1:]), strict=True))
 
 
-def warnings_of(facts: Facts, recipe: Recipe, sources: Sources) -> list[str]:
+def remarks_of(recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
+    """Return remarks about words that are left out, and about columns that are compared."""
+    column, _ = keep_column(recipe.keep)
+    ordered = [] if column is None else [column]
+    return [
+        *remarks_on(dict(counts)),
+        *sources.documents._remarks(ordered),
+        *remarks_about(recipe.within, counts),
+    ]
+
+
+def warnings_of(facts: Facts, recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
     """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
-    remarks = sources.documents._remarks()
+    remarks = remarks_of(recipe, sources, counts)
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
     if removed or facts.places is not None:
@@ -405,6 +425,7 @@ def limits_of(
 SKETCH_COUNTS = (
     *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
     *("text_bytes", "tokens", "shingles", "only_dropped_words", "without_spots"),
+    *("without_value", "common_shingles", "only_common"),
 )
 """Counts of a report that sketching finds."""
 

@@ -13,7 +13,7 @@ from ..settings import setting
 from ..tasks.workers import Workers
 from . import methods
 from .console import goes_on, say, say_json, shown_progress, stdout
-from .methods import Choice, ShingleSettings, chosen_recipe
+from .methods import Choice, Conditions, ShingleSettings, chosen_recipe
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -84,7 +84,7 @@ class Bound:
 
 
 DocumentsFlags: Any = flags(DOCUMENTS, Reading, Reference)
-ChoiceFlags: Any = flags(MATCHING, Choice, ShingleSettings)
+ChoiceFlags: Any = flags(MATCHING, Choice, ShingleSettings, Conditions)
 MethodFlags: Any = method_flags(MATCHING, methods.DECIDING)
 KeepingFlags: Any = flags(DECIDING, Keeping)
 OutputFlags: Any = flags(OUTPUT, DedupOutput, Writing)

@@ -11,7 +11,7 @@ from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
 from .console import goes_on, say_written, shown_progress
-from .methods import SKETCHING, ShingleSettings, Summary, chosen_recipe
+from .methods import SKETCHING, Conditions, ShingleSettings, Summary, chosen_recipe
 from .options import (
     MATCHING,
     OUTPUT,
@@ -38,7 +38,7 @@ class SketchesFile(Output):
 
 
 SketchesFlags: Any = flags(OUTPUT, SketchesFile)
-ChoiceFlags: Any = flags(MATCHING, Summary, ShingleSettings)
+ChoiceFlags: Any = flags(MATCHING, Summary, ShingleSettings, Conditions, without=("length_ratio", "ignore_common"))
 MethodFlags: Any = method_flags(MATCHING, SKETCHING)
 SketchingFlags: Any = flags(RUNNING, Engine, without=("max_comparisons",))
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool",))

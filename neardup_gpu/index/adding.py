@@ -14,6 +14,7 @@ import pyarrow as pa
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
 from ..arrow_versions import bytes_of
+from ..conditions import group_words
 from ..data import arrow, numpy_of
 from ..definitions import METADATA_KEY
 from ..documents import open_documents
@@ -176,6 +177,8 @@ class Adding:
     def _check_columns(self, documents: Any) -> None:
         """Find out the types of the columns that the index keeps, before anything is added."""
         self._types = types_of(documents, self._writer.manifest.column_types)
+        for name in self._opened.recipe.within:
+            documents._check_plain(name, "within")
 
     def _say_outgrown(self) -> None:
         expected, entries = self._writer.manifest.keeps.expected, self._writer.manifest.entries
@@ -212,7 +215,7 @@ class Adding:
             self._commit(waiting, numbered, files, rows, True)
         self._end_commit()
         self._note_skipped(documents.skipped)
-        for remark in documents._remarks():
+        for remark in documents._remarks(self._types):
             log.warning(remark)
         return rows > 0
 
@@ -224,7 +227,11 @@ class Adding:
 
         def sketch(piece: _AddedPiece) -> _SketchedPart:
             batch, some = piece.batch, slice(piece.span.first, piece.span.last)
-            found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span)
+            words = None
+            if recipe.within:
+                named = [batch.columns[name] for name in recipe.within]
+                words, _ = group_words(named, 0, self._input_begins - done + batch.first_row)
+            found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span, words=words)
             columns = {name: values[some] for name, values in batch.columns.items()}
             return _SketchedPart(batch.ids[some], columns, found, piece.ends)
 

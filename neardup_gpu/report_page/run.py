@@ -92,7 +92,7 @@ def run_of_tables(
         recipe,
         documents,
         pairs,
-        lambda: recipe.method.measure.knowing(frequencies),
+        lambda: recipe.measure_by(frequencies),
         partial(opened, 0),
         partial(opened, 1),
         _call if folder is None else partial(_words, folder),
@@ -128,11 +128,12 @@ def run_of_folder(
 
     def measure() -> Any:
         known, measure = statistics, recipe.method.measure
-        if known is None and measure.weighted and recipe.method.needs_statistics:
+        needs = recipe.ignored is not None or (measure.weighted and recipe.method.needs_statistics)
+        if known is None and needs:
             from ..methods.frequencies import Frequencies
 
             known = Frequencies.load(folder / "frequencies.parquet")
-        return measure.knowing(known)
+        return recipe.measure_by(known)
 
     def opened(number: int, entry: str) -> Documents:
         known = sources[number]
