@@ -136,7 +136,7 @@ class PageBlock(NamedTuple):
     first, num_rows : int
         Which of its rows.
     num_bytes : int
-        About the size of their text. Places in a dictionary may stand for more.
+        About the size of their text, each row counted with `ROW_BYTES` more. Places in a dictionary may stand for more.
     pages : iterable of StoredPage
         Raises UnfitPagesError if the next page is not found.
     chunk : ColumnChunk
@@ -178,7 +178,8 @@ class PagedColumn(NamedTuple):
     def block(self, file: Any, group: int, num_rows: int) -> PageBlock:
         """Return a row group, whose pages are read when they are needed."""
         chunk = self.chunks[group]
-        return PageBlock(group, 0, num_rows, chunk.num_bytes, pages_of(file, chunk, num_rows), chunk)
+        num_bytes = max(0, chunk.num_bytes) + ROW_BYTES * num_rows
+        return PageBlock(group, 0, num_rows, num_bytes, pages_of(file, chunk, num_rows), chunk)
 
     def blocks(self, file: Any, group: int, num_rows: int, most_bytes: int) -> Iterator[PageBlock]:
         """Yield a row group in blocks of pages that are in memory, each of about `most_bytes` before compression.
@@ -204,11 +205,12 @@ class PagedColumn(NamedTuple):
                     raise UnfitPagesError("its dictionary is not its first page")
                 dictionary = dictionary_of(page, whole.chunk.codec)
                 continue
-            if pending and size + page.num_bytes > most_bytes:
+            more = page.num_bytes + ROW_BYTES * page.num_rows
+            if pending and size + more > most_bytes:
                 yield (found := block())
                 first, pending, size = first + found.num_rows, [], 0
             pending.append(page)
-            size += page.num_bytes + _PAGE_BYTES
+            size += more + _PAGE_BYTES
         if pending:
             yield block()
 
@@ -356,7 +358,7 @@ def _unpacked(data: pa.Buffer, size: int, codec: str | None) -> pa.Buffer:
         if not stream.eof or stream.unused_data:
             raise UnfitPagesError("a page has another size")
     else:
-        stated = _stated_size(memoryview(data), codec)
+        stated = _stated_size(data.slice(0, min(len(data), 18)).to_pybytes(), codec)
         if stated not in (None, size):
             raise UnfitPagesError("a page has another size")
         unpacked = pa.Codec(codec).decompress(data, size)
@@ -376,17 +378,20 @@ def _fits(data: pa.Buffer, size: int, codec: str) -> bool:
     return size >= 0
 
 
-def _stated_size(data: memoryview, codec: str) -> int | None:
-    """Return the size that data state for themselves, which their decompression checks; None if they state none."""
+def _stated_size(head: bytes, codec: str) -> int | None:
+    """Return the size that compressed data state, which their decompression checks; None if they state none.
+
+    `head` is how they begin.
+    """
     if codec == "snappy":
-        return thrift.unsigned(bytes(data[:10]), 0)[0]
-    if codec == "zstd" and data[:4] == b"\x28\xb5\x2f\xfd":
-        flags = data[4]
+        return thrift.unsigned(head, 0)[0]
+    if codec == "zstd" and head[:4] == b"\x28\xb5\x2f\xfd":
+        flags = head[4]
         is_single = flags >> 5 & 1
         place = 6 - is_single + (0, 1, 2, 4)[flags & 3]
         length = (is_single, 2, 4, 8)[flags >> 6]
         if length:
-            return int.from_bytes(data[place : place + length], "little") + (256 if length == 2 else 0)
+            return int.from_bytes(head[place : place + length], "little") + (256 if length == 2 else 0)
     return None
 
 
@@ -514,9 +519,8 @@ class Slab:
     """
 
     def __init__(self, kind: pa.DataType, blocks: Sequence[PageBlock], most_bytes: int) -> None:
-        # Memory that is not used is not there, but the system gives it in pages of up to 2 MB.
-        needed = sum(max(0, block.num_bytes) + ROW_BYTES * block.num_rows for block in blocks)
-        self._kind, self._most = kind, min(most_bytes, needed)
+        # Twice the size, as a dictionary holds equal texts once. Memory is not there before it is written to.
+        self._kind, self._most = kind, min(most_bytes, 2 * sum(block.num_bytes for block in blocks))
         self._is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
         self.total = 0
         self._clear()
@@ -564,7 +568,7 @@ class Slab:
     def _copy(self, run: _PageRows, start: int, stop: int, offsets: np.ndarray) -> None:
         offsets += self._used
         if not self._num_rows:
-            self._values = np.empty(max(self._most, int(offsets[-1])), np.uint8)
+            self._values = np.frombuffer(pa.allocate_buffer(max(self._most, int(offsets[-1]))), np.uint8)
         copy_rows(run.data, run.begins[start:stop], offsets, self._values)
         self._offsets.append(offsets[1:])
         self._valid.append(np.ones(stop - start, bool) if run.valid is None else run.valid[start:stop])

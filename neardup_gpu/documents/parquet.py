@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from . import nested
 from .ahead import Step
-from .batches import PIECE_BYTES, ReadRows
+from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
 from .contract import FileReader
 from .files import File
 from .kept import Batches, write_parquet
@@ -70,8 +71,10 @@ class Parquet(FileReader):
                         raise self._encrypted()
                     self._footer = hashlib.sha256(footer).digest()
                     if opened is not None:
-                        opened.text = find_column(file, self.schema, footer, opened.names) if opened.names else None
-                        opened.metadata = file.metadata
+                        with opened.lock:
+                            if opened.metadata is None and opened.names:
+                                opened.text = find_column(file, self.schema, footer, opened.names)
+                            opened.metadata = file.metadata
                 yield file, handle
 
     def _checked_footer(self, handle: Any) -> bytes:
@@ -99,7 +102,7 @@ class Parquet(FileReader):
     def _runs(self) -> Iterator[tuple[range, int, int]]:
         """Runs of row groups that are small together, or one alone: their first row, and about their bytes in the
         file."""
-        sizes = [size for _, size in self._group_sizes]
+        sizes = [size + ROW_BYTES * num_rows for num_rows, size in self._group_sizes]
         all_groups = range(len(sizes))[self.part.start : self.part.stop]
         share = self.seen.size / max(1, sum(sizes))  # of its size before compression that a row group has in the file
         row = 0
@@ -258,6 +261,8 @@ class _OpenFile:
         Once they were read, and are known to be those of the first reading.
     text : PagedColumn, optional
         The column whose pages are decoded without Arrow; known with the metadata.
+    lock : threading.Lock
+        Held by the thread that looks for this column, as all begin at once.
     """
 
     names: list[str]
@@ -265,6 +270,7 @@ class _OpenFile:
     columns_at_once: bool
     metadata: pq.FileMetaData | None = None
     text: PagedColumn | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def _numbered(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[ReadRows]:

@@ -216,6 +216,14 @@ def test_codecs_and_types_of_other_kinds_are_read_by_arrow(codec, tmp_path, monk
     assert len(read(tmp_path / "x.parquet")[0]) == 90
 
 
+@pytest.mark.parametrize("codec", ["snappy", "zstd"])
+@pytest.mark.parametrize("size", [1, 255, 256, 300, 65_791, 65_792, 1 << 20])
+def test_pages_are_decompressed_once(codec, size):
+    """Snappy and Zstandard state the size of what they compressed, so that no second try has to show it."""
+    packed = pa.Codec(codec).compress(np.random.default_rng(5).bytes(size))
+    assert pages._stated_size(packed.to_pybytes()[:18], codec) == size
+
+
 # -------------------------------------------------------------------------------------------------------- damage
 
 WRITERS = {
