@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
+from ..records import dataclass
 from . import nested
 from .ahead import Step
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows

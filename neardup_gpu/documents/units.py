@@ -7,7 +7,6 @@ each unit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from ..data import Ragged, arrow
 from ..errors import ParameterError
+from ..records import dataclass
 from .edits import Cuts, Edits, inside
 from .nested import holder
 from .stream import Batch, Documents
