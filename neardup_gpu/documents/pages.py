@@ -527,7 +527,8 @@ class Slab:
 
     def _clear(self) -> None:
         self._values = np.empty(0, np.uint8)
-        self._offsets, self._valid = [np.zeros(1, np.int64)], []
+        self._offsets = [np.zeros(1, np.int64)]
+        self._valid: list[np.ndarray] = []
         self._used = self._num_rows = 0
 
     def decoded(self, block: PageBlock) -> Iterator[pa.Array]:
