@@ -36,6 +36,8 @@ class SketchedEntries(NamedTuple):
         Distinct shingles, ascending; of an index without sets, no shingles.
     sketch : array, a row for each document, or None
         What `Sketch.stored` gives, in an index that keeps it.
+    only_dropped_words : int
+        Number of the documents that have no words but dropped ones, where they are sketched.
     """
 
     hashes: np.ndarray
@@ -43,6 +45,7 @@ class SketchedEntries(NamedTuple):
     keys: Any
     sets: Ragged
     sketch: np.ndarray | None = None
+    only_dropped_words: int = 0
 
     @property
     def are_written(self) -> np.ndarray:
@@ -116,7 +119,7 @@ def sketched_span(
 ) -> SketchedEntries:
     """Sketch some documents of a batch."""
     part = text_of(text, span.first, span.last)
-    tokens, _ = count_tokens(part, recipe, backend, span.ids[span.first : span.last])
+    tokens, counts = count_tokens(part, recipe, backend, span.ids[span.first : span.last])
     method: Any = recipe.method
     how: Any = {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"
@@ -134,4 +137,4 @@ def sketched_span(
         found: Any = to_host(method.measure.prepared(shingles, backend))
         sets = Ragged(found.values, np.array(found.offsets))
     sketch = to_host(method.stored(made, **how)) if features and keeps.sketches(recipe) else None
-    return SketchedEntries(hashes, to_host(tokens.sizes), keys, sets, sketch)
+    return SketchedEntries(hashes, to_host(tokens.sizes), keys, sets, sketch, counts.only_dropped_words)
