@@ -119,7 +119,8 @@ def _of_set(name: str, sizes: Sizes, recipe: Recipe) -> list[str]:
     if recipe.shingles.kind in ("set", "bag") and total > empty and short >= MOST * (total - empty):
         found.append(
             f"{short:,} of {count(total - empty, 'document')} of {name} with {noun}s are shorter than a shingle of "
-            f"{width} {noun}s, so that they can only be equal: try a smaller --shingle-size (shingle_size)"
+            f"{width} {noun}s, so that they can only be equal: try a smaller --shingle-size (shingle_size); "
+            "docs/how_to/choose.md has settings for short texts"
         )
     return found
 

@@ -29,6 +29,7 @@ from ..records import dataclass
 from ..report import count, skipped_in_words
 from ..sketch_writing import skipped_path
 from ..store.artefacts import BY_ITSELF
+from ..token_changes import remarks_on
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
 from .inputs import inputs_of, rows_done, with_progress
@@ -198,7 +199,7 @@ class Adding:
         self._marks.expected = self._writer.manifest.entries + max(0, (documents.num_rows or 0) - done)
         numbered = documents.id_column is None and documents.format != "text"
         waiting: list[_SketchedPart] = []
-        rows, total = done, documents.num_rows
+        rows, total, only_dropped = done, documents.num_rows, 0
         with closing(self._sketches(documents, done)) as parts:
             while True:
                 with self._clock.stage("sketch"):
@@ -207,6 +208,7 @@ class Adding:
                         break
                     self._clock.report("sketch", len(part.ids), None if total is None else total - rows)
                 rows += len(part.ids)
+                only_dropped += part.sketched.only_dropped_words
                 waiting.append(part)
                 if part.ends or sum(len(each.sketched.sets.values) for each in waiting) > COMMIT_SHINGLES:
                     self._commit(waiting, numbered, files, rows, False)
@@ -215,7 +217,8 @@ class Adding:
             self._commit(waiting, numbered, files, rows, True)
         self._end_commit()
         self._note_skipped(documents.skipped)
-        for remark in documents._remarks(self._types):
+        dropped = remarks_on({"documents": rows - done, "only_dropped_words": only_dropped})
+        for remark in (*documents._remarks(self._types), *dropped):
             log.warning(remark)
         return rows > 0
 

@@ -40,6 +40,8 @@ class SketchedEntries(NamedTuple):
     words : array of uint64, shape (documents,), or None
         The word of each document's group, if only documents of equal values are compared. It is mixed into the hashes,
         the keys, the sets, and simhashes; see `conditions.py`.
+    only_dropped_words : int
+        Number of the documents that have no words but dropped ones, where they are sketched.
     """
 
     hashes: np.ndarray
@@ -48,6 +50,7 @@ class SketchedEntries(NamedTuple):
     sets: Ragged
     sketch: np.ndarray | None = None
     words: np.ndarray | None = None
+    only_dropped_words: int = 0
 
     @property
     def are_written(self) -> np.ndarray:
@@ -142,7 +145,7 @@ def sketched_span(
     """Sketch some documents of a batch, which has `words`."""
     part = text_of(text, span.first, span.last)
     words = None if words is None else words[span.first : span.last]
-    tokens, _ = count_tokens(part, recipe, backend, span.ids[span.first : span.last])
+    tokens, counts = count_tokens(part, recipe, backend, span.ids[span.first : span.last])
     method: Any = recipe.method
     how: Any = {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"
@@ -166,4 +169,4 @@ def sketched_span(
     sketch = to_host(method.stored(made, **how)) if features and keeps.sketches(recipe) else None
     if method.tells_pairs and sketch is not None:  # of the keys themselves
         sketch = keys
-    return SketchedEntries(hashes, to_host(tokens.sizes), keys, sets, sketch, words)
+    return SketchedEntries(hashes, to_host(tokens.sizes), keys, sets, sketch, words, counts.only_dropped_words)
