@@ -13,6 +13,7 @@ from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from .languages import LANGUAGES
 from .log import log
 from .methods import METHODS, as_method, check_sketches
+from .unit_options import UNIT_SETTINGS, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
 
-UNITS = ("document", "line")
-"""The units that can be compared; see `units.py`."""
-
-_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document"}
+_UNUSUAL: dict[str, Any] = {"only_against": False}
 """Settings that are described only if they differ from these values."""
 
 
@@ -190,12 +188,9 @@ class Recipe:
     only_against : bool, default False
         Remove a document of the input only because of a document of the reference set. Documents of the input are not
         compared with one another, so copies within the input are kept.
-    unit : "document" or "line", default "document"
-        What is compared:
-
-        - "document": whole documents.
-        - "line": the lines of all documents. A line with the words of an earlier line is cut out of its document. Only
-          equal lines are found, so the method is "exact" and the threshold 1.
+    unit : Unit or str, default "document"
+        What is compared, such as "paragraph", and what of it is cut. If units are not documents and the method is
+        "exact", the threshold is 1 unless it is given. At threshold 1, only units of equal tokens are found.
 
     Raises
     ------
@@ -218,12 +213,12 @@ class Recipe:
     max_partners: int | None = 64
     seed: int = 1
     only_against: bool = False
-    unit: str = "document"
+    unit: Any = Unit()
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
-        unit = checks.one_of("unit", self.unit, UNITS)
-        usual = method.usual_threshold if unit == "document" else 1.0
+        unit = Unit(self.unit) if isinstance(self.unit, str) else checks.instance("unit", self.unit, Unit)
+        usual = 1.0 if unit.divides and method == as_method("exact") else method.usual_threshold
         threshold = usual if self.threshold is None else self.threshold
         plain: dict[str, Any] = {
             "shingles": checks.instance("shingles", self.shingles, Shingles),
@@ -251,18 +246,27 @@ class Recipe:
                 "only_against and cluster 'components': components join documents of the input; leave one of them out"
             )
 
-        if self.unit != "document":
-            unused = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0, "cluster": "greedy"}
+        if self.unit.divides and self.shingles.token_kind.of_integers:
+            raise ParameterError(f"unit '{self.unit}' and tokens 'ids': integers have no {self.unit}s; leave one out")
+        if self.only_equal:
+            usual_shingles = Shingles(tokens=self.shingles.tokens, language=self.shingles.language)
+            unused = {"shingles": usual_shingles, "method": as_method("exact"), "cluster": "greedy"}
             for name, value in unused.items():
                 if getattr(self, name) != value:
                     raise ParameterError(
-                        f"unit {self.unit!r} and {name}: only equal {self.unit}s are found; leave {name} out"
+                        f"unit '{unit}' and {name}: at threshold 1 only equal {unit}s are found; leave {name} out, or "
+                        "give a lower threshold"
                     )
+
+    @property
+    def only_equal(self) -> bool:
+        """Whether only units of equal tokens are found."""
+        return self.unit.divides and self.threshold == 1.0
 
     @property
     def verifies(self) -> bool:
         """Whether candidates are verified, which is the case if there is a threshold and units may be near."""
-        return self.threshold is not None and self.unit == "document"
+        return self.threshold is not None and not self.only_equal
 
     @property
     def elements(self) -> str:
@@ -301,6 +305,7 @@ class Recipe:
         """
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
         own |= {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
+        own |= self.unit.describe()
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -350,7 +355,7 @@ class Recipe:
         checks.instance("text", text, (str, bytes), "that Recipe.to_json gave")
         stored = checked_settings(text, name)
         kind = METHODS.get(str(stored.pop("method", None)))
-        own = {each.name for each in fields(cls)} - {"shingles", "method"}
+        own = {each.name for each in fields(cls)} - {"shingles", "method", "unit"}
         stored = _UNUSUAL | stored
         shingles = set(Shingles().describe())
         if kind is None or not own | shingles <= set(stored):
@@ -359,9 +364,10 @@ class Recipe:
         try:
             kind_of_tokens = token_kinds.restored(settings.pop("tokens", "words"))
             words, language = lists.restored(settings), settings.pop("language", None)
+            unit = Unit(**{name: settings.pop(name) for name in UNIT_SETTINGS if name in settings})
             made_of = Shingles(stored["shingle_size"], stored["shingling"], words, kind_of_tokens, language)
             method = kind.from_settings(settings)
-            found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
+            found = cls(shingles=made_of, method=method, unit=unit, **{key: stored[key] for key in own})
         except (KeyError, ValueError, TypeError) as error:
             known = isinstance(error, (ArgumentTypeError, ParameterError))
             raise unreadable(name, str(error) if known else "") from None
@@ -574,8 +580,8 @@ def choose_recipe(recipe: Any, usual: str, *, units: bool = False, **given: Any)
     """
     if recipe is None:
         return Recipe(**given)
-    if checks.instance("recipe", recipe, Recipe).unit != "document" and not units:
-        raise ParameterError(f"recipe: unit {recipe.unit!r} is for dedup; give recipe.with_(unit='document')")
+    if checks.instance("recipe", recipe, Recipe).unit.divides and not units:
+        raise ParameterError(f"recipe: unit '{recipe.unit}' is for dedup; give recipe.with_(unit='document')")
     usual_values = {each.name: each.default for each in fields(Recipe)} | {"method": usual}
     for name, value in given.items():
         if not (isinstance(value, type(usual_values[name])) and value == usual_values[name]):

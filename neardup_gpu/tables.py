@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents.skipped import summary_of
 from .documents.sources import Sources
-from .documents.units import Fates, Places, fates_of
+from .documents.units import NO_REASON, REASONS, Fates, Places, UnitDecisions, fates_of
 from .engine.contract import Runtime
 from .joining import FILTERS
 from .methods.contract import Candidates, Join, Sketch
@@ -25,10 +25,14 @@ from .partners import Partners
 from .printable import readable_id
 from .recipe import Recipe
 from .sketching import Sketched, Sketches
+from .unit_options import Unit
 
 
 class Facts(NamedTuple):
-    """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them."""
+    """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them.
+
+    `num_known` documents are of the reference set.
+    """
 
     ranked: Ranked
     groups: Groups
@@ -36,16 +40,29 @@ class Facts(NamedTuple):
     ids: pa.Array
     places: Places | None = None
     fates: Fates | None = None
+    num_known: int = 0
 
     @classmethod
-    def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched) -> Facts:
+    def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched, unit: Unit) -> Facts:
         """Collect the facts of a job; if units are parts of documents, decide about documents as well."""
-        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places)
-        if facts.places is None:
-            return facts
-        ranks = ranked.ranks
-        keeper, num_tokens = ranked.rows[decisions.keeper[ranks]], ranked.num_tokens[ranks]
-        return facts._replace(fates=fates_of(facts.places, keeper, num_tokens, len(facts.ids)))
+        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places, None, sketched.num_known_documents)
+        return facts.with_decisions(decisions, unit)
+
+    def with_decisions(self, decisions: Decisions, unit: Unit) -> Facts:
+        """Return the facts with other decisions."""
+        if self.places is None:
+            return self._replace(decisions=decisions)
+        ranked, ranks = self.ranked, self.ranked.ranks
+        decided = UnitDecisions(
+            source=ranked.rows[decisions.keeper[ranks]],
+            first=ranked.rows[self.groups.representative[ranks]],
+            kind=self.groups.kinds(ranks, decisions.keeper[ranks]),
+            rank=ranks,
+            num_tokens=ranked.num_tokens[ranks],
+        )
+        known = self.num_known, ranked.num_known
+        fates = fates_of(self.places, decided, unit, len(self.ids), known)
+        return self._replace(decisions=decisions, fates=fates)
 
     def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array | pa.ChunkedArray:
         """Return the ids of the documents of some ranks; null where `null`."""
@@ -54,10 +71,11 @@ class Facts(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Documents and pairs as `Result` describes them."""
+    """Documents, pairs and units as `Result` describes them."""
 
     documents: pa.Table
     pairs: pa.Table
+    units: pa.Table | None = None
 
 
 def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
@@ -65,8 +83,9 @@ def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, agai
     if facts.fates is None:
         documents = _documents_of(facts, recipe, places, against)
     else:
-        documents = _cut_documents_of(facts.ids, facts.fates, recipe, places)
-    return Tables(documents_table(documents, recipe), pairs_table(_pairs_of(facts, recipe, against), recipe))
+        documents = _cut_documents_of(facts, facts.fates, recipe, places, against)
+    pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
+    return Tables(documents_table(documents, recipe), pairs, _units_of(facts, recipe, against))
 
 
 class DocumentColumns(NamedTuple):
@@ -123,8 +142,9 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
         **{name: arrow(values, kept) for name, values in found.told.items()},
         **{name: arrow(values) for name, values in found.units.items()},
     }
-    if found.in_reference is not None and found.near is not None:
+    if found.in_reference is not None:
         columns["in_reference"] = arrow(found.in_reference)
+    if found.near is not None:
         columns["near_reference"] = found.near_reference
         columns[f"reference_{measure}"] = arrow(found.near, np.isnan(found.near))
     return with_recipe(columns, recipe)
@@ -186,31 +206,69 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
     )
 
 
-def _cut_documents_of(ids: pa.Array, fates: Fates, recipe: Recipe, places: dict[str, pa.Array]) -> DocumentColumns:
-    """Return the columns of documents that are divided into units, and count the units that are cut."""
+def _cut_documents_of(
+    facts: Facts, fates: Fates, recipe: Recipe, places: dict[str, pa.Array], against: bool
+) -> DocumentColumns:
+    """Return the columns of documents that are divided into units, and count their units and words.
+
+    Units that overlap have words in common, which are not counted.
+    """
+    number, words = len(fates.kept), {"words": fates.num_tokens, "words_left": fates.num_left}
+    in_reference = fates.keeper < facts.num_known
     return DocumentColumns(
-        ids=ids,
+        ids=facts.ids[facts.num_known :],
         kept=fates.kept,
-        duplicate_of=taken(ids, arrow(fates.keeper, fates.kept)),
-        group=taken(ids, arrow(fates.keeper)),
-        kinds=np.full(len(ids), -1, np.int8),
-        resemblance=np.full(len(ids), np.nan),
+        duplicate_of=taken(facts.ids, arrow(fates.keeper, fates.kept)),
+        group=taken(facts.ids, arrow(fates.keeper)),
+        kinds=np.full(number, -1, np.int8),
+        resemblance=np.full(number, np.nan),
         places=places,
         told={},
-        units={f"{recipe.unit}s": fates.num_units, f"{recipe.unit}s_cut": fates.num_cut},
+        in_reference=in_reference if against else None,
+        units={"units": fates.num_units, "units_cut": fates.num_cut, **({} if recipe.unit.overlaps else words)},
     )
 
 
-def _cut_counts(fates: Fates, recipe: Recipe) -> dict[str, int]:
+def _cut_counts(fates: Fates, unit: Unit) -> dict[str, int]:
     """Count the decisions about documents that are divided into units."""
     return {
         "kept": int(fates.kept.sum()),
         "removed": int((~fates.kept).sum()),
         **dict.fromkeys((*REMOVED_COUNTS, "removed_unverified", "verified_pairs", "groups"), 0),
-        f"{recipe.unit}s": int(fates.num_units.sum()),
-        f"{recipe.unit}s_cut": int(fates.num_cut.sum()),
+        "units": int(fates.num_units.sum()),
+        "units_cut": int(fates.num_cut.sum()),
+        "units_listed": int(np.count_nonzero((fates.reason != NO_REASON) & fates.unit_kept)),
+        **({} if unit.overlaps else {"tokens_left": int(fates.num_left.sum())}),
+        "short_sources": int(fates.is_source.sum()),
         "empty": int(np.count_nonzero(fates.num_tokens == 0)),
     }
+
+
+def _units_of(facts: Facts, recipe: Recipe, against: bool) -> pa.Table | None:
+    """Return the table of units; None if each document is a unit."""
+    if facts.fates is None or facts.places is None:
+        return None
+    fates, places, known = facts.fates, facts.places, facts.ranked.num_known
+    owner = places.owner
+    number = np.arange(len(owner)) - np.searchsorted(owner, owner)
+    mine = np.arange(known, len(owner))
+    no_source = fates.source == mine
+    measure = facts.decisions.resemblance[facts.ranked.ranks[known:]]
+    columns = {
+        "id": taken(facts.ids, arrow(owner[known:])),
+        "unit": arrow(number[known:]),
+        "begin": arrow(places.begin[known:]),
+        "end": arrow(places.end[known:]),
+        "kept": arrow(fates.unit_kept),
+        "source_id": taken(facts.ids, arrow(owner[fates.source], no_source)),
+        "source_unit": arrow(number[fates.source], no_source),
+        recipe.method.measure.name: arrow(measure, no_source | np.isnan(measure)),
+        "copies": arrow(fates.copies),
+        "reason": words_column(fates.reason, REASONS, fates.reason == NO_REASON),
+    }
+    if against:
+        columns["in_reference"] = arrow(fates.source < known)
+    return with_recipe(columns, recipe)
 
 
 KIND = "kind"
@@ -219,7 +277,12 @@ KIND = "kind"
 
 def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.DictionaryArray:
     """Return places in `KINDS` as a column of the words in `KINDS`; null where `null`."""
-    return pa.DictionaryArray.from_arrays(arrow(kinds, null), strings(list(KINDS)).cast(pa.string()))
+    return words_column(kinds, KINDS, null)
+
+
+def words_column(numbers: np.ndarray, words: Sequence[str], null: np.ndarray | None = None) -> pa.DictionaryArray:
+    """Return numbers of words as a column of the words; null where `null`."""
+    return pa.DictionaryArray.from_arrays(arrow(numbers, null), strings(list(words)).cast(pa.string()))
 
 
 def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
@@ -228,6 +291,9 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     copied = (groups.representative != everyone) & (everyone >= ranked.num_known)
     if recipe.only_against:
         copied &= groups.representative < ranked.num_known
+    if facts.places is not None and not recipe.unit.inside:
+        owner = facts.places.owner[ranked.rows]
+        copied &= owner[groups.representative] != owner
     exact = np.flatnonzero(copied)
     a = np.concatenate([groups.ranks[verified.pairs.left], groups.representative[exact]])
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
@@ -311,7 +377,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     """
     skipped = None if counted.skipped is None else summary_of(counted.skipped)
     counts = counted.counts if skipped is None else {**counted.counts, "skipped": skipped["rows"]}
-    absent = {"near_reference"} if source["against"] is None else set()
+    absent = {"near_reference"} if source["against"] is None or recipe.unit.divides else set()
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
     return {
         "version": __version__,
@@ -337,7 +403,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     counts = {
         **decided,
         **{name: getattr(job.sketches, name) for name in (*SKETCH_COUNTS, "without_spots")},
-        "reference_documents": ranked.num_known,
+        "reference_documents": facts.num_known,
         "near_reference": decided.get("near_reference", 0),
         "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
         "representatives": len(facts.groups.ranks),
@@ -411,7 +477,8 @@ REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 
 COUNTS = (
     *("documents", "kept", "removed", *REMOVED_COUNTS, "removed_unverified", "reference_documents", "near_reference"),
-    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut", "without_spots"),
+    *("empty", *SKETCH_COUNTS[1:], "tokens_left", "units", "units_cut", "units_listed", "short_sources"),
+    *("without_spots",),
     *("representatives", "comparisons", "candidate_pairs"),
     *("verified_pairs", "groups", "skipped"),
 )
@@ -426,7 +493,7 @@ def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Count the decisions and the sizes of groups, as a report has them."""
     if facts.fates is not None:
-        return _cut_counts(facts.fates, recipe), {"group_sizes": [], "largest_groups": []}
+        return _cut_counts(facts.fates, recipe.unit), {"group_sizes": [], "largest_groups": []}
     ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine

@@ -246,9 +246,9 @@ def sentences(run: Run, num_groups: int) -> list[str]:
             f"The {count(counts['reference_documents'], 'document')} of a reference set may stand for others and are "
             "never removed."
         )
-        leaks = counts["near_reference"]
-        how = "matches" if leaks == 1 else "match"
-        said.append(f"{count(leaks, 'document')} of the input {how} one of them; all of these are removed.")
+        if (leaks := counts.get("near_reference")) is not None:
+            how = "matches" if leaks == 1 else "match"
+            said.append(f"{count(leaks, 'document')} of the input {how} one of them; all of these are removed.")
     return said
 
 
