@@ -156,13 +156,22 @@ class Result:
         """
         full = checks.flag("full", full)
         id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
-        from .explanation import explained
+        from .explanation import explained, explained_units
 
         if self.sources is None or not self.sources.rewindable:
             raise InputError(
                 "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
             )
-        sources = self.sources
+        sources, units = self.sources, self.units
+        if units is not None:
+            return explained_units(
+                lambda: [self.documents],
+                lambda: units,
+                id,
+                lambda: sources.documents,
+                name="this result",
+                full=full,
+            )
         return explained(
             lambda: [self.documents],
             self.recipe,
