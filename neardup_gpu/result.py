@@ -378,8 +378,8 @@ class Result:
     def _run(self, folder: str | None = None) -> Run:
         """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
 
-        sources = self.sources
-        return run_of_tables(self.documents, self.pairs, self.report, self.recipe, self.frequencies, sources, folder)
+        tables = self.documents, self.pairs, self.report, self.recipe, self.frequencies, self.sources
+        return run_of_tables(*tables, folder, self.units)
 
     def plot(self) -> Any:
         """Draw the resemblance, or the containment, of the listed pairs and the sizes of the groups.

@@ -50,6 +50,25 @@ def test_the_command_shows_the_document_and_the_sources(tmp_path, capsys):
     assert "has changed since" in capsys.readouterr().err
 
 
+def test_the_page_shows_what_was_cut(tmp_path):
+    result = nd.dedup(TEXTS, id_column="id", recipe=Recipe(unit="paragraph"), output=tmp_path / "out")
+    html = result.write_report(tmp_path / "page.html").html
+    assert "Of 10 parts of documents (paragraph), 5 are cut as copies of kept parts." in html
+    assert "<del>MENU, home</del> <small>[same as part 0 of a]</small>" in html
+    assert "<bdi>c</bdi>: 1 of 1 parts, and the document was dropped" in html
+    without = result.write_report(tmp_path / "plain.html", text=False).html
+    assert "MENU, home" not in without and "2 of 3 parts" in without
+    made = report_of_folder(tmp_path / "out")
+    assert "Parts were cut from 3 documents" in made and "documents were given in memory" in made
+    whole = nd.dedup(TEXTS, id_column="id").write_report(tmp_path / "whole.html").html
+    assert "What was cut" not in whole
+
+
+def report_of_folder(folder):
+    assert main(["report", str(folder), "-o", str(folder.parent / "of_folder.html"), "-q"]) == 0
+    return (folder.parent / "of_folder.html").read_text()
+
+
 def test_a_result_in_memory_explains_parts_that_overlap():
     result = nd.dedup(TEXTS, id_column="id", recipe=Recipe(unit="window:3/1"))
     found = result.explain("d")
