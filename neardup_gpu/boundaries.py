@@ -105,22 +105,23 @@ def lines(values: np.ndarray, offsets: np.ndarray) -> Spans:
     offsets : array of int64, shape (documents + 1,)
         From 0 to the number of values.
     """
-    is_feed, is_return = values == ord("\n"), values == ord("\r")
-    is_stop = np.append(False, is_feed)
+    is_stop = np.empty(len(values) + 1, bool)
+    np.equal(values, ord("\n"), out=is_stop[1:])
     is_stop[offsets[1:]] = True
-    returns = np.flatnonzero(is_return)
+    returns = np.flatnonzero(values == ord("\r"))
     if len(returns):
         begins_document = np.zeros(len(values) + 1, bool)
         begins_document[offsets] = True
-        paired = np.append(is_feed, False)[returns + 1] & ~begins_document[returns + 1]
+        paired = (np.append(values, 0)[returns + 1] == ord("\n")) & ~begins_document[returns + 1]
         is_stop[returns[~paired] + 1] = True
     is_stop[0] = False
     stop = np.flatnonzero(is_stop)
     begin = np.append(0, stop[:-1])[: len(stop)]
-    feeds = is_feed[stop - 1]
-    after = feeds.astype(np.int64)
+    last = values[stop - 1]
+    after = (last == ord("\n")).astype(np.int64)
     if len(returns):
-        after += is_return[stop - 1] | (feeds & (stop - begin > 1) & is_return[stop - 2])
+        is_pair = (after > 0) & (stop - begin > 1) & (values[stop - 2] == ord("\r"))
+        after += (last == ord("\r")) | is_pair
     return Spans(begin, stop - after, stop, np.full(len(stop), ALWAYS, np.uint8))
 
 

@@ -59,7 +59,8 @@ class Result:
         id_a has the better priority. With the method containment, the column is called containment in both tables: the
         share of the document that `duplicate_of` contains, and the share of id_b that id_a contains. Then id_a is in
         the reference set, or has more distinct shingles, or an equal number and the better priority. With a
-        unit such as "line", pairs are of units, and begin_a, end_a, begin_b and end_b are their bytes.
+        unit such as "line", pairs are of parts that are not equal, and unit_a, begin_a, end_a, unit_b, begin_b and
+        end_b say which.
     report : dict
         The contents of report.json: recipe, counts, timings, recall, and the numbers of pairs and documents that limits
         left out. `write_report` makes a page of them.

@@ -250,7 +250,7 @@ def _units_of(facts: Facts, recipe: Recipe, against: bool) -> pa.Table | None:
         return None
     fates, places, known = facts.fates, facts.places, facts.ranked.num_known
     owner = places.owner
-    number = np.arange(len(owner)) - np.searchsorted(owner, owner)
+    number = places.numbers
     mine = np.arange(known, len(owner))
     no_source = fates.source == mine
     measure = facts.decisions.resemblance[facts.ranked.ranks[known:]]
@@ -291,9 +291,8 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     copied = (groups.representative != everyone) & (everyone >= ranked.num_known)
     if recipe.only_against:
         copied &= groups.representative < ranked.num_known
-    if facts.places is not None and not recipe.unit.inside:
-        owner = facts.places.owner[ranked.rows]
-        copied &= owner[groups.representative] != owner
+    if facts.places is not None:  # the table of units names them
+        copied[:] = False
     exact = np.flatnonzero(copied)
     a = np.concatenate([groups.ranks[verified.pairs.left], groups.representative[exact]])
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
@@ -303,7 +302,11 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
     sides = () if facts.places is None else (("a", ranked.rows[a]), ("b", ranked.rows[b]))
-    where = {f"{end}_{side}": getattr(facts.places, end)[rows] for side, rows in sides for end in ("begin", "end")}
+    where = {
+        f"{name}_{side}": values[rows]
+        for side, rows in sides
+        for name, values in (("unit", facts.places.numbers), ("begin", facts.places.begin), ("end", facts.places.end))
+    }
     return PairColumns(
         id_a=facts.ids_of(a),
         id_b=facts.ids_of(b),

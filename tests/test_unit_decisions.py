@@ -113,9 +113,9 @@ def test_near_units_are_the_near_rows_of_a_file_of_units(method, texts):
     assert of_units == rows.documents["duplicate_of"].to_pylist()
     measure = recipe.method.measure.name
     assert units.units[measure].to_pylist() == rows.documents[measure].to_pylist()
-    starts = {(row["id"], row["begin"]): i for i, row in enumerate(table)}
-    pairs = [tuple(starts[pair[f"id_{x}"], pair[f"begin_{x}"]] for x in "ab") for pair in units.pairs.to_pylist()]
-    assert pairs == list(zip(*(rows.pairs[name].to_pylist() for name in ("id_a", "id_b")), strict=True))
+    pairs = [tuple(number[pair[f"id_{x}"], pair[f"unit_{x}"]] for x in "ab") for pair in units.pairs.to_pylist()]
+    near = rows.pairs.to_pylist()
+    assert pairs == [(pair["id_a"], pair["id_b"]) for pair in near if pair["kind"] == "near"]
 
 
 @pytest.mark.parametrize("method", ["exact", "minhash"])

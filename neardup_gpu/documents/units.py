@@ -18,7 +18,8 @@ from ..boundaries import Spans, full, grouped, read_only
 from ..data import Ragged, arrow
 from ..errors import ParameterError
 from ..unit_options import Unit
-from .edits import Cuts, Edits, inside
+from .batches import ragged
+from .edits import Cuts, Edits
 from .nested import holder
 from .stream import Batch, Documents
 
@@ -45,6 +46,11 @@ class Places(NamedTuple):
     before: np.ndarray
     after: np.ndarray
     marks: np.ndarray
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The number of each unit in its document, from 0."""
+        return np.arange(len(self.owner)) - np.searchsorted(self.owner, self.owner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +119,16 @@ def divided(batch: Batch, unit: Unit) -> Units:
 
 def _texts(values: np.ndarray, spans: Spans) -> Ragged:
     """Return the texts of some spans."""
+    if (spans.begin[1:] >= spans.end[:-1]).all():
+        bounds = np.append(
+            np.stack([spans.begin, spans.end], axis=1).reshape(-1), len(values)
+        )  # units and what is between
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(values)]
+        pieces = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
+        return ragged(pieces.take(arrow(np.arange(0, len(bounds) - 1, 2))))
     sizes = spans.end - spans.begin
     offsets = np.append(0, np.cumsum(sizes))
-    if (spans.begin[1:] >= spans.end[:-1]).all():
-        values = values[inside(spans.begin, spans.end, len(values))]
-    else:
-        values = values[np.arange(offsets[-1]) + np.repeat(spans.begin - offsets[:-1], sizes)]
+    values = values[np.arange(offsets[-1]) + np.repeat(spans.begin - offsets[:-1], sizes)]
     return Ragged._trusted(read_only(values), read_only(offsets))
 
 
