@@ -301,12 +301,11 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
         resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
-    sides = () if facts.places is None else (("a", ranked.rows[a]), ("b", ranked.rows[b]))
-    where = {
-        f"{name}_{side}": values[rows]
-        for side, rows in sides
-        for name, values in (("unit", facts.places.numbers), ("begin", facts.places.begin), ("end", facts.places.end))
-    }
+    where: dict[str, np.ndarray] = {}
+    if (places := facts.places) is not None:
+        columns = {"unit": places.numbers, "begin": places.begin, "end": places.end}
+        for side, rows in (("a", ranked.rows[a]), ("b", ranked.rows[b])):
+            where |= {f"{name}_{side}": values[rows] for name, values in columns.items()}
     return PairColumns(
         id_a=facts.ids_of(a),
         id_b=facts.ids_of(b),

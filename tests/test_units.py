@@ -223,7 +223,6 @@ def test_edits_over_skipped_rows_and_files():
         ({"method": "minhash", "threshold": 1}, "unit 'line' and method: at threshold 1 only equal lines are found"),
         ({"shingle_size": 3}, "unit 'line' and shingles"),
         ({"cluster": "components"}, "unit 'line' and cluster"),
-        ({"html": True}, "unit 'line' and html"),
         ({"memory": "4GB"}, "unit 'line' and memory"),
         ({"unit": "page"}, "unit must be one of document, paragraph, line, sentence, sentences:N, .* not 'page'"),
         ({"unit": "window:50/200"}, "the step is above the size"),
@@ -233,7 +232,6 @@ def test_edits_over_skipped_rows_and_files():
         ({"unit": "document", "min_words": 3}, "min_words: says which parts of documents are cut"),
         ({"keep_copies": 0}, "keep_copies"),
         ({"inside": "no"}, "inside"),
-        ({"text_columns": ["text", "title"]}, "needs one column of text"),
     ],
 )
 def test_what_is_not_supported_is_refused_in_one_line(options, told):
@@ -308,3 +306,48 @@ def test_a_stream_and_ids_alone(tmp_path):
         again = dedup(table, unit="line", engine=engine, batch_bytes=1)
         assert again.documents.equals(result.documents)
         assert again.pairs.equals(result.pairs)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "csv"])
+@pytest.mark.parametrize("shard_bytes", [None, "1MB"])
+def test_pages_and_joined_columns_are_written_as_extracted_text(tmp_path, kind, shard_bytes):
+    rows = [
+        {"id": "a", "title": "Menu", "text": "<p>All rights reserved</p><p>The river <b>rose</b>.</p>"},
+        {"id": "b", "title": "Bridges", "text": "<p>all rights, reserved</p><p>The bridge holds.</p>"},
+        {"id": "c", "title": None, "text": "<p>The river rose</p>"},
+    ]
+    table = pa.Table.from_pylist(rows)
+    if kind == "parquet":
+        pq.write_table(table, tmp_path / "in.parquet")
+    elif kind == "csv":
+        pa.csv.write_csv(table, tmp_path / "in.csv")
+    else:
+        (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = {"id_column": "id", "unit": "paragraph", "output_format": kind if kind != "csv" else "jsonl"}
+    options |= {"shard_bytes": shard_bytes, "text_columns": ["title", "text"], "html": True}
+    result = dedup(tmp_path / f"in.{kind}", output=tmp_path / "out", **options)
+    kept = open_documents(tmp_path / "out/kept", text_columns=["extracted_text"])
+    (batch,) = kept.batches(["id", "text"])
+    texts = [batch.text[i].tobytes().decode() for i in range(batch.num_rows)]
+    assert [text.split("\n\n\n\n")[0].strip() for text in texts] == ["Menu", "Bridges"]
+    assert [re.findall("[A-Za-z]+", text)[1:] for text in texts] == [
+        ["All", "rights", "reserved", "The", "river", "rose"],
+        ["The", "bridge", "holds"],
+    ]
+    assert batch.columns["text"].to_pylist() == [row["text"] for row in rows[:2]]
+    assert result.documents["kept"].to_pylist() == [True, True, False]
+    again = dedup(tmp_path / "out/kept", id_column="id", text_columns=["extracted_text"], unit="paragraph")
+    assert again.report["counts"]["units_cut"] == 0
+    assert again.units.select(["begin", "end"]).num_rows == 5
+    assert result.explain("b").words[1][0] == "removed"
+    with pytest.raises(errors.ParameterError, match="'extracted_text', which is there already"):
+        dedup(tmp_path / "out/kept", id_column="id", text_columns=["title", "text"], unit="paragraph")
+
+
+def test_joined_columns_that_are_not_utf_8(tmp_path):
+    documents = {"a": [b"x\xff", b"one"], "b": [b"one", b"x"]}
+    result = dedup(documents, text_columns=["a", "b"], unit="line")
+    assert result.units["kept"].to_pylist() == [True, True, False, True]
+    with pytest.raises(errors.InputError, match="holds text that is not UTF-8"):
+        dedup(documents, text_columns=["a", "b"], unit="line", output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()

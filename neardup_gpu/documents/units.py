@@ -7,7 +7,7 @@ each unit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,9 @@ from ..errors import ParameterError
 from ..unit_options import Unit
 from .batches import ragged
 from .edits import Cuts, Edits
+from .joined_text import BETWEEN_COLUMNS, COLUMN_END
 from .nested import holder
+from .rewritten import EXTRACTED
 from .stream import Batch, Documents
 
 if TYPE_CHECKING:
@@ -90,8 +92,22 @@ def units_in(
     if first is None and at_least_one:
         first = Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
     while first is not None:
+        if unit.divides and len(documents.text_columns) > 1:
+            first = replace(first, text=_with_blank_lines(first.text))
         yield divided(first, unit) if unit.divides else Units(first.text, first)
         first = next(batches, None)
+
+
+def _with_blank_lines(text: Ragged) -> Ragged:
+    """Return joined columns with blank lines between columns, so that no unit is part of two."""
+    values, size = text.values.copy(), len(COLUMN_END)
+    is_end = np.ones(max(0, len(values) - size + 1), bool)
+    for i, byte in enumerate(COLUMN_END):
+        is_end &= values[i : len(values) - size + 1 + i] == byte
+    places = np.flatnonzero(is_end)
+    for i, byte in enumerate(BETWEEN_COLUMNS):
+        values[places + i] = byte
+    return Ragged._trusted(read_only(values), text.offsets)
 
 
 def divided(batch: Batch, unit: Unit) -> Units:
@@ -151,13 +167,16 @@ def check_whole(recipe: Recipe, option: str) -> None:
 
 def check_divisible(unit: Unit, documents: Documents) -> None:
     """Raise ParameterError if the parts of documents cannot be cut."""
-    if documents.html:
-        raise ParameterError(f"unit '{unit}' and html: markup cannot be cut; extract the text first, or leave html out")
-    names = documents.text_columns
-    if len(names) > 1 or any(holder(reader.schema, names[0]) != names[0] for reader in documents._readers):
+    names, readers = documents.text_columns, documents._readers
+    if any(holder(reader.schema, name) != name for reader in readers for name in names):
         raise ParameterError(
-            f"unit '{unit}': needs one column of text, not inside another one, not {', '.join(names)}; name it "
+            f"unit '{unit}': needs columns of text that are not inside another one, not {', '.join(names)}; name them "
             "with text_columns"
+        )
+    if documents.extracts_text and any(EXTRACTED in reader.schema.names for reader in readers):
+        raise ParameterError(
+            f"unit '{unit}': the text would be written as the column {EXTRACTED!r}, which is there already; rename it, "
+            f"or name it with text_columns"
         )
 
 
