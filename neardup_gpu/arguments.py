@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .documents import open_documents
@@ -16,6 +16,7 @@ from .errors import InputError, ParameterError
 from .priority import keep_column
 from .recall import choose_check
 from .recipe import Recipe
+from .records import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

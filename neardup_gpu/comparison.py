@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html as _html
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from .diff import differences, legend, wrapped
 from .errors import ArgumentTypeError, ParameterError
 from .raw_text import integers_to_string, to_string
 from .recipe import Recipe, Shingles
+from .records import dataclass
 from .report import beside, count, percent, resemblance as in_digits
 from .stages import count_tokens, shingle, utf8
 

@@ -5,7 +5,6 @@ Their arrays are NumPy's, or CuPy's on a GPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from . import checks
 from .arrow_versions import bytes_of
 from .errors import ArgumentTypeError, ParameterError
+from .records import dataclass
 from .report import count
 
 if TYPE_CHECKING:

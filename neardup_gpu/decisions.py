@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from .methods.contract import Candidates, Join, Sketch, merged
 from .priority import rows_by_priority
 from .recall import random_order
 from .recipe import Recipe
+from .records import dataclass
 from .sketching import BLANK, Sketched
 from .stages import Verified, choose_keepers
 

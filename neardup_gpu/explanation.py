@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from .methods.frequencies import Frequencies
 from .printable import printable, readable_id
 from .raw_text import to_bytes
 from .recipe import Recipe
+from .records import dataclass
 from .report import beside, count, resemblance, shorten
 from .stages import as_documents, count_tokens, shingle
 from .store.artefacts import DOCUMENTS, UNITS, parts_of, read_report, using_report

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import checks
 from .engine.memory import parse_size
 from .errors import ParameterError
+from .records import dataclass
 from .settings import setting
 
 if TYPE_CHECKING:

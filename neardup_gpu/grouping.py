@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .data import numpy_of
+from .records import dataclass
 
 NO_VALUE = "(none)"
 """The name of the group of documents whose value is null."""

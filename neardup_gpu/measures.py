@@ -7,8 +7,10 @@ Methods name measures before anything is computed, so kernels are imported where
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from .records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

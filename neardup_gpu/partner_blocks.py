@@ -13,7 +13,7 @@ asked for the same partners, or for more, as it is not known any more how many o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from .partners import (
     further_reference,
     packed_pairs,
 )
+from .records import dataclass
 from .stages import Verified
 
 

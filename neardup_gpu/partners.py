@@ -23,7 +23,7 @@ before them, but that a removed document may list more kept partners.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -56,6 +56,7 @@ from .joining import (
 )
 from .methods.contract import Join, Sketch
 from .nearest_reference import NearestReference, best_of_each, nearest_pairs
+from .records import dataclass
 from .report import count
 from .stages import Verified
 from .verification import in_host_memory, verify_apart, verify_sets, verify_spooled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from .documents.sources import Sources
 from .engine.settings import Engine
 from .errors import InputError, ParameterError
 from .recipe import Recipe
+from .records import dataclass
 from .report import count
 from .report_page.run import Run, run_of_tables
 from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from . import checks
 from .errors import ParameterError
+from .records import dataclass
 from .settings import setting
 
 BOUNDARIES = {

@@ -8,7 +8,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from ..grouping import Grouping
 from ..intervals import exact_binomial
 from ..methods.contract import Join
 from ..recipe import Recipe, choose_recipe
+from ..records import dataclass
 from ..store.artefacts import AUDIT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table

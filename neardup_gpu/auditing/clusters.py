@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from ..engine.contract import Rows
 from ..engine.settings import Engine
 from ..measures import Measure
 from ..recipe import Recipe
+from ..records import dataclass
 from ..stages import count_shingles, count_tokens
 from ..verification import verify_spooled
 

@@ -9,7 +9,6 @@ checked by the exact join over all documents, not only over those that are lost 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from ..documents import open_documents
 from ..recipe import Recipe
+from ..records import dataclass
 from .clusters import measuring
 from .joins import Jobs, KeptPairs, NearestKept, kept_pairs
 from .split import READING, write_subset

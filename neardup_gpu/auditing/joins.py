@@ -12,7 +12,7 @@ two resemble each other at the threshold. Both are found by the exact join, so t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from ..data import numpy_of
 from ..documents.writing_options import Writing
 from ..job import dedup
 from ..recipe import Recipe
+from ..records import dataclass
 from ..result import Result
 from ..stages import count_tokens, utf8
 from ..tables import KIND

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..documents.reading_options import Reading
 from ..documents.stream import Batch
 from ..errors import InputError
 from ..recipe import Recipe
+from ..records import dataclass
 from ..report import count
 from ..stages import count_tokens
 from .claims import ClaimReader, check_type, first_few, ids_file

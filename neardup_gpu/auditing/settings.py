@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .. import checks
+from ..records import dataclass
 from ..settings import setting
 
 TOOLS = ("curator", "datatrove", "dolma", "duplodocus", "neardup", "text-dedup")

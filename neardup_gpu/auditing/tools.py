@@ -6,7 +6,7 @@ the layouts are those of their documentation and sources; they were not run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..records import dataclass
 
 OURS = ("group", "cluster", "cluster_id", "label")
 """Usual names of a column of clusters."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from ..fail_over import CountedShare
 from ..printable import readable_id
 from ..raw_text import to_bytes
 from ..recipe import Recipe
+from ..records import dataclass
 from ..report import beside, count, duration, heading, percent, resemblance as in_digits, row, shorten, some
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..auditing.settings import AuditSettings
@@ -11,6 +10,7 @@ from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..methods.containment import Containment
 from ..methods.exact import Exact
+from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
 from .console import goes_on, say, say_json, shown_progress

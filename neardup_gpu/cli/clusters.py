@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ..methods import names_with
 from ..printable import shell_path
+from ..records import dataclass
 from ..settings import setting
 from .console import say_written, shown_progress
 from .options import MATCHING, OUTPUT, Output, argument, flags, given

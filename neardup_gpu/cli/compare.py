@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 from ..documents.reading_options import Reading
 from ..errors import InputError
 from ..languages import language_of
+from ..records import dataclass
 from ..settings import setting
 from .console import notes, say, say_json, stdout
 from .errors import in_flags, names_of

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from .. import checks
 from ..errors import OutputError, ParameterError
+from ..records import dataclass
 from ..settings import setting
 from .console import say
 from .options import OUTPUT, flags, given

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import log10, nextafter
 from pathlib import Path
 from typing import Any
 
 from ..errors import ParameterError
+from ..records import dataclass
 from ..settings import setting
 from .console import Terminal, notes, say, say_json, stdout
 from .options import MATCHING, OUTPUT, Json, flags, given

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..documents.reading_options import Reading
 from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..errors import ParameterError
+from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
 from ..unit_options import Unit

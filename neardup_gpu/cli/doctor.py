@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ParameterError
 from ..methods import METHODS
+from ..records import dataclass
 from ..settings import setting
 from .console import help_width, notes, say, say_json
 from .options import RUNNING, Json, JsonFlags, flags, given

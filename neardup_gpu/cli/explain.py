@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
+from ..records import dataclass
 from ..settings import setting
 from .compare import Told, say_found
 from .console import notes

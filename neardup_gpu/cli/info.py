@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..records import dataclass
 from ..settings import setting
 from .console import say, say_json, stdout
 from .options import OUTPUT, Json, argument, flags, given

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from cyclopts import Group, Parameter, Token
@@ -20,6 +19,7 @@ from cyclopts import Group, Parameter, Token
 from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..errors import ParameterError
+from ..records import dataclass
 from ..settings import setting
 
 DOCUMENTS, FINGERPRINTS, MATCHING, DECIDING, TABLES, OUTPUT, RUNNING, TASKS = (
@@ -85,7 +85,7 @@ def method_flags(heading: Group, settings: dict[str, tuple[type, ...]], without:
 def _annotated(
     heading: Group, settings: Iterable[type], without: Container[str], methods: dict[str, tuple[type, ...]]
 ) -> Any:
-    made: dict[str, tuple[str, Any, Any]] = {}
+    made: dict[str, Any] = {}
     names: dict[str, str] = {}
     for each in dict.fromkeys(settings):
         hints = get_type_hints(each)
@@ -110,12 +110,10 @@ def _annotated(
                 converter=converter,
                 group=heading,
             )
-            made[name] = name, Annotated[kind | None, parameter], dataclasses.field(default=None)
-    namespace = {"FLAGS": names, "METHODS": methods, "__module__": __name__}
-    gathered = dataclasses.make_dataclass(
-        "Flags", made.values(), bases=(Given,), kw_only=True, repr=False, eq=False, namespace=namespace
-    )
-    return Annotated[gathered, Parameter(name="*", group=heading)]
+            made[name] = Annotated[kind | None, parameter]
+    namespace = {"__annotations__": made, "__module__": __name__, "FLAGS": names, "METHODS": methods}
+    gathered: Any = type("Flags", (Given,), namespace | dict.fromkeys(made))
+    return Annotated[dataclass(kw_only=True, repr=False, eq=False)(gathered), Parameter(name="*", group=heading)]
 
 
 def words_of(field: dataclasses.Field[Any]) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ..engine.settings import Engine
 from ..methods import names_with
 from ..printable import shell_path
+from ..records import dataclass
 from ..settings import setting
 from .console import say_written, shown_progress
 from .options import MATCHING, EngineFlags, PairsFile, PairsFlags, argument, flags, given

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from cyclopts import Group
 
 from ..errors import ParameterError
+from ..records import dataclass
 from ..settings import setting
 from .console import say, say_json
 from .methods import DECIDING, Choice, chosen_recipe

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ..records import dataclass
 from ..settings import setting
 from .console import notes, say, say_json
 from .options import RUNNING, Json, JsonFlags, flags, given

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..printable import shell_path
+from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
 from .console import goes_on, say_written, shown_progress

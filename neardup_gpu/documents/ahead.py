@@ -15,10 +15,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..engine.processors import own_threads, share_threads
+from ..records import dataclass
 
 AHEAD_BYTES = 16 << 20
 """Bytes that wait to be taken for each thread that makes them."""

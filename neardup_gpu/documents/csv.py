@@ -23,7 +23,6 @@ import io
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -34,6 +33,7 @@ import pyarrow.csv
 
 from ..errors import InputError
 from ..log import log
+from ..records import dataclass
 from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, check_stopped, closing, in_order

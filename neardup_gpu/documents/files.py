@@ -6,12 +6,13 @@ import itertools
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import unquote
 
 from pyarrow import fs
 
 from ..errors import InputError
+from ..records import dataclass
 
 POINTER = b"version https://git-lfs.github.com/spec/"
 """How a file begins that Git LFS leaves in place of another one."""

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from pyarrow import fs
 from ..definitions import METADATA_KEY
 from ..errors import InputError, NeardupError
 from ..log import log
+from ..records import dataclass
 from ..report import some
 from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
 from ..store.uris import brief, file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found

@@ -6,9 +6,9 @@ A reader is imported when the first file of its format is opened.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 
+from ..records import dataclass
 from .contract import Reader
 from .files import File
 from .packed import COMPRESSIONS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from neardup_gpu.kernels._cached import cached_property
 
+from ..records import dataclass
 from .ahead import check_stopped
 
 MARK = b"\xef\xbb\xbf"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from ..arrow_versions import bytes_of
 from ..data import arrow
 from ..engine.processors import own_threads
 from ..errors import InputError, NeardupError, OutputError, ResourceError, want
+from ..records import dataclass
 from ..store.uris import brief
 from .ahead import Step, closing, in_order
 from .columns import is_view, plain_type, with_inner_types

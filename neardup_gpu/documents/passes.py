@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
+from ..records import dataclass
 from .ahead import Step, closing, in_order
 from .contract import Reader
 from .parts import runs

@@ -7,11 +7,12 @@ value is checked in `__post_init__`, and readers use it as `self.policy.name`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Literal
 
 from .. import checks
 from ..errors import ParameterError
+from ..records import dataclass
 from ..settings import setting
 from .encodings import check_encoding
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import InputError
 from ..printable import printable
+from ..records import dataclass
 from ..report import skipped_in_words
 
 SCHEMA = pa.schema(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -22,6 +22,7 @@ from pyarrow import fs
 from .. import checks
 from ..data import arrow, numpy_of
 from ..errors import InputError
+from ..records import dataclass
 from ..store.uris import file_system, is_masked, masked
 from .columns import mixed_integers
 from .compared import SeenStrings

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from ..data import one_array
 from ..errors import InputError
+from ..records import dataclass
 from .batches import one_integer_type
 from .rereading import text_of
 from .stream import Documents

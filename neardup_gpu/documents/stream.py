@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
 from ..log import log
 from ..raw_text import integers_to_string, to_readable, to_string
+from ..records import dataclass
 from ..report import count
 from . import nested
 from .ahead import Step, ahead, closing

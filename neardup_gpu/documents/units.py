@@ -7,7 +7,7 @@ each unit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from .. import boundaries
 from ..boundaries import Spans, full, grouped, read_only
 from ..data import Ragged, arrow
 from ..errors import ParameterError
+from ..records import dataclass
 from ..unit_options import Unit
 from .batches import ragged
 from .edits import Cuts, Edits

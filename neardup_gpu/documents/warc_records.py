@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from ..records import dataclass
 from ..report import count
 from .ahead import check_stopped
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import checks
 from ..engine.memory import parse_size
 from ..errors import ParameterError
+from ..records import dataclass
 from ..settings import setting
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ import pickle
 import traceback
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..errors import NeardupError, want
 from ..log import log, progress_log
+from ..records import dataclass
 from .processors import thread_limits
 from .tasks import ATTEMPTS, Task, TaskFailedError
 

@@ -6,12 +6,13 @@ import contextlib
 import numbers
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import checks
 from ..errors import ArgumentTypeError, ParameterError
+from ..records import dataclass
 
 HOST_BATCH = 4 << 20
 """Text in a batch on the host, of which a few are computed at a time: its tokens and shingles fit a cache then."""

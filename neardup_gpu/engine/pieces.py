@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..records import dataclass
 from ..report import shorten, size
 from .memory import ROW_BYTES
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .. import checks
 from ..log import log
+from ..records import dataclass
 from ..report import size
 from ..settings import setting
 from .contract import BACKENDS, Runtime

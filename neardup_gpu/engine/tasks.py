@@ -6,10 +6,11 @@ No task knows who runs it; workers know nothing of stages. A new place to run is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from ..errors import ResourceError
+from ..records import dataclass
 
 ATTEMPTS = 3
 """How often a task is begun before the job gives up on it."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -22,6 +21,7 @@ from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
 from ..errors import ParameterError
+from ..records import dataclass
 from ..report import count
 from .values import of_integers
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from ..data import arrow, one_array
 from ..errors import InputError, NeardupError, ResourceError, want
 from ..log import log
 from ..recipe import Recipe
+from ..records import dataclass
 from ..report import count, unread_names
 from ..sketch_files import distinct_files
 from ..store.folder import for_arrow, open_named

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from neardup_gpu.kernels import identical
 from neardup_gpu.kernels._launch import to_host
 
 from ..engine.choice import kernel
+from ..records import dataclass
 from ..store.arrays import ArraysFile
 
 PART = 1 << 22

@@ -6,7 +6,6 @@ All that this package knows of recipes is here.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ..definitions import METADATA_KEY
 from ..errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from ..methods.simhash import SimHash
 from ..recipe import Recipe
+from ..records import dataclass
 from ..sketch_files import check_columns
 
 StoredRecipe = Recipe | dict[str, Any]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import RecipeMismatchError
+from ..records import dataclass
 from ..store import ids
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.ids import Ids

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +24,7 @@ from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..log import log
 from ..nothing_removed import NO_DOCUMENTS
+from ..records import dataclass
 from ..report import count, skipped_in_words
 from ..sketch_writing import skipped_path
 from ..store.artefacts import BY_ITSELF

@@ -41,7 +41,6 @@ A query without elements has no candidates, whoever contains it: the answer says
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,6 +52,7 @@ from neardup_gpu.kernels._bounds import least_shares_of, surely_reached
 from ..data import Ragged, arrow
 from ..engine.choice import kernel, to_host
 from ..measures import ContainmentMeasure
+from ..records import dataclass
 from .comparing import compared
 from .elements import elements_of
 from .queries import matches_of

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .. import checks
 from ..errors import ParameterError
+from ..records import dataclass
 
 if TYPE_CHECKING:
     from ..recipe import Recipe

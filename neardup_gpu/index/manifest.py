@@ -16,13 +16,14 @@ import json
 import os
 import re
 import secrets
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from ..errors import DamagedError, InputError, OutputError
+from ..records import dataclass
 from ..store.checksums import changed, checksum
 from ..store.disk import renamed
 from ..store.folder import OF_AN_INDEX, Folder

@@ -9,12 +9,13 @@ fraction of a look-up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from neardup_gpu.kernels import bloom
 
+from ..records import dataclass
 from .segments import Segment, SortedQueries
 
 BITS = 16

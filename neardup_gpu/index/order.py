@@ -17,7 +17,6 @@ of earlier versions record no id.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from neardup_gpu.kernels import gather, rarity
 from neardup_gpu.kernels._cached import cached_property
 
 from ..data import Ragged
+from ..records import dataclass
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.checksums import checksum
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +41,7 @@ from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
 
 from ..data import Ragged
 from ..errors import DamagedError, OutputError
+from ..records import dataclass
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.folder import Folder
 from ..store.ids import NAMES, Ids

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .. import checks
 from ..measures import ContainmentMeasure, Measure
+from ..records import dataclass
 from ..settings import setting
 from .contract import Join
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from ..records import dataclass
 from .contract import Join
 
 if TYPE_CHECKING:

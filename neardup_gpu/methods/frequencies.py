@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from ..definitions import METADATA_KEY, checked_settings, settings_of, versions
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import spans
 from ..errors import DamagedError, InputError, NeardupError, ParameterError
+from ..records import dataclass
 from ..report import count
 from ..store.checksums import changed
 from ..store.outputs import new_file

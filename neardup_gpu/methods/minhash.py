@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -16,6 +16,7 @@ from .. import checks, theory
 from ..definitions import draw, one_draw, polynomial
 from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure, Weighted
+from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from . import _bbit

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks
 from ..definitions import one_draw
 from ..errors import DamagedError, ParameterError
+from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from .contract import SampledCounts

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks, theory
 from ..errors import ParameterError
+from ..records import dataclass
 from ..settings import setting
 from .contract import Buckets, Candidates, Entries, Estimate, Sketch, checked_frequencies
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from neardup_gpu.kernels._cached import cached_property
@@ -11,6 +11,7 @@ from .. import checks
 from ..errors import ParameterError
 from ..methods.contract import Sketch
 from ..recipe import Recipe
+from ..records import dataclass
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
 from .costs import Machines, StageCost, load_rates, measured_as, memory_of, stage_names, stages

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from importlib.resources import files as package_files
 from typing import Any, NamedTuple
 
 from .. import checks
 from ..joining import MOST_MARK_BITS
+from ..records import dataclass
 from ..store.exchange import MOST_OPEN
 from ..tasks.colliding import ENTRY_BYTES
 from ..tasks.columns import ranges_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from .. import checks
 from ..errors import ParameterError
 from ..prefix_filter import prefix_lengths
+from ..records import dataclass
 from ..tasks.cutting import counter_bits
 
 if TYPE_CHECKING:

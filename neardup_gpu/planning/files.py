@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ..joining import MOST_MARK_BITS
 from ..methods.contract import Sketch
 from ..recipe import Recipe
+from ..records import dataclass
 from ..tasks import cutting
 from ..tasks.colliding import to_columns
 from ..tasks.columns import ranges_of

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html as _html
 import json
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +20,7 @@ from ..decisions import KINDS
 from ..errors import InputError, OutputError, ParameterError
 from ..log import log
 from ..printable import printable, readable_id
+from ..records import dataclass
 from ..report import count, facts, histogram, percent, resemblance as in_digits, size
 from ..store.outputs import new_file
 from ..tables import KIND

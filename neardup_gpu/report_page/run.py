@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from ..errors import InputError
 from ..measures import Measure
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
+from ..records import dataclass
 from ..store.artefacts import DOCUMENTS, PAIRS, UNITS, parts_of
 from ..store.parquet import read_table
 

@@ -27,7 +27,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,6 +35,7 @@ import numpy as np
 from neardup_gpu.kernels._blocks import blocks_of_runs
 
 from ..errors import DamagedError, InputError
+from ..records import dataclass
 from .checksums import changed, checksum
 from .folder import Folder, open_named
 

@@ -20,7 +20,7 @@ import contextlib
 import itertools
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from .. import checks
 from ..arrow_versions import bytes_of
 from ..data import arrow, numpy_of
 from ..errors import DamagedError, ParameterError
+from ..records import dataclass
 from .checksums import checksum
 from .places import NoSuchFileError, Place
 

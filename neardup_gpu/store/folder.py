@@ -20,11 +20,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
+
+from ..records import dataclass
 
 OF_AN_INDEX = re.compile(r"manifest\.[0-9]{8,}")
 """Names of the files that make a folder an index that grows; see `index/manifest.py`."""

@@ -24,7 +24,6 @@ import shutil
 import socket
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from neardup_gpu.kernels._cached import cached_property
@@ -32,6 +31,7 @@ from neardup_gpu.kernels._cached import cached_property
 from .. import checks
 from ..errors import OutputError
 from ..log import log
+from ..records import dataclass
 from ..report import some
 from .artefacts import foreign_files, index_around, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder

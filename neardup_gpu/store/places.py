@@ -21,7 +21,6 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -32,6 +31,7 @@ from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
 from ..errors import InputError, NeardupError, OutputError, ParameterError, ResourceError, want
+from ..records import dataclass
 from .disk import Room
 from .folder import Folder, for_arrow
 from .spool import disk_full

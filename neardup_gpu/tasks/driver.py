@@ -6,7 +6,7 @@ The driver holds names of files and counts, and nothing for each document.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from ..errors import InputError, ParameterError
 from ..methods.contract import Sketch
 from ..priority import keep_column
 from ..recipe import Recipe
+from ..records import dataclass
 from . import (
     candidates,
     checking,

@@ -6,13 +6,12 @@ its place by priority, a reference set before the input again. Ranks are divided
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels._cached import cached_property
 
+from ..records import dataclass
 from ..store.exchange import read_arrays
 from .work import Files, file_name
 

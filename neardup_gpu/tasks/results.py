@@ -16,7 +16,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from ..documents.edits import Edits
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
 from ..documents.slices import Extent, Offset, Slice
 from ..documents.writing_options import Writing
+from ..records import dataclass
 from ..saving import ids_of_kept
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, part_name
 from ..store.exchange import read_arrays, read_partition

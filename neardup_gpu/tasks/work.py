@@ -21,7 +21,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +37,7 @@ from ..errors import DamagedError, NeardupError, OutputError
 from ..log import log
 from ..methods.frequencies import Frequencies
 from ..recipe import Recipe
+from ..records import dataclass
 from ..store.exchange import DamagedExchangeError, ExchangeWriter, read_arrays, sealed
 from ..store.places import Place
 

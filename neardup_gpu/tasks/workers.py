@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import checks
 from ..engine.memory import parse_size
 from ..engine.tasks import Runner, Task
 from ..errors import ParameterError
+from ..records import dataclass
 from ..settings import setting
 from .warming import warm_up
 

@@ -54,7 +54,7 @@ def test_agreement(kernel, backend, data):
     check(kernel, backend, data.draw(inputs(kernel)))
 
 
-FEWER = {"fast": 2}
+FEWER = {"fast": 2, "code": 4}
 """Examples of kernels that take the simulator long: a block for each row, with a barrier in each of many rounds."""
 
 

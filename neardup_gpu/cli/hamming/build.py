@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ...engine.settings import Engine
 from ...fingerprint_options import FingerprintColumns, TableOptions
 from ...printable import shell_path
+from ...records import dataclass
 from ...report import size
 from ...settings import setting
 from ..console import say_written, shown_progress

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...documents.reading_options import Reading
 from ...engine.settings import Engine
 from ...printable import shell_path
+from ...records import dataclass
 from ...settings import setting
 from ..console import say_written, shown_progress
 from ..options import OUTPUT, RUNNING, EngineFlags, Inputs, Output, ReadingFlags, flags, given, one_or_all

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ...records import dataclass
 from ...report import row, size
 from ...settings import setting
 from ..console import say, say_json

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...printable import shell_path
+from ...records import dataclass
 from ...report import size
 from ...settings import setting
 from ..console import say_written, shown_progress

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...methods import names_with
 from ...printable import shell_path
+from ...records import dataclass
 from ...settings import setting
 from ..console import say_written
 from ..methods import DECIDING as DECIDING_BY, ShingleSettings, chosen_recipe

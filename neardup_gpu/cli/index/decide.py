@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...engine.settings import Engine
 from ...errors import ParameterError
 from ...printable import shell_path
+from ...records import dataclass
 from ...settings import setting
 from ..console import say_written, shown_progress
 from ..options import DECIDING, OUTPUT, EngineFlags, Output, flags, given

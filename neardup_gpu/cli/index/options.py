@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
+from ...records import dataclass
 from ...settings import setting
 from ..options import OUTPUT, Output, argument, flags
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...documents.reading_options import Reading
 from ...engine.settings import Engine
 from ...errors import ParameterError
 from ...printable import printable, readable_id, shell_path
+from ...records import dataclass
 from ...report import count
 from ...settings import setting
 from ..console import note, say, say_json, say_written, shown_progress

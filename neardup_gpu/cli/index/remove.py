@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError, ParameterError
 from ...printable import shell_path
+from ...records import dataclass
 from ...report import count
 from ...settings import setting
 from ..console import say, say_json, say_written, shown_progress

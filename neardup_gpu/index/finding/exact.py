@@ -6,7 +6,6 @@ skips shingles that one document alone has; here nothing is skipped, as the next
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 
 from ...data import Ragged
 from ...engine.choice import kernel
+from ...records import dataclass
 from ..order import Order
 from ..segments import sorted_table
 from .by_segment import by_segment
