@@ -261,7 +261,11 @@ def clusters(
             founder = taken(ids.take(pa.array(found.founders)), arrow(cluster, nowhere))
             columns = {"id": ids, "cluster": arrow(cluster, nowhere), "estimate": arrow(estimate, nowhere)}
             about = {**recipe.describe(), "threshold": found.threshold, "representative": found.representative}
-            made = pa.table({**columns, "founder": founder})
+            of_units = {name: table[name] for name in recipe.unit.columns}
+            if of_units:
+                founders = table["unit"].take(pa.array(found.founders))
+                of_units["founder_unit"] = taken(one_array(founders), arrow(cluster, nowhere))
+            made = pa.table({**columns, "founder": founder, **of_units})
             made = made.replace_schema_metadata({METADATA_KEY: json.dumps(about).encode()})
         if file is not None:
             with clock.stage("write"):

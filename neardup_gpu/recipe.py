@@ -516,7 +516,15 @@ class Recipe:
         check_sketches(self.method)
         of_shingles = self.method.elements == "shingles"
         shingles = self.shingles.describe() if of_shingles else self.shingles.describe_tokens()
-        return {"method": self.method.name, **self.method.sketching(), **shingles, "seed": self.seed, **versions()}
+        unit = {"unit": self.unit.unit} if self.unit.divides else {}
+        return {
+            "method": self.method.name,
+            **self.method.sketching(),
+            **shingles,
+            **unit,
+            "seed": self.seed,
+            **versions(),
+        }
 
     def check_sketches(self, other: Recipe, name: str) -> None:
         """Check that sketches made with another recipe can be compared with sketches made with this recipe.
@@ -544,8 +552,9 @@ class Recipe:
         checks.instance("other", other, Recipe)
         mine, theirs = self.sketching(), other.sketching()
         for key in dict.fromkeys(("method", "tokens", *mine, *theirs)):
+            usual = {"tokens": "words", "unit": "document"}.get(key)
             if theirs.get(key) != mine.get(key):
-                made, needed = (each.get(key, "words" if key == "tokens" else None) for each in (theirs, mine))
+                made, needed = (each.get(key, usual) for each in (theirs, mine))
                 raise RecipeMismatchError(f"{name}: made with {key} = {made}, but {needed} is needed; sketch it again")
 
     def with_(self, **changes: Any) -> Self:

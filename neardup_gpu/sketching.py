@@ -266,7 +266,7 @@ class Sketcher:
             kept.ids.append(batch.ids)
             kept.documents += batch.num_rows
             if self.store is not None:
-                self.store.add(ids=batch.ids)
+                self.store.add(ids=ended.ids, **ended.columns)
                 if self.store.full:
                     self.store.write(self.recipe)
             check_rows(before + kept.documents, "documents")

@@ -111,6 +111,11 @@ class Unit:
         size, step = self.grouped
         return step < size
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that say which part of a document a sketch is of."""
+        return ("unit", "begin", "end") if self.divides else ()
+
     def __str__(self) -> str:
         return self.unit
 

@@ -79,6 +79,13 @@ class Units:
         """The id of the document of each unit."""
         return self.batch.ids if self.places is None else self.batch.ids.take(arrow(self.places.owner))
 
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns that a file of sketches has of each unit; none if each document is a unit."""
+        if self.places is None:
+            return {}
+        return {"unit": self.places.numbers, "begin": self.places.begin, "end": self.places.end}
+
 
 def units_in(
     documents: Documents, unit: Unit, columns: Iterable[str], max_bytes: int, *, at_least_one: bool = False
