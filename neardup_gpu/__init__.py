@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .recipe import Recipe, Shingles
     from .result import Result
     from .tasks.workers import Workers
+    from .unit_options import Unit
 
 __all__ = [
     "BottomK",
@@ -69,6 +70,7 @@ __all__ = [
     "Result",
     "Shingles",
     "SimHash",
+    "Unit",
     "Workers",
     "Writing",
     "audit",
@@ -98,6 +100,7 @@ _MODULES = {
     "Result": "result",
     "Shingles": "recipe",
     "SimHash": "methods.simhash",
+    "Unit": "unit_options",
     "Workers": "tasks.workers",
     "Writing": "documents.writing_options",
     "audit": "auditing.audit",

@@ -12,7 +12,7 @@ from neardup_gpu.kernels._launch import array_module
 
 from .conditions import alike_in_length
 from .data import NO_PAIRS, Pairs
-from .engine.arrays import some_rows
+from .engine.arrays import same_device, some_rows
 from .engine.choice import kernel
 from .engine.contract import Runtime
 from .engine.pieces import Numbers
@@ -73,12 +73,12 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
     known = sketched.num_known
     num_tokens = sketched.num_tokens[known:]
     if sketched.places is not None:
-        num_tokens = np.bincount(sketched.places.owner, num_tokens, len(sketched.ids))
-    order = known + rows_by_priority(rule, num_tokens, sketched.column, sketched.categories)
-    if sketched.places is not None and rule != "first":
-        order = np.argsort(np.argsort(order)[sketched.places.owner], kind="stable")
-    elif sketched.places is not None:
-        order = np.arange(len(sketched.num_tokens))
+        owner = sketched.places.owner[known:] - sketched.num_known_documents
+        num_tokens = np.bincount(owner, num_tokens, len(sketched.ids) - sketched.num_known_documents)
+    order = rows_by_priority(rule, num_tokens, sketched.column, sketched.categories)
+    if sketched.places is not None:
+        order = np.arange(len(owner)) if rule == "first" else np.argsort(np.argsort(order)[owner], kind="stable")
+    order += known
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
@@ -116,6 +116,8 @@ class Groups:
     pinned : array of bool, shape (representatives,)
         Whether each is of the reference set.
     num_tokens : array of int64, shape (representatives,)
+    owner : array of int64, shape (representatives,), or None
+        If parts of the same document are not compared, the document of each.
     """
 
     representative: np.ndarray
@@ -126,6 +128,14 @@ class Groups:
     order: np.ndarray | None
     pinned: np.ndarray
     num_tokens: np.ndarray
+    owner: np.ndarray | None = None
+
+    def apart(self, pairs: Pairs) -> Pairs:
+        """Return the pairs of representatives that count, as they are of two documents."""
+        if self.owner is None:
+            return pairs
+        (owner,) = same_device(pairs.left, self.owner)
+        return pairs.where(owner[pairs.left] != owner[pairs.right])
 
     def kinds(self, ranks: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return for each pair of ranks how the two documents are alike: places in `KINDS`, int8."""
@@ -146,10 +156,10 @@ def representatives(
 
     The sketches are used up: what is of representatives may be written over what is of all.
     """
-    representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
+    representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens >= recipe.unit.min_words)
     hashes, keys = sketched.document_hashes, sketched.keys
     texts = some_rows(runtime.fetch(sketched.text_hashes), ranked.rows)
-    written = np.flatnonzero(ranked.num_tokens > 0 if sketched.places else (ranked.num_tokens > 0) | (texts != BLANK))
+    written = present if sketched.places else np.flatnonzero((ranked.num_tokens > 0) | (texts != BLANK))
     representative[written] = written[identical(hashes, ranked.rows[written], runtime)]
     hashes = runtime.fetch(hashes)  # the keys need the room
     ranks = present[representative[present] == present]
@@ -165,11 +175,13 @@ def representatives(
         random_order(some_rows(hashes, rows, last=True)) if ordered else None,
         ranks < ranked.num_known,
         ranked.num_tokens[ranks],
+        None if sketched.places is None or recipe.unit.inside else sketched.places.owner[rows],
     )
 
 
 def _pairs_that_count(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -> Pairs:
     """Leave out the pairs of two documents of the reference set, and those that the recipe does not compare."""
+    pairs = runtime.run(groups.apart, pairs)
     if recipe.length_ratio is not None:
         pairs = pairs.where(
             alike_in_length(runtime.put(groups.num_tokens), pairs.left, pairs.right, recipe.length_ratio)

@@ -269,7 +269,10 @@ def clusters(
             ids, cluster = one_array(table["id"]), np.searchsorted(np.unique(founder[~nowhere]), founder)
             columns = {"id": ids, "cluster": arrow(cluster, nowhere), "estimate": arrow(estimate, nowhere)}
             about = {**recipe.describe(), "threshold": empty.threshold, "representative": empty.representative}
-            made = pa.table({**columns, "founder": taken(ids, arrow(founder, nowhere))})
+            of_units = {name: table[name] for name in recipe.unit.columns}
+            if of_units:
+                of_units["founder_unit"] = taken(one_array(table["unit"]), arrow(founder, nowhere))
+            made = pa.table({**columns, "founder": taken(ids, arrow(founder, nowhere)), **of_units})
             made = made.replace_schema_metadata({METADATA_KEY: json.dumps(about).encode()})
         if file is not None:
             with clock.stage("write"):

@@ -124,8 +124,8 @@ def dedup(
     writing : Writing, default None
         What is written and reported: format and size of files, ids only, overwriting, the page, the check of recall.
     recipe : Recipe, default None
-        All settings that change results: shingles, seed, clustering, listed pairs, and the unit that is compared,
-        documents or lines. Excludes `method`, `threshold` and `keep`, which a recipe holds as well.
+        All settings that change results: shingles, seed, clustering, listed pairs, and the unit that is compared.
+        Excludes `method`, `threshold` and `keep`, which a recipe holds as well.
     workers : Workers, default None
         If given, the job is cut into tasks over files in a work folder, which several processes or machines run. A job
         that was interrupted continues when it is started again with the same work folder.
@@ -200,8 +200,8 @@ def _run_here(arguments: Arguments) -> Result:
     engine = for_text(engine, lambda: bounded.text_bytes(sources))
     backend = engine.resolve()
     documents = sources.documents
-    if recipe.unit != "document":
-        check_divisible(recipe.unit, documents, arguments.against)
+    if recipe.unit.divides:
+        check_divisible(recipe.unit, documents)
         writing = rewriting(writing, documents)
     if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)
@@ -295,6 +295,7 @@ def run(
                 runtime,
                 verified_at_once=verified_at_once,
                 num_tokens=groups.num_tokens,
+                owner=groups.owner,
             )
         except TooManyComparisonsError as error:
             raise too_many_comparisons(error, rows, sketched, sources, recipe) from None
@@ -318,7 +319,7 @@ def run(
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
-        facts = Facts.of(ranked, groups, decisions, sketched)
+        facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit)
         told = JobFacts(sketched.counts, candidates, found, recipe, runtime, sources)
         with ThreadPoolExecutor(1, "neardup-tables") as beside:
             tables = beside.submit(
@@ -328,6 +329,7 @@ def run(
     return Result(
         documents=tables.result().documents,
         pairs=tables.result().pairs,
+        units=tables.result().units,
         report={**report, "timings": clock.seconds},
         recipe=recipe,
         frequencies=sketcher.statistics,

@@ -114,6 +114,7 @@ def check_recall(
     sample = sample_of(rows, spool, run.spool_rows, run.measure, threshold, runtime)
     possible = _partners(run, spool, sample, order, threshold, clock, runtime)
     pinned = run.groups.pinned
+    possible = run.groups.apart(possible)
     if recipe.only_against:
         possible = possible.where(pinned[possible.left])
     if recipe.length_ratio is not None:

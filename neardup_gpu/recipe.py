@@ -16,6 +16,7 @@ from .log import log
 from .methods import METHODS, as_method, check_sketches
 from .methods.contract import Join
 from .records import dataclass
+from .unit_options import UNIT_SETTINGS, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,12 +25,8 @@ if TYPE_CHECKING:
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
 
-UNITS = ("document", "line")
-"""The units that can be compared; see `units.py`."""
-
 _UNUSUAL: dict[str, Any] = {
     "only_against": False,
-    "unit": "document",
     "within": (),
     "length_ratio": None,
     "ignore_common": None,
@@ -240,12 +237,9 @@ class Recipe:
     only_against : bool, default False
         Remove a document of the input only because of a document of the reference set. Documents of the input are not
         compared with one another, so copies within the input are kept.
-    unit : "document" or "line", default "document"
-        What is compared:
-
-        - "document": whole documents.
-        - "line": the lines of all documents. A line with the words of an earlier line is cut out of its document. Only
-          equal lines are found, so the method is "exact" and the threshold 1.
+    unit : Unit or str, default "document"
+        What is compared, such as "paragraph", and what of it is cut. If units are not documents and the method is
+        "exact", the threshold is 1 unless it is given. At threshold 1, only units of equal tokens are found.
     within : str or sequence of str, default ()
         Columns, also with commas between them. Only documents that have equal values in all of them are compared, as if
         each value were a job of its own. A document without a value is compared with nothing.
@@ -278,7 +272,7 @@ class Recipe:
     max_partners: int | None = 64
     seed: int = 1
     only_against: bool = False
-    unit: str = "document"
+    unit: Any = Unit()
     within: Any = ()
     length_ratio: float | None = None
     ignore_common: int | float | None = None
@@ -286,8 +280,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
-        unit = checks.one_of("unit", self.unit, UNITS)
-        usual = method.usual_threshold if unit == "document" else 1.0
+        unit = Unit(self.unit) if isinstance(self.unit, str) else checks.instance("unit", self.unit, Unit)
+        usual = 1.0 if unit.divides and method == as_method("exact") else method.usual_threshold
         threshold = usual if self.threshold is None else self.threshold
         within = checks.columns("within", self.within, none=True)
         plain: dict[str, Any] = {
@@ -335,19 +329,31 @@ class Recipe:
                 )
             if self.within:
                 raise ParameterError("ignore_common and within: shingles are counted in all documents; leave one out")
-        if self.unit != "document":
-            unused: dict[str, Any] = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0}
-            unused |= {"cluster": "greedy", "ignore_common": None}
+            if self.unit.divides:
+                raise ParameterError(
+                    f"ignore_common and unit '{self.unit}': shingles are counted in whole documents; leave one out"
+                )
+        if self.unit.divides and self.shingles.token_kind.of_integers:
+            raise ParameterError(f"unit '{self.unit}' and tokens 'ids': integers have no {self.unit}s; leave one out")
+        if self.only_equal:
+            usual_shingles = replace(self.shingles, size=self.shingles.token_kind.size, kind="set", stop_words=None)
+            unused = {"shingles": usual_shingles, "method": as_method("exact"), "cluster": "greedy"}
             for name, value in unused.items():
                 if getattr(self, name) != value:
                     raise ParameterError(
-                        f"unit {self.unit!r} and {name}: only equal {self.unit}s are found; leave {name} out"
+                        f"unit '{unit}' and {name}: at threshold 1 only equal {unit}s are found; leave {name} out, or "
+                        "give a lower threshold"
                     )
+
+    @property
+    def only_equal(self) -> bool:
+        """Whether only units of equal tokens are found."""
+        return self.unit.divides and self.threshold == 1.0
 
     @property
     def verifies(self) -> bool:
         """Whether candidates are verified, which is the case if there is a threshold and units may be near."""
-        return self.threshold is not None and self.unit == "document"
+        return self.threshold is not None and not self.only_equal
 
     def measure_by(self, statistics: Any) -> Any:
         """Return the measure of pairs, by the statistics that the recipe names.
@@ -414,6 +420,7 @@ class Recipe:
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
         unusual = {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
         own |= {name: ",".join(value) if isinstance(value, tuple) else value for name, value in unusual.items()}
+        own |= self.unit.describe()
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -463,7 +470,7 @@ class Recipe:
         checks.instance("text", text, (str, bytes), "that Recipe.to_json gave")
         stored = checked_settings(text, name)
         kind = METHODS.get(str(stored.pop("method", None)))
-        own = {each.name for each in fields(cls)} - {"shingles", "method"}
+        own = {each.name for each in fields(cls)} - {"shingles", "method", "unit"}
         stored = _UNUSUAL | stored
         shingles = set(Shingles().describe())
         if kind is None or not own | shingles <= set(stored):
@@ -474,8 +481,9 @@ class Recipe:
             others: dict[str, Any] = {name: lists.restored(settings, name) for name in lists.SETTINGS}
             others |= {name: settings.pop(name) for name in ("language", "fold", "stem") if name in settings}
             made_of = Shingles(stored["shingle_size"], stored["shingling"], tokens=kind_of_tokens, **others)
+            unit = Unit(**{name: settings.pop(name) for name in UNIT_SETTINGS if name in settings})
             method = kind.from_settings(settings)
-            found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
+            found = cls(shingles=made_of, method=method, unit=unit, **{key: stored[key] for key in own})
         except (KeyError, ValueError, TypeError) as error:
             known = isinstance(error, (ArgumentTypeError, ParameterError))
             raise unreadable(name, str(error) if known else "") from None
@@ -575,7 +583,8 @@ class Recipe:
         of_shingles = self.method.elements == "shingles"
         shingles = self.shingles.describe() if of_shingles else self.shingles.describe_tokens()
         own = {"seed": self.seed, **({"within": ",".join(self.within)} if self.within else {})}
-        return {"method": self.method.name, **self.method.sketching(), **shingles, **own, **versions()}
+        unit = {"unit": self.unit.unit} if self.unit.divides else {}
+        return {"method": self.method.name, **self.method.sketching(), **shingles, **unit, **own, **versions()}
 
     def check_sketches(self, other: Recipe, name: str) -> None:
         """Check that sketches made with another recipe can be compared with sketches made with this recipe.
@@ -603,8 +612,9 @@ class Recipe:
         checks.instance("other", other, Recipe)
         mine, theirs = self.sketching(), other.sketching()
         for key in dict.fromkeys(("method", "tokens", *mine, *theirs)):
+            usual = {"tokens": "words", "unit": "document"}.get(key)
             if theirs.get(key) != mine.get(key):
-                made, needed = (each.get(key, "words" if key == "tokens" else None) for each in (theirs, mine))
+                made, needed = (each.get(key, usual) for each in (theirs, mine))
                 raise RecipeMismatchError(f"{name}: made with {key} = {made}, but {needed} is needed; sketch it again")
 
     def with_(self, **changes: Any) -> Self:
@@ -698,8 +708,8 @@ def choose_recipe(recipe: Any, usual: str, *, units: bool = False, **given: Any)
     """
     if recipe is None:
         return Recipe(**given)
-    if checks.instance("recipe", recipe, Recipe).unit != "document" and not units:
-        raise ParameterError(f"recipe: unit {recipe.unit!r} is for dedup; give recipe.with_(unit='document')")
+    if checks.instance("recipe", recipe, Recipe).unit.divides and not units:
+        raise ParameterError(f"recipe: unit '{recipe.unit}' is for dedup; give recipe.with_(unit='document')")
     usual_values = {each.name: each.default for each in fields(Recipe)} | {"method": usual}
     for name, value in given.items():
         if not (isinstance(value, type(usual_values[name])) and value == usual_values[name]):

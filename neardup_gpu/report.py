@@ -196,6 +196,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [("" if i or left_out else "left out", line) for i, line in enumerate(lines)]
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
+    if "near_reference" in counts:
         leaks = counts["near_reference"]
         share = percent(leaks / max(1, documents))
         rows.append(
@@ -204,8 +205,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / max(1, documents))})"))
     removed = f"{counts['removed']:,} ({percent(counts['removed'] / max(1, documents))})"
     if (unit := recipe.get("unit")) is not None:
-        number, cut = counts[f"{unit}s"], counts[f"{unit}s_cut"]
-        rows.append((f"{unit}s", f"{number:,}: {cut:,} ({percent(cut / max(1, number))}) cut as copies"))
+        rows += unit_rows(counts, unit)
     elif counts["removed"]:
         removed += f": {', '.join(kinds_removed(counts))}"
     rows.append(("removed", removed))
@@ -297,6 +297,21 @@ def table_by(column: str, rows: Sequence[dict[str, Any]], names: Sequence[str], 
 
 def _spaced(name: str) -> str:
     return name.replace("_", " ")
+
+
+def unit_rows(counts: dict[str, Any], unit: str) -> list[tuple[str, str]]:
+    """Say how many parts of documents were cut, and how many words that left."""
+    number, cut, listed, sources = (counts[name] for name in ("units", "units_cut", "units_listed", "short_sources"))
+    plural = unit if unit.startswith("sentences") else f"{unit.partition(':')[0]}s"
+    rows = [(plural, f"{number:,}: {cut:,} ({percent(cut / max(1, number))}) cut as copies")]
+    if listed:
+        rows.append(("", f"{listed:,} copies are listed and were not cut; units.parquet says why"))
+    if (after := counts.get("tokens_left")) is not None:
+        before = counts["tokens"]
+        rows.append(("words left", f"{after:,} of {before:,} ({percent(after / max(1, before))})"))
+    if sources:
+        rows.append(("", f"{count(sources, 'document')} below drop_below kept, as they hold what was cut elsewhere"))
+    return rows
 
 
 def kinds_removed(counts: dict[str, Any]) -> list[str]:
@@ -425,7 +440,8 @@ def summary(
         tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
         kept = "kept_ids/" if "tasks" in report else "kept_ids.parquet"
         kept = kept if report.get("written", {}).get("ids_only") else "kept/"
-        files = f"{tables}, {counted}{left_out}{kept}, {'report.html, ' if page else ''}report.json"
+        parted = "units.parquet, " if "units" in report["counts"] else ""
+        files = f"{tables}, {parted}{counted}{left_out}{kept}, {'report.html, ' if page else ''}report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""

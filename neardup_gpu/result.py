@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels._cached import cached_property
 
 from . import checks, plot
-from .data import arrow, bools
+from .data import NO_PAIRS, arrow, bools
 from .documents.edits import Edits
 from .documents.kept_dataset import kept_dataset
 from .documents.sources import Sources
@@ -49,9 +49,9 @@ class Result:
         - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
         - "near": other words.
 
-        With the unit "line", the columns lines and lines_cut count the lines of a document and those that were cut. A
-        document is removed if it has lost lines and has no words left; `duplicate_of` keeps the first of its lines, and
-        `kind` and `resemblance` are null.
+        With a unit such as "line", the columns units, units_cut, words and words_left count the parts of a document,
+        those that were cut, and its words before and after. A document is removed if parts of it are cut and too few
+        words are left; `duplicate_of` keeps the first of its cut parts, and `kind` and `resemblance` are null.
 
         Files add two columns: file, the path below the folder that all files share, and row, counted from 1 (in JSON
         lines the line). For a DatasetDict, file is the split.
@@ -60,8 +60,9 @@ class Result:
         document with the same words represents a document, there is also a pair with resemblance 1 between the two.
         id_a has the better priority. With the method containment, the column is called containment in both tables: the
         share of the document that `duplicate_of` contains, and the share of id_b that id_a contains. Then id_a is in
-        the reference set, or has more distinct shingles, or an equal number and the better priority. With the unit
-        "line", there is one pair per cut line; begin_a, end_a, begin_b and end_b are the bytes of its two lines.
+        the reference set, or has more distinct shingles, or an equal number and the better priority. With a
+        unit such as "line", pairs are of parts that are not equal, and unit_a, begin_a, end_a, unit_b, begin_b and
+        end_b say which.
     report : dict
         The contents of report.json: recipe, counts, timings, recall, and the numbers of pairs and documents that limits
         left out. `write_report` makes a page of them.
@@ -76,6 +77,16 @@ class Result:
         The documents and the reference set, which `explain` reads again.
     facts : Facts, default None
         The intermediate results of the decisions, which `at` uses.
+    units : pyarrow.Table, default None
+        With a `unit`, one row per part of a document, in order, with the columns id, unit (numbered from 0 in each
+        document), begin and end (bytes of its text), kept, source_id and source_unit (the part that it repeats, which
+        is kept), resemblance, copies and reason:
+
+        - "identical", "same_words", "near": it was cut, as it repeats its source in this way.
+        - "copy": it was kept as one of `keep_copies`.
+        - "seam": it was kept, as its neighbours would become one unit without it.
+        - "overlaps": it was kept, as it shares text with other units.
+        - "dropped": it is not a copy, but too little of its document was left.
 
     Notes
     -----
@@ -102,6 +113,7 @@ class Result:
     skipped: pa.Table | None = None
     sources: Sources | None = None
     facts: Facts | None = None
+    units: pa.Table | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -147,13 +159,22 @@ class Result:
         """
         full = checks.flag("full", full)
         id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
-        from .explanation import explained
+        from .explanation import explained, explained_units
 
         if self.sources is None or not self.sources.rewindable:
             raise InputError(
                 "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
             )
-        sources = self.sources
+        sources, units = self.sources, self.units
+        if units is not None:
+            return explained_units(
+                lambda: [self.documents],
+                lambda: units,
+                id,
+                lambda: sources.documents,
+                name="this result",
+                full=full,
+            )
         return explained(
             lambda: [self.documents],
             self.recipe,
@@ -278,7 +299,7 @@ class Result:
         from .by_value import lost_of
         from .decisions import decide
         from .partners import selected
-        from .stages import at_least
+        from .stages import Verified, at_least
         from .tables import decided_counts, tables_of, warnings_of
 
         if threshold == self.recipe.threshold:
@@ -292,13 +313,16 @@ class Result:
                 "with max_partners=None"
             )
         verified = before.verified
+        if recipe.only_equal:  # whatever the shingles say
+            verified = Verified(NO_PAIRS, np.empty(0))
         verified = at_least(threshold, verified.pairs.left, verified.pairs.right, verified.resemblance)
         listed, deciding = selected(
             verified, groups.pinned, recipe.cluster, recipe.max_partners, recipe.method.measure.directed
         )
         with Engine(backend="cpu").start() as runtime:
             nearest = None if before.nearest is None else before.nearest.at_least(threshold)
-            facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, nearest, recipe, runtime))
+            decisions = decide(ranked, groups, deciding, listed, nearest, recipe, runtime)
+        facts = self.facts.with_decisions(decisions, recipe.unit)
         assert self.sources is not None
         sources = self.sources
         tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
@@ -311,8 +335,7 @@ class Result:
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
         report["warnings"] = warnings_of(facts, recipe, sources, report["counts"])
-        found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
-        return replace(self, **found, facts=facts)
+        return replace(self, **tables._asdict(), report=report, recipe=recipe, facts=facts)
 
     def by(self, column: str) -> ByValue:
         """Count documents, and near-duplicates between them, by the values of a column.
@@ -398,8 +421,8 @@ class Result:
     def _run(self, folder: str | None = None) -> Run:
         """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
 
-        sources = self.sources
-        return run_of_tables(self.documents, self.pairs, self.report, self.recipe, self.frequencies, sources, folder)
+        tables = self.documents, self.pairs, self.report, self.recipe, self.frequencies, self.sources
+        return run_of_tables(*tables, folder, self.units)
 
     def plot(self) -> Any:
         """Draw the resemblance, or the containment, of the listed pairs and the sizes of the groups.

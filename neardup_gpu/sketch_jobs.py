@@ -21,6 +21,7 @@ from .data import arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents.reading_options import Reading, chosen_reading
+from .documents.units import check_divisible, check_whole
 from .documents.writing_options import Writing
 from .engine.arrays import take_rows
 from .engine.choice import kernel
@@ -130,7 +131,7 @@ def sketch(
     ...     sketch({"text": ["to be or not to be", "that is the question"]}, f"{folder}/s.parquet")["documents"]
     2
     """
-    recipe = choose_recipe(recipe, "minhash", method=method)
+    recipe = choose_recipe(recipe, "minhash", units=True, method=method)
     of_integers = recipe.shingles.token_kind.of_integers
     arguments = Arguments(
         source=source,
@@ -145,6 +146,7 @@ def sketch(
     )
     check_sketches(recipe.method)
     if workers is not None:
+        check_whole(recipe, "work_dir")
         return sketch_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _sketch_here(arguments)
 
@@ -154,6 +156,8 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
     clock, engine = Clock(arguments.progress), arguments.engine
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = arguments.opened()
+    if recipe.unit.divides:
+        check_divisible(recipe.unit, sources.documents)
     engine = for_text(engine, lambda: text_bytes(sources))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
@@ -177,6 +181,8 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
                 store.write(sketcher.recipe)
         counts = {name: getattr(sketched.counts, name) for name in counted(recipe)}
         counts["empty"] = int(np.count_nonzero(sketched.num_tokens == 0))
+        if recipe.unit.divides:
+            counts["units"] = len(sketched.num_tokens)
         with clock.stage("write"):
             if counts_first and sketcher.statistics is not None:
                 sketcher.statistics.write(places.frequencies)
@@ -299,7 +305,14 @@ def pairs(
         else:
             columns = _containing(stored, recipe, containment, clock, runtime)
         ids = one_array(table["id"])
-        named = {name: taken(ids, arrow(stored.rows[columns.pop(name)])) for name in ("id_a", "id_b")}
+        rows = {side: stored.rows[columns.pop(f"id_{side}")] for side in "ab"}
+        if recipe.unit.divides and not recipe.unit.inside:
+            codes = array_of(pa.chunked_array([ids.dictionary_encode().indices]))
+            apart = codes[rows["a"]] != codes[rows["b"]]
+            rows, columns = ({name: each[apart] for name, each in some.items()} for some in (rows, columns))
+        named = {f"id_{side}": taken(ids, arrow(some)) for side, some in rows.items()}
+        parts = {f"{name}_{side}": (name, some) for side, some in rows.items() for name in recipe.unit.columns}
+        named |= {column: arrow(array_of(table[name])[some]) for column, (name, some) in parts.items()}
         values = {name: arrow(each) for name, each in columns.items()}
         found = pa.table({**named, **values}).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
         if file is not None:

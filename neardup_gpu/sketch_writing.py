@@ -323,7 +323,7 @@ def table_of(recipe: Recipe, ids: pa.Array, columns: dict[str, Any]) -> pa.Table
         The columns of `columns_of`, in host memory. The sketches of documents without tokens become null.
     """
     num_tokens, every_row = columns["num_tokens"], np.zeros(len(ids), bool)
-    made = {"id": ids, "num_tokens": arrow(num_tokens)}
+    made = {"id": ids, **{name: arrow(columns[name]) for name in recipe.unit.columns}, "num_tokens": arrow(num_tokens)}
     if "document_hash" in columns:
         made["document_hash"] = _column(columns["document_hash"], every_row)
     if NUM_SHINGLES in columns:

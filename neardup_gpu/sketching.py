@@ -62,6 +62,7 @@ class Sketches:
     words: Stack = field(default_factory=Stack)
     column: list[pa.Array] = field(default_factory=list)
     documents: int = 0
+    units: int = 0
     text_bytes: int = 0
     tokens: int = 0
     shingles: int = 0
@@ -108,12 +109,12 @@ class SketchStore(Protocol):
 class Sketched(NamedTuple):
     """The data that stays in memory of all documents, the reference set before the input.
 
-    num_known : int
-        Units of the reference set.
+    num_known, num_known_documents : int
+        Units and documents of the reference set.
     ids : pyarrow.Array
         Of documents.
     places : Places or None
-        Where the units of the input are; None if each document is a unit.
+        Where the units are; None if each document is a unit.
     num_tokens : array of int64, shape (units,)
     column : pyarrow.ChunkedArray or None
         Of the input: what decides who is kept.
@@ -128,6 +129,7 @@ class Sketched(NamedTuple):
     """
 
     num_known: int
+    num_known_documents: int
     ids: pa.Array
     places: Places | None
     num_tokens: np.ndarray
@@ -270,7 +272,7 @@ class Sketcher:
 
         `total` returns the expected number of all documents.
         """
-        before = known.documents
+        before, units_before = known.documents, len(known.num_tokens)
         kept = Sketches(
             keys=known.keys,
             document_hashes=known.document_hashes,
@@ -294,14 +296,14 @@ class Sketcher:
             if ended is None:
                 continue
             if ended.places is not None:
-                kept.places.append(ended.places._replace(owner=ended.places.owner + kept.documents))
+                kept.places.append(ended.places._replace(owner=ended.places.owner + before + kept.documents))
                 check_rows(len(kept.num_tokens), "units")
             batch = ended.batch
             kept.column += [batch.columns[name] for name in columns]
             kept.ids.append(batch.ids)
             kept.documents += batch.num_rows
             if self.store is not None:
-                self.store.add(ids=batch.ids)
+                self.store.add(ids=ended.ids, **ended.columns)
                 if self.store.full:
                     self.store.write(self.recipe)
             check_rows(before + kept.documents, "documents")
@@ -309,6 +311,7 @@ class Sketcher:
             kept.null_text += batch.num_null
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
+        kept.units = len(kept.num_tokens) - units_before
         return kept
 
     def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
@@ -447,9 +450,10 @@ class Sketcher:
     ) -> Sketched:
         """Join the data of all documents, the reference set before the input."""
         return Sketched(
-            num_known=known.documents,
+            num_known=known.units,
+            num_known_documents=known.documents,
             ids=ids,
-            places=joined_places(sketches.places, self.recipe.unit),
+            places=joined_places(known.places + sketches.places, self.recipe.unit),
             num_tokens=sketches.num_tokens.take(np.int64),
             column=pa.chunked_array(sketches.column) if sketches.column else None,
             categories=None if column is None else sources.documents._categories(column),

@@ -34,7 +34,7 @@ from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
-from .joined_text import as_bytes
+from .joined_text import BETWEEN_COLUMNS, COLUMN_END, as_bytes
 from .jsonlines import JsonLines
 from .kept import each_in_order, in_groups, united, writing
 from .memory import bounded
@@ -107,21 +107,36 @@ def write_rewritten(
     kind, readers = format_for(how, documents), documents._readers
     schema = schema_of(documents, how) if schema is None else schema
     queue, parts = documents._queued(edits, progress)
-    cut = partial(with_cuts, column=documents.text_columns[0], encoding=documents._policy.encoding)
+    extracts = edits.cuts is not None and documents.extracts_text
+    if extracts and schema is not None:
+        schema = _with_field(schema)
+
+    def cut(reader: Reader, batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
+        if not extracts:
+            return with_cuts(batch, cuts, documents.text_columns[0], documents._policy.encoding)
+        text = _readable(documents._text(batch, reader)[0], reader.name)
+        return with_cuts(batch.append_column(EXTRACTED, text), cuts, EXTRACTED, None)
+
+    def own_schema(reader: Reader) -> pa.Schema:
+        if schema is not None:
+            return schema
+        return _with_field(reader.kept_schema()) if extracts else reader.kept_schema()
+
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _OutputFiles(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
         with closing(
-            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step, cut), _size_of)
+            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, own_schema, files.step, cut), _size_of)
         ) as pieces:
             made = (f"{prefix}-{i:05}{OUTPUT_FORMATS[kind]}" for i in itertools.count())
             files.write(made, schema, (piece for _, piece in pieces))
     else:
 
         def write(reader: Reader, part: EditQueue, name: str) -> None:
-            own = schema if schema is not None or kind.startswith("jsonl") else reader.kept_schema()
-            with closing(in_order(_pieces(reader, part, kind, own, files.step, cut), _size_of)) as pieces:
+            own = schema if schema is not None or kind.startswith("jsonl") else own_schema(reader)
+            of_rows = own_schema if own is None else lambda _: own
+            with closing(in_order(_pieces(reader, part, kind, of_rows, files.step, cut), _size_of)) as pieces:
                 files.write(iter([name]), own, pieces)
 
         each_in_order(write, readers, parts, names or new_names(documents._kept_names, kind))
@@ -228,28 +243,49 @@ def _stem(name: str) -> str:
 
 
 def _pieces(
-    reader: Reader, queue: EditQueue, kind: str, schema: pa.Schema | None, most_bytes: int, cut: Callable[..., Any]
+    reader: Reader,
+    queue: EditQueue,
+    kind: str,
+    schema_for: Callable[[Reader], pa.Schema],
+    most_bytes: int,
+    cut: Callable[..., pa.RecordBatch],
 ) -> Iterator[Step[Piece]]:
     """Return the kept rows of a reader; lines of JSON that stay as they are come in pieces of about `most_bytes`."""
     if isinstance(reader, JsonLines) and kind.startswith("jsonl") and queue.edits.cuts is None:
         return kept_rows(reader, queue, lambda block, edits: block.select(edits.keep).in_pieces(most_bytes))
-    own = reader.kept_schema() if schema is None else schema
+    own = schema_for(reader)
     _check(own, kind, reader.name)
     return kept_rows(reader, queue, partial(_edited, reader, own, kind, cut))
 
 
 def _edited(
-    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], piece: StoredRows, edits: Edits
+    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., pa.RecordBatch], piece: StoredRows, edits: Edits
 ) -> Iterator[pa.RecordBatch]:
     """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
     cuts, first = edits.cuts_of_kept(), 0
-    with closing(reader.batches(piece.select(edits.keep), schema)) as batches:
+    stored = pa.schema([field for field in schema if field.name != EXTRACTED or EXTRACTED in reader.schema.names])
+    with closing(reader.batches(piece.select(edits.keep), stored)) as batches:
         for batch in batches:
             if cuts is not None:
-                batch = cut(batch, cuts.of(first, first + batch.num_rows))
+                batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
                 first += batch.num_rows
             with reading(reader.name, "a column cannot be converted"):
                 yield _conformed(batch, schema, kind, reader.name)
+
+
+EXTRACTED = "extracted_text"
+"""The column for texts that are cut and are not the value of one column: of HTML, and of joined columns."""
+
+
+def _with_field(schema: pa.Schema) -> pa.Schema:
+    return schema.append(pa.field(EXTRACTED, pa.large_string()))
+
+
+def _readable(text: pa.Array, name: str) -> pa.Array:
+    """Return extracted texts as strings of the same size in bytes, with line breaks between columns."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        return pc.replace_substring(text, COLUMN_END, BETWEEN_COLUMNS).cast(pa.large_string())
+    raise InputError(f"{name}: holds text that is not UTF-8, which {EXTRACTED} cannot hold; name its encoding.")
 
 
 def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:

@@ -184,6 +184,11 @@ class Documents:
         return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
 
     @property
+    def extracts_text(self) -> bool:
+        """Whether the text of a document is made from its columns: of HTML, or of several columns."""
+        return not self._columns.are_own and (len(self.text_columns) > 1 or (bool(self.html) and not self.reads_html))
+
+    @property
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(len(reader.files) for reader in self._readers)

@@ -29,6 +29,7 @@ from ..store.outputs import new_file
 from ..tables import KIND
 from . import charts
 from .groups import MEMBERS, GroupTable, chosen, groups_of
+from .parts import parted
 from .run import Run
 from .texts import Difference, Pair, clean, compared
 from .thresholds import curve
@@ -179,7 +180,7 @@ def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
     """What the template shows, as plain data."""
     report, groups = run.report, groups_of(run)
     found = _groups_by(run, by)
-    steps = curve(run)
+    steps = curve(run) if run.units is None else None
     worth = pc.drop_null(run.pairs[run.column]).to_numpy()
     kinds = run.pairs[KIND].cast(pa.string())
     drawn: dict[str, str | None] = {"pairs": None, "groups": None}
@@ -209,6 +210,7 @@ def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
         "losses": None if found is None else _losses(run, found),
         "warned": f"{WARNED:.0%}",
         "why_nothing": [clean(line) for line in report.get("warnings", ())],
+        "parted": None if run.units is None else parted(run, run.units(), text),
         "groups": listed,
         "num_groups": len(groups),
         "members": TEXTS,
@@ -225,6 +227,14 @@ def sentences(run: Run, num_groups: int) -> list[str]:
         f"Of {count(documents, 'document')}{text}, {counts['kept']:,} are kept and {removed:,} are removed "
         f"({percent(removed / max(1, documents))})."
     ]
+    if recipe.unit.divides:
+        number, cut = counts["units"], counts["units_cut"]
+        said.append(
+            f"Of {count(number, 'part')} of documents ({recipe.unit}), {cut:,} are cut as copies of kept parts."
+        )
+        if "tokens_left" in counts:
+            said.append(f"That leaves {counts['tokens_left']:,} of {counts['tokens']:,} words.")
+        return said
     if removed:
         same_text, same_words, near = (counts[f"removed_{kind}"] for kind in ("identical", "same_words", "near"))
         said.append(
@@ -251,9 +261,9 @@ def sentences(run: Run, num_groups: int) -> list[str]:
             f"The {count(counts['reference_documents'], 'document')} of a reference set may stand for others and are "
             "never removed."
         )
-        leaks = counts["near_reference"]
-        how = "matches" if leaks == 1 else "match"
-        said.append(f"{count(leaks, 'document')} of the input {how} one of them; all of these are removed.")
+        if (leaks := counts.get("near_reference")) is not None:
+            how = "matches" if leaks == 1 else "match"
+            said.append(f"{count(leaks, 'document')} of the input {how} one of them; all of these are removed.")
     return said
 
 
