@@ -129,6 +129,7 @@ def joined(parts: list[SketchedEntries]) -> SketchedEntries:
         Ragged(np.concatenate([part.sets.values for part in parts]), offsets),
         np.concatenate(sketches) if sketches else None,
         np.concatenate(words) if words else None,
+        sum(part.only_dropped_words for part in parts),
     )
 
 
