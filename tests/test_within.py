@@ -136,7 +136,7 @@ def test_a_document_without_a_value_is_no_copy_of_another() -> None:
 def test_lines_are_compared_within_values() -> None:
     table = pa.table({"text": ["a line\nmine", "a line\nyours", "a line\ntheirs"], "site": ["x", "x", "y"]})
     found = dedup(table, text_columns="text", recipe=Recipe(unit="line", within="site"))
-    assert found.documents["lines_cut"].to_pylist() == [0, 1, 0]
+    assert found.documents["units_cut"].to_pylist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize("spool", [True, False])
