@@ -44,7 +44,7 @@ def rows_of(texts, result):
     return [texts[row["id"]][row["begin"] : row["end"]] for row in result.units.to_pylist()]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=120)
 @given(DOCUMENTS, st.sampled_from(UNITS), st.booleans(), st.integers(1, 3), st.integers(1, 3), st.sampled_from([1, 4]))
 def test_nothing_is_lost_and_a_second_run_removes_nothing(texts, unit, inside, min_words, keep_copies, drop_below):
     options = {"unit": Unit(unit, min_words, keep_copies, inside, drop_below)}
@@ -72,7 +72,7 @@ def test_nothing_is_lost_and_a_second_run_removes_nothing(texts, unit, inside, m
         assert words_of(rows_of(left, again)) == kept
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(DOCUMENTS, st.sampled_from(["paragraph", "line", "sentence"]), st.integers(1, 3), st.booleans())
 def test_equal_units_are_those_of_a_set_of_strings(texts, unit, keep_copies, inside):
     result = nd.dedup({"text": pa.array(texts, pa.binary())}, recipe=Recipe(unit=Unit(unit, 1, keep_copies, inside)))
@@ -97,7 +97,7 @@ METHODS = ["exact", "containment", "minhash", "bottomk", "modm", "simhash"]
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=8)
 @given(SIMILAR)
 def test_near_units_are_the_near_rows_of_a_file_of_units(method, texts):
     own = {"method": method, "max_partners": None}
@@ -119,7 +119,7 @@ def test_near_units_are_the_near_rows_of_a_file_of_units(method, texts):
 
 
 @pytest.mark.parametrize("method", ["exact", "minhash"])
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=15)
 @given(SIMILAR)
 def test_units_of_one_document_are_not_compared(method, texts):
     recipe = Recipe(shingles=Shingles(2), method=method, threshold=0.5, unit="line", max_partners=None)
