@@ -136,6 +136,11 @@ def test_any_plain_value_can_be_equal(values: pa.Array) -> None:
     assert missing == 1 and found[0] == found[1] and len(np.unique(found)) == 2
 
 
+def test_values_that_have_no_text_are_refused() -> None:
+    with pytest.raises(InputError, match="within holds month_day_nano_interval"):
+        group_words([pa.array([(1, 2, 3)], pa.month_day_nano_interval())], 0, 0)
+
+
 def test_a_document_without_a_value_is_no_copy_of_another() -> None:
     table = pa.table({"text": ["to be or not to be"] * 3, "site": pa.nulls(3, pa.string())})
     found = dedup(table, against=table, text_columns="text", recipe=Recipe(within="site"))
