@@ -29,6 +29,7 @@ from neardup_gpu.kernels._launch import array_module
 
 from .data import Ragged, numpy_of
 from .engine.arrays import same_device
+from .errors import InputError
 from .report import count
 
 WITHIN = "within"
@@ -78,7 +79,10 @@ def _words_of_values(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     is_bytes = pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type)
-    coded = column.cast(pa.large_binary() if is_bytes else pa.large_string()).dictionary_encode()
+    try:
+        coded = column.cast(pa.large_binary() if is_bytes else pa.large_string()).dictionary_encode()
+    except pa.ArrowException:
+        raise InputError(f"a column of within holds {column.type}; give strings, numbers or dates") from None
     words = [xxhash.xxh3_64_intdigest(value.as_buffer()) for value in coded.dictionary]
     return numpy_of(pc.fill_null(coded.indices, -1)).astype(np.int64), np.array(words, np.uint64)
 
@@ -86,7 +90,8 @@ def _words_of_values(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def apart(elements: Ragged, words: Any) -> Ragged:
     """Mix the group word of each document into its elements, which are written over.
 
-    Elements of equal values stay as equal as they were.
+    Elements of equal values stay as equal as they were. Words that stand for many elements are mixed in run by run,
+    others a block of documents at a time.
     """
     values, offsets = elements.values, elements.offsets
     xp = array_module(values)

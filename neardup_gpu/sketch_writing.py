@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrow_versions import kept_lists
-from .conditions import WITHIN
+from .conditions import WITHIN, remarks_about
 from .data import Ragged, arrow, one_array
 from .definitions import METADATA_KEY
 from .documents.batches import one_integer_type
@@ -205,8 +205,9 @@ def counted(recipe: Recipe) -> list[str]:
     """Return the names of the counts of a report, as `Sketches` has them."""
     names = ["documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"]
     spots = recipe.shingles.kind == "spots" and recipe.method.elements == "shingles"
-    dropping = ["only_dropped_words"] if recipe.shingles.drop_words is not None else []
-    return [*names, "text_bytes", "tokens", *dropping, *(["without_spots"] if spots else [])]
+    special = ["only_dropped_words"] if recipe.shingles.drop_words is not None else []
+    special += ["without_spots"] if spots else []
+    return [*names, "text_bytes", "tokens", *special, *(["without_value"] if recipe.within else [])]
 
 
 def reported(
@@ -231,7 +232,7 @@ def reported(
     """
     if not counts["documents"]:
         log.warning(NO_DOCUMENTS)
-    for remark in remarks_on(counts):
+    for remark in (*remarks_on(counts), *remarks_about(recipe.within, counts)):
         log.warning(remark)
     report = {**counts, **({"left_out_records": left_out} if left_out else {})}
     if skipped is not None:

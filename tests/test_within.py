@@ -79,6 +79,16 @@ def test_rows_are_those_of_the_runs_for_each_value(method: str, table: pa.Table)
     assert found.report["counts"]["without_value"] == table["site"].null_count
 
 
+@pytest.mark.corpus
+def test_five_releases_of_a_manual_are_five_jobs(corpora: Path) -> None:
+    table = pq.read_table(corpora / "django_docs.parquet", columns=["id", "text", "version"])
+    recipe = Recipe(within="version")
+    found, parts = dedup(table, reading=READING, recipe=recipe), expected(table, recipe)
+    assert len(parts) == 5 and len(found.removed) > 0
+    assert rows(found.documents) == rows(*(part.documents for part in parts))
+    assert rows(found.pairs) == rows(*(part.pairs for part in parts))
+
+
 @settings(max_examples=12, deadline=None)
 @given(table=tables, reference=tables, keep=st.sampled_from(["first", "longest", "site:desc"]))
 def test_a_reference_set_has_the_column_too(table: pa.Table, reference: pa.Table, keep: str) -> None:
@@ -124,6 +134,11 @@ def test_any_plain_value_can_be_equal(values: pa.Array) -> None:
     (batch,) = documents.batches(["value"])
     found, missing = group_words([batch.columns["value"]], 0, 0)
     assert missing == 1 and found[0] == found[1] and len(np.unique(found)) == 2
+
+
+def test_values_that_have_no_text_are_refused() -> None:
+    with pytest.raises(InputError, match="within holds month_day_nano_interval"):
+        group_words([pa.array([(1, 2, 3)], pa.month_day_nano_interval())], 0, 0)
 
 
 def test_a_document_without_a_value_is_no_copy_of_another() -> None:
@@ -183,7 +198,15 @@ def test_sketches_keep_the_groups(method: str, tmp_path: Path) -> None:
         pairs([tmp_path / "whole.parquet", tmp_path / "0.parquet"])
 
 
-def test_sketches_of_tasks_have_the_same_bytes(tmp_path: Path) -> None:
+def test_sketches_count_documents_without_a_value(tmp_path: Path, caplog: Any) -> None:
+    table = pa.table({"text": TEXTS, "site": pa.nulls(12, pa.string())})
+    recipe = recipe_of("bottomk", within="site")
+    report = sketch(table, tmp_path / "s.parquet", text_columns="text", recipe=recipe)
+    assert report["without_value"] == 12 and "none of 12 documents has a value" in caplog.text
+    assert len(pairs(tmp_path / "s.parquet")) == 0
+
+
+def test_sketches_of_tasks_make_the_same_pairs(tmp_path: Path) -> None:
     table = pa.table({"id": np.arange(12), "text": TEXTS, "site": ["a", "b", None] * 4})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=4)
     recipe, here = recipe_of("minhash", within="site"), tmp_path / "here.parquet"
