@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 from pyarrow.types import is_primitive
 
 from neardup_gpu.kernels import length_prefixed, packed_runs
-from neardup_gpu.kernels._cache import ONCE
 from neardup_gpu.kernels._ragged import copy_rows
 
 from ..log import log
@@ -218,7 +217,7 @@ class PagedColumn(NamedTuple):
 
 def remark(reason: UnfitPagesError) -> None:
     """Log once why a large row group is not decoded by all threads."""
-    log.info("one thread decodes each row group of Parquet: %s", reason, extra=ONCE)
+    log.info("one thread decodes each row group of Parquet: %s", reason, extra={"once": True})
 
 
 def find_column(file: pq.ParquetFile, schema: pa.Schema, footer: bytes, names: list[str]) -> PagedColumn | None:
