@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.types import is_primitive
 
 from neardup_gpu.kernels import length_prefixed, packed_runs
-from neardup_gpu.kernels._cache import ONCE
 from neardup_gpu.kernels._ragged import copy_rows
 
 from ..log import log
@@ -215,13 +215,13 @@ class PagedColumn(NamedTuple):
             yield block()
 
 
-def remark(name: str, reason: object) -> None:
-    """Log once why Arrow decodes a column."""
-    log.info("Arrow decodes column %r of Parquet, a row group in one thread: %s", name, reason, extra=ONCE)
+def remark(reason: UnfitPagesError) -> None:
+    """Log once why a large row group is not decoded by all threads."""
+    log.info("one thread decodes each row group of Parquet: %s", reason, extra={"once": True})
 
 
 def find_column(file: pq.ParquetFile, schema: pa.Schema, footer: bytes, names: list[str]) -> PagedColumn | None:
-    """Return which of some columns is decoded here: the largest one of strings or bytes, if there is one.
+    """Return which of some columns is decoded here: the largest one of strings or bytes; None if all are numbers.
 
     Parameters
     ----------
@@ -231,6 +231,11 @@ def find_column(file: pq.ParquetFile, schema: pa.Schema, footer: bytes, names: l
     footer : bytes
         Its metadata.
     names : list of str
+
+    Raises
+    ------
+    UnfitPagesError
+        If no column can be decoded here.
     """
     kinds: dict[int, pa.DataType] = {}
     for number in range(len(file.schema)):
@@ -244,6 +249,9 @@ def find_column(file: pq.ParquetFile, schema: pa.Schema, footer: bytes, names: l
         if is_flat and column.physical_type == "BYTE_ARRAY" and any(check(kind) for check in _KINDS):
             kinds[number] = kind
     if not kinds:
+        others = [name for name in names if name not in schema.names or not is_primitive(schema.field(name).type)]
+        if others:
+            raise UnfitPagesError(f"column {others[0]!r} holds its text in a dictionary, lists or structs")
         return None
     largest = min(kinds)
     try:
@@ -252,8 +260,7 @@ def find_column(file: pq.ParquetFile, schema: pa.Schema, footer: bytes, names: l
         column = file.schema.column(largest)
         chunks = [_chunk(group[largest], column.max_definition_level == 1) for group in groups]
     except _DAMAGE as error:
-        remark(file.schema.column(largest).name, error)
-        return None
+        raise UnfitPagesError(f"column {file.schema.column(largest).name!r}: {error}") from None
     return PagedColumn(column.name, kinds[largest], chunks, [name for name in names if name != column.name])
 
 

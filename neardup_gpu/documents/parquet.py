@@ -74,7 +74,10 @@ class Parquet(FileReader):
                     if opened is not None:
                         with opened.lock:
                             if opened.metadata is None and opened.names:
-                                opened.text = find_column(file, self.schema, footer, opened.names)
+                                try:
+                                    opened.text = find_column(file, self.schema, footer, opened.names)
+                                except UnfitPagesError as error:
+                                    opened.unfit = error
                             opened.metadata = file.metadata
                 yield file, handle
 
@@ -125,7 +128,7 @@ class Parquet(FileReader):
                         yield Step(make, sum(len(page.data) for page in block.pages))
                         done += block.num_rows
                 except UnfitPagesError as error:
-                    remark(text.name, error)
+                    opened.unfit = error
         if done < num_rows:
             yield Step(partial(self._by_arrow, opened, group, range(done, num_rows), row), size)
 
@@ -136,6 +139,8 @@ class Parquet(FileReader):
         """Yield some rows of a row group, whose first row has the number `row`."""
         with self._open(opened) as (parquet, _):
             yield from _numbered(self._row_group(parquet, group, opened.names, opened, rows), row + rows.start)
+        if opened.unfit is not None:
+            remark(opened.unfit)  # not before, as damage ends in an error
 
     def _found(self, opened: _OpenFile, groups: range, row: int) -> Iterator[ReadRows | Problem]:
         """Yield the rows of some row groups; `row` is the number of the first row."""
@@ -174,8 +179,7 @@ class Parquet(FileReader):
                 before = slab.total
                 try:
                     yield from slab.decoded(block)
-                except UnfitPagesError as error:
-                    remark(text.name, error)
+                except UnfitPagesError:
                     yield from slab.rest()
                     rows = range(block.first + slab.total - before, block.first + block.num_rows)
                     with self._open(opened) as (parquet, _):
@@ -262,6 +266,8 @@ class _OpenFile:
         Once they were read, and are known to be those of the first reading.
     text : PagedColumn, optional
         The column whose pages are decoded without Arrow; known with the metadata.
+    unfit : UnfitPagesError, optional
+        Why there is no such column, or why pages of a large row group are not decoded so.
     lock : threading.Lock
         Held by the thread that looks for this column, as all begin at once.
     """
@@ -271,6 +277,7 @@ class _OpenFile:
     columns_at_once: bool
     metadata: pq.FileMetaData | None = None
     text: PagedColumn | None = None
+    unfit: UnfitPagesError | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 

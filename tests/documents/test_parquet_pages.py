@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from neardup_gpu import Reading
+from neardup_gpu import Reading, log as log_module
 from neardup_gpu.documents import open_documents, pages, parquet as parquet_reader, passes, thrift
 from neardup_gpu.documents.slices import slices_of, text_bytes_of
 from neardup_gpu.engine.processors import with_threads
@@ -19,13 +19,13 @@ from neardup_gpu.errors import InputError
 
 CODECS = ["none", "snappy", "gzip", "zstd", "lz4"]
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-NO_ARROW = pytest.mark.usefixtures("without_remarks")
+NO_ARROW = pytest.mark.usefixtures("never_unfit")
 
 
 def read(path, **options):
     """The documents of a file: ids, texts and the number of nulls; or the error."""
     try:
-        batches = list(open_documents(path, text_columns="text", **{"id_column": "id", **options}).batches())
+        batches = list(open_documents(path, **{"text_columns": "text", "id_column": "id", **options}).batches())
     except InputError as error:
         return str(error)
     ids = [name for batch in batches for name in batch.ids.to_pylist()]
@@ -40,14 +40,13 @@ def read_by_arrow(path, **options):
 
 
 @pytest.fixture
-def without_remarks(monkeypatch):
+def never_unfit(monkeypatch):
     """Fail if Arrow decodes a text after all."""
 
-    def refuse(name, reason):
-        raise AssertionError(f"{name}: {reason}")
+    def refuse(_, reason):
+        raise AssertionError(reason)
 
-    monkeypatch.setattr(parquet_reader, "remark", refuse)
-    monkeypatch.setattr(pages, "remark", refuse)
+    monkeypatch.setattr(pages.UnfitPagesError, "__init__", refuse)
 
 
 @pytest.fixture(params=["usual", "small"])
@@ -64,10 +63,8 @@ TEXTS = st.lists(st.one_of(st.none(), st.just("the same text"), WORDS), max_size
 
 
 def table_of(texts, kind=None):
-    ids = [f"i{row}" for row in range(len(texts))]
-    return pa.table(
-        {"id": ids, "text": pa.array(texts, pa.string()).cast(kind or pa.string()), "more": range(len(texts))}
-    )
+    column = pa.array(texts, pa.string()).cast(kind or pa.string())
+    return pa.table({"id": range(1000, 1000 + len(texts)), "text": column, "more": range(len(texts))})
 
 
 @st.composite
@@ -140,7 +137,7 @@ def test_files_of_duckdb(tmp_path_factory, texts, codec, limit):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_pages_of_one_row_group_are_decoded_by_all_threads(threads, tmp_path, monkeypatch, without_remarks):
+def test_the_pages_of_one_row_group_are_decoded_by_all_threads(threads, tmp_path, monkeypatch, never_unfit):
     monkeypatch.setattr(parquet_reader, "PIECE_BYTES", 20_000)
     monkeypatch.setattr(passes, "SMALL_BYTES", 600)
     path, texts = tmp_path / "x.parquet", [f"text {i} " * (1 + i % 90) for i in range(3000)]
@@ -175,7 +172,7 @@ def test_slices_of_a_file_give_its_documents(parts, bounds, tmp_path):
     slices = slices_of(documents, -(-text_bytes_of(documents) // parts))
     assert len(slices) == parts
     opened = [batch for each in slices for batch in each.open().batches()]
-    assert [name for batch in opened for name in batch.ids.to_pylist()] == [f"i{row}" for row in range(90)]
+    assert [name for batch in opened for name in batch.ids.to_pylist()] == list(range(1000, 1090))
     assert [bytes(batch.text[row]) for batch in opened for row in range(batch.num_rows)] == read(path)[1]
 
 
@@ -198,22 +195,39 @@ def test_few_bytes_that_stand_for_much_text_take_little_memory(tmp_path, monkeyp
     assert sizes and max(sizes) <= parquet_reader.PIECE_BYTES
 
 
-def test_encodings_of_other_kinds_are_read_by_arrow(tmp_path, caplog):
-    texts = ["a text", None, "another one"] * 30
-    written_by_duckdb(tmp_path / "x.parquet", texts, "parquet_version V2, dictionary_size_limit 1")
-    with caplog.at_level(logging.INFO, "neardup_gpu"):
-        assert read(tmp_path / "x.parquet")[1] == [(text or "").encode() for text in texts]
-    assert "Arrow decodes column 'text' of Parquet" in caplog.text and "DELTA_LENGTH_BYTE_ARRAY" in caplog.text
+KINDS = {
+    "DELTA_BYTE_ARRAY": {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}},
+    "Brotli": {"compression": "brotli"},
+    "a dictionary": {},
+    "lists": {},
+}
 
 
-@pytest.mark.parametrize("codec", ["brotli", "snappy"])
-def test_codecs_and_types_of_other_kinds_are_read_by_arrow(codec, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_other_kinds_are_read_by_arrow(kind, tmp_path, monkeypatch, caplog):
+    """One line says so, where a row group is so large that threads would share it."""
+    monkeypatch.setattr(log_module.once, "lines", set())
     monkeypatch.setattr(pages.Slab, "decoded", None)
-    table = table_of(["a text", None, "another one"] * 30)
-    if codec == "snappy":
-        table = table.set_column(1, "text", table["text"].dictionary_encode()).set_column(0, "id", pa.array(range(90)))
-    pq.write_table(table, tmp_path / "x.parquet", compression=codec)
-    assert len(read(tmp_path / "x.parquet")[0]) == 90
+    path, texts, table = tmp_path / "x.parquet", ["a text", None, "another one"] * 30, table_of(["a text"] * 90)
+    column = pa.array(texts).dictionary_encode() if kind == "a dictionary" else pa.array(texts)
+    if kind == "lists":
+        column = pa.array([[text] for text in texts])
+    pq.write_table(table.set_column(1, "text", column), path, **KINDS[kind])
+    for piece_bytes, lines in ((parquet_reader.PIECE_BYTES, 0), (50, 1), (50, 1)):
+        monkeypatch.setattr(parquet_reader, "PIECE_BYTES", piece_bytes)
+        with caplog.at_level(logging.INFO, "neardup_gpu"):
+            found = read(path, text_columns="text[]" if kind == "lists" else "text")
+        assert found[1] == [(text or "").encode() for text in texts]
+        assert caplog.text.count("one thread decodes each row group of Parquet") == lines
+    assert kind in caplog.text
+
+
+def test_nothing_is_said_of_numbers_alone(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(parquet_reader, "PIECE_BYTES", 10)
+    pq.write_table(table_of(["a text"] * 90), tmp_path / "x.parquet")
+    with caplog.at_level(logging.INFO, "neardup_gpu"):
+        open_documents(tmp_path / "x.parquet", text_columns="text", id_column="id").check_ids_early()
+    assert not caplog.text
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstd"])
@@ -324,5 +338,5 @@ def test_damaged_row_groups_are_skipped(bounds, tmp_path):
     assert "row group 4 cannot be read" in told(path, None)
     documents = open_documents(path, text_columns="text", id_column="id", reading=Reading(on_error="skip"))
     ids = [name for batch in documents.batches() for name in batch.ids.to_pylist()]
-    assert ids == [f"i{row}" for row in range(40) if not 15 <= row < 20]
+    assert ids == [1000 + row for row in range(40) if not 15 <= row < 20]
     assert documents.skipped.to_pylist()[0]["row"] == 16
