@@ -237,7 +237,7 @@ class Recipe:
     only_against : bool, default False
         Remove a document of the input only because of a document of the reference set. Documents of the input are not
         compared with one another, so copies within the input are kept.
-    unit : Unit or str, default "document"
+    unit : Unit or str, default Unit()
         What is compared, such as "paragraph", and what of it is cut. If units are not documents and the method is
         "exact", the threshold is 1 unless it is given. At threshold 1, only units of equal tokens are found.
     within : str or sequence of str, default ()
