@@ -89,6 +89,12 @@ GAP, AT_ONCE = 1 << 11, 1 << 18
 """Values between two rows that are read and dropped, as that takes less time than another call; and values between the
 places in a file at which such calls end, about, so that they take little memory."""
 
+RUN = 1 << 14
+"""Values between two gaps, on average, from which they are read to their places, and not copied from what is read."""
+
+MOST_GAPS = 500
+"""Gaps in one call that reads to places: the system takes 1,024 parts."""
+
 
 class Spool:
     """An append-only temporary file of ragged uint64 rows, 8 bytes a value; the file vanishes with the object.
@@ -169,23 +175,44 @@ class Spool:
                 continue
             begin, size = int(starts[first]), int(stops[last - 1] - starts[first])
             some, wanted = values[offsets[first] : offsets[last]], int(offsets[last] - offsets[first])
-            read = some if size == wanted else np.empty(size, np.uint64)
-            self._read(memoryview(read.data).cast("B"), 8 * begin)
-            if size > wanted:
-                of_all = self.offsets[rows[first] : rows[last - 1] + 2] - begin
-                some[:] = gather.cpu(read, of_all, rows[first:last] - rows[first])[0]
+            gaps = first + np.flatnonzero(starts[first + 1 : last] > stops[first : last - 1])
+            if len(gaps) <= min(MOST_GAPS, wanted // RUN):
+                dropped, arrays, done = np.empty(size - wanted, np.uint64), [], 0
+                for gap in gaps.tolist():
+                    end = int(offsets[gap + 1] - offsets[first])
+                    arrays += [some[done:end], dropped[: starts[gap + 1] - stops[gap]]]
+                    done = end
+                self._read([*arrays, some[done:]], 8 * begin)
+                continue
+            read = np.empty(size, np.uint64)
+            self._read([read], 8 * begin)
+            of_all = self.offsets[rows[first] : rows[last - 1] + 2] - begin
+            some[:] = gather.cpu(read, of_all, rows[first:last] - rows[first])[0]
         return Ragged(values, offsets)
 
-    def _read(self, view: memoryview, position: int) -> None:
+    def _read_some(self, views: list[memoryview], position: int) -> int:
+        """Fill views, or the first of them, as far as one call does."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file.fileno(), views, position)
+        with self._place:
+            self._file.seek(position)
+            count: int = self._file.readinto(views[0])  # type: ignore[attr-defined]
+            self._file.seek(0, os.SEEK_END)
+            return count
+
+    def _read(self, arrays: list[np.ndarray], position: int) -> None:
+        """Fill arrays with what follows a position, one after another."""
+        views = [view for array in arrays if len(view := memoryview(array.data).cast("B"))]
         try:
-            with self._place:
-                self._file.seek(position)
-                while view:
-                    count = self._file.readinto(view)  # type: ignore[attr-defined]
-                    if not count:
-                        raise OutputError(f"{self.folder}: the temporary file ended early: it was truncated; run again")
-                    view = view[count:]
-                self._file.seek(0, os.SEEK_END)
+            while views:
+                count = self._read_some(views, position)
+                if not count:
+                    raise OutputError(f"{self.folder}: the temporary file ended early: it was truncated; run again")
+                position += count
+                while views and count >= len(views[0]):
+                    count -= len(views.pop(0))
+                if count:
+                    views[0] = views[0][count:]
         except OutputError:
             raise
         except OSError as error:

@@ -5,19 +5,28 @@ import resource
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from neardup_gpu.errors import OutputError, ResourceError
 from neardup_gpu.stages import Ragged
-from neardup_gpu.store import disk
+from neardup_gpu.store import disk, spool as spool_module
 from neardup_gpu.store.spool import DeviceSpool, Spool
 
 ROWS = st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=5), max_size=8)
 
 
-@settings(deadline=None)
+@pytest.fixture(params=["copied", "read to their places", "read without preadv"])
+def way(request, monkeypatch):
+    """The way in which rows with gaps between them are read."""
+    if request.param != "copied":
+        monkeypatch.setattr(spool_module, "RUN", 1)
+    if request.param == "read without preadv":
+        monkeypatch.delattr(os, "preadv", raising=False)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ROWS, max_size=4), st.data())
-def test_rows_come_back_in_any_order(parts, data):
+def test_rows_come_back_in_any_order(way, parts, data):
     rows = [row for part in parts for row in part]
     with Spool() as spool:
         for part in parts:
@@ -30,6 +39,16 @@ def test_rows_come_back_in_any_order(parts, data):
         assert [found[i].tolist() for i in range(len(found))] == [rows[row] for row in wanted]
         spool.append(Ragged.from_rows([[1, 2]], np.uint64))  # after reading, the end is still the end
         assert spool.gather(np.array([len(rows)]))[0].tolist() == [1, 2]
+
+
+def test_a_long_row_after_many_gaps(monkeypatch):
+    """The system takes at most 1,024 parts in one call."""
+    rows = [*([number] for number in range(3000)), range(10**5)]
+    monkeypatch.setattr(spool_module, "RUN", 10)
+    with Spool() as spool:
+        spool.append(Ragged.from_rows(rows, np.uint64))
+        wanted = np.append(np.arange(0, 3000, 2), 3000)
+        assert [list(row) for row in spool.gather(wanted)] == [list(rows[row]) for row in wanted]
 
 
 def test_the_file_vanishes(tmp_path):
@@ -92,15 +111,10 @@ def test_a_disk_that_fails_when_read(tmp_path, monkeypatch):
     with Spool(tmp_path) as spool:
         spool.append(Ragged.from_rows([[1, 2, 3]], np.uint64))
 
-        class Failing:
-            def seek(self, *_):
-                raise OSError(5, "Input/output error")
+        def fail(*_):
+            raise OSError(5, "Input/output error")
 
-            def close(self):
-                pass
-
-        spool._file.close()
-        monkeypatch.setattr(spool, "_file", Failing())
+        monkeypatch.setattr(spool, "_read_some", fail)
         with pytest.raises(OutputError, match=r"Input/output error; name a larger disk with temp_dir=..."):
             spool.gather(np.array([0]))
 
