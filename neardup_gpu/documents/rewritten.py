@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow_versions import bytes_of
+from ..data import arrow
 from ..errors import InputError, ParameterError
 from ..report import shorten
 from ..store.uris import brief
@@ -108,6 +109,8 @@ def write_rewritten(
     schema = schema_of(documents, how) if schema is None else schema
     queue, parts = documents._queued(edits, progress)
     cut = partial(with_cuts, column=documents.text_columns[0], encoding=documents._policy.encoding)
+    if edits.marks is not None:
+        cut, schema = partial(with_marks, column=edits.marks), _with_column(schema, edits.marks)
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _OutputFiles(folder, kind, how.most_bytes)
@@ -120,7 +123,9 @@ def write_rewritten(
     else:
 
         def write(reader: Reader, part: EditQueue, name: str) -> None:
-            own = schema if schema is not None or kind.startswith("jsonl") else reader.kept_schema()
+            own = schema
+            if schema is None and not kind.startswith("jsonl"):
+                own = _with_column(reader.kept_schema(), edits.marks)
             with closing(in_order(_pieces(reader, part, kind, own, files.step, cut), _size_of)) as pieces:
                 files.write(iter([name]), own, pieces)
 
@@ -233,7 +238,7 @@ def _pieces(
     """Return the kept rows of a reader; lines of JSON that stay as they are come in pieces of about `most_bytes`."""
     if isinstance(reader, JsonLines) and kind.startswith("jsonl") and queue.edits.cuts is None:
         return kept_rows(reader, queue, lambda block, edits: block.select(edits.keep).in_pieces(most_bytes))
-    own = reader.kept_schema() if schema is None else schema
+    own = _with_column(reader.kept_schema(), queue.edits.marks) if schema is None else schema
     _check(own, kind, reader.name)
     return kept_rows(reader, queue, partial(_edited, reader, own, kind, cut))
 
@@ -274,6 +279,23 @@ def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | No
     if texts.null_count:
         edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))
     return batch.set_column(place, pa.field(column, kind), edited)
+
+
+MARKS = pa.list_(pa.struct([("begin", pa.int64()), ("end", pa.int64())]))
+"""The type of a column of spans."""
+
+
+def with_marks(batch: pa.RecordBatch, spans: Cuts, column: str) -> pa.RecordBatch:
+    """Return rows with a new column: the spans of each, in bytes of its text."""
+    values = pa.StructArray.from_arrays([arrow(spans.begins), arrow(spans.ends)], fields=list(MARKS.value_type))
+    marks = pa.ListArray.from_arrays(arrow(spans.offsets.astype(np.int32)), values).cast(MARKS)
+    names = [name for name in batch.schema.names if name != column]  # which JSON lines read as nulls
+    return batch.select(names).append_column(pa.field(column, MARKS), marks)
+
+
+def _with_column(schema: pa.Schema | None, marks: str | None) -> pa.Schema | None:
+    """Return the columns with one for spans, if it has a name."""
+    return schema if schema is None or marks is None else schema.append(pa.field(marks, MARKS))
 
 
 def _size_of(piece: Piece) -> int:

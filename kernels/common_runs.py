@@ -1,0 +1,297 @@
+"""Runs of tokens that documents have in common with listed rows, such as the items of an evaluation set.
+
+A run is (i, j, n): tokens i to i + n of a document equal tokens j to j + n of a row. It is maximal if neither the
+tokens before both are equal nor those after both; where a document or a row begins or ends, there are none. Each row
+has a width, the least length of a run that counts; a row of width 0 has no runs.
+
+    found = all maximal runs of at least the width of their row, in the order of (i, the width, j)
+
+Tokens are compared one by one, so hashing cannot change what is found.
+
+Source: theorem 6 of the toolkit's design of contamination checks: a document and a row have a run if and only if they
+share as many consecutive tokens as the width.
+Cost: a row is looked for by its n-grams, n its width. A document's token takes n products for the largest width and a
+look into a bit filter for each width. Memory: up to 50 bytes for each token of the rows. What follows is linear in the
+number of places where an n-gram of a document stands in rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._cpu import jit, parallel, shares
+
+
+class Listed(NamedTuple):
+    """Rows to look for, and the tables that find their n-grams.
+
+    Parameters
+    ----------
+    tokens : array of uint64
+        Fewer than 2**32.
+    offsets : array of int64, shape (rows + 1,)
+    widths : array of int64, shape (rows,)
+        The least length of a run, at most the length of the row and at most 255; 0 for a row that is not looked for.
+    lengths : array of int64
+        The different widths, ascending, without 0.
+    factors : array of uint64
+        Odd numbers, by which the tokens of an n-gram are multiplied.
+    firsts : array of uint32, shape (n-grams,)
+        For each distinct n-gram, where it first stands in the tokens.
+    sizes : array of uint8, shape (n-grams,)
+        The number of its tokens.
+    slots : array of uint64
+        A hash table: the lower half of a hash, and the number of the n-gram plus 1; 0 is free.
+    marks : array of uint64
+        A filter: two bits of a word for each n-gram.
+    starts, postings : arrays of uint32
+        N-gram g stands at the tokens `postings[starts[g]:starts[g + 1]]`, ascending.
+    """
+
+    tokens: np.ndarray
+    offsets: np.ndarray
+    widths: np.ndarray
+    lengths: np.ndarray
+    factors: np.ndarray
+    firsts: np.ndarray
+    sizes: np.ndarray
+    slots: np.ndarray
+    marks: np.ndarray
+    starts: np.ndarray
+    postings: np.ndarray
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory of all arrays."""
+        return sum(array.nbytes for array in self)
+
+
+def reference(tokens, offsets, listed):
+    """Find the runs, straight from the definition.
+
+    Parameters
+    ----------
+    tokens : array of uint64
+    offsets : array of int64, shape (documents + 1,)
+    listed : Listed
+        By `prepare`. Only its tokens, offsets and widths are used here.
+
+    Returns
+    -------
+    places, positions, lengths : arrays of int64
+        Run k is tokens `places[k]` to `places[k] + lengths[k]` of the documents, and the same from `positions[k]` on of
+        the listed tokens.
+    """
+    wanted, rows, widths = listed.tokens.tolist(), listed.offsets.tolist(), listed.widths.tolist()
+    positions_of: dict[int, list[tuple[int, int, int, int]]] = {}
+    for row, width in enumerate(widths):
+        for position in range(rows[row], rows[row + 1]) if width else ():
+            entry = width, position, rows[row], rows[row + 1]
+            positions_of.setdefault(wanted[position], []).append(entry)
+    found, text = [], tokens.tolist()
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        for i in range(start, stop):
+            for width, j, first, last in positions_of.get(text[i], ()):
+                if i > start and j > first and text[i - 1] == wanted[j - 1]:
+                    continue
+                n = 0
+                while i + n < stop and j + n < last and text[i + n] == wanted[j + n]:
+                    n += 1
+                if n >= width:
+                    found.append((i, width, j, n))
+    runs = np.array(sorted(found), np.int64).reshape(-1, 4)
+    return tuple(np.ascontiguousarray(runs[:, column]) for column in (0, 2, 3))
+
+
+# --------------------------------------------------------------------------------------------------------- the tables
+
+
+@jit()
+def _hash(total, length):
+    """Mix the sum of the products of an n-gram with its length."""
+    h = (total ^ np.uint64(length)) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD1342543DE82EF95)
+    return h ^ (h >> np.uint64(29))
+
+
+@jit()
+def _bits(h):
+    """Return the two bits of an n-gram in its word of the filter."""
+    low = np.uint64(63)
+    return (np.uint64(1) << (h & low)) | (np.uint64(1) << ((h >> np.uint64(6)) & low))
+
+
+@jit()
+def _number_of(tokens, i, length, h, listed, firsts, sizes, slots):
+    """Return the number of the n-gram at tokens[i:i + length]; if there is none, -1 minus the slot that is free."""
+    last = np.uint64(len(slots) - 1)
+    low = np.uint64(0xFFFFFFFF)
+    slot = (h >> np.uint64(32)) & last
+    while slots[slot] != np.uint64(0):
+        entry = slots[slot]
+        if entry >> np.uint64(32) == h & low:
+            number = np.int64(entry & low) - 1
+            first, equal = np.int64(firsts[number]), np.int64(sizes[number]) == length
+            for k in range(length if equal else 0):
+                equal = equal and tokens[i + k] == listed[first + k]
+            if equal:
+                return number
+        slot = (slot + np.uint64(1)) & last
+    return -1 - np.int64(slot)
+
+
+@jit(
+    "uint64[::1], int64[::1], int64[::1], uint64[::1], (uint32[::1], uint8[::1], uint64[::1], uint64[::1]), uint32[::1]"
+)
+def _fill_tables(tokens, offsets, widths, factors, tables, numbers):
+    """Number the distinct n-grams of all rows in the order of their first places; return how many there are.
+
+    `numbers` gets the number of each n-gram of each row, in the order of rows and places.
+    """
+    firsts, sizes, slots, marks = tables
+    count, at, last = 0, 0, np.uint64(len(marks) - 1)
+    for row in range(len(widths)):
+        width = widths[row]
+        for i in range(offsets[row], offsets[row + 1] - width + 1 if width > 0 else offsets[row]):
+            total = np.uint64(0)
+            for k in range(width):
+                total += tokens[i + k] * factors[k]
+            h = _hash(total, width)
+            number = _number_of(tokens, i, width, h, tokens, firsts, sizes, slots)
+            if number < 0:
+                slots[-1 - number] = (h << np.uint64(32)) | np.uint64(count + 1)
+                marks[(h >> np.uint64(32)) & last] |= _bits(h)
+                firsts[count], sizes[count] = i, width
+                number = count
+                count += 1
+            numbers[at] = number
+            at += 1
+    return count
+
+
+@jit("int64[::1], int64[::1], uint32[::1], uint32[::1], uint32[::1]")
+def _fill_postings(offsets, widths, numbers, ends, postings):
+    """Write where each n-gram stands; `ends` says where the postings of each begin, and then where they end."""
+    at = 0
+    for row in range(len(widths)):
+        width = widths[row]
+        for i in range(offsets[row], offsets[row + 1] - width + 1 if width > 0 else offsets[row]):
+            number = numbers[at]
+            postings[ends[number]] = i
+            ends[number] += 1
+            at += 1
+
+
+def prepare(tokens, offsets, widths):
+    """Return `Listed` for rows of tokens and the width of each; see there."""
+    tokens, sizes = np.ascontiguousarray(tokens), np.diff(offsets)
+    looked_for = widths > 0
+    most = int((sizes - widths + 1)[looked_for].sum())
+    bits = max(4, (most + most // 2).bit_length())
+    factors = np.random.default_rng(8).integers(0, 2**64, max(1, int(widths.max(initial=1))), np.uint64) | np.uint64(1)
+    slots, marks = np.zeros(1 << bits, np.uint64), np.zeros(1 << max(4, (most // 4).bit_length()), np.uint64)
+    firsts, lengths, numbers = np.empty(most, np.uint32), np.empty(most, np.uint8), np.empty(most, np.uint32)
+    count = _fill_tables(tokens, offsets, widths, factors, (firsts, lengths, slots, marks), numbers)
+    starts = np.zeros(count + 1, np.uint32)
+    np.cumsum(np.bincount(numbers, minlength=count), out=starts[1:], dtype=np.uint32)
+    postings = np.empty(most, np.uint32)
+    _fill_postings(offsets, widths, numbers, starts[:-1].copy(), postings)
+    distinct = np.unique(widths[looked_for]).astype(np.int64)
+    given = tokens, offsets, widths, distinct, factors
+    return Listed(*given, firsts[:count].copy(), lengths[:count].copy(), slots, marks, starts, postings)
+
+
+# ------------------------------------------------------------------------------------------------------------ the scan
+
+
+@parallel(
+    "uint64[::1], int64[::1], int64[::1], (int64[::1], uint64[::1]), "
+    "(uint64[::1], uint32[::1], uint8[::1], uint64[::1], uint64[::1]), (int64[::1], uint32[::1]), int64[::1]",
+    is_wide=True,
+)
+def _find(begin, end, tokens, offsets, bounds, widths, tables, found, counts):
+    """Find the n-grams of documents in the tables: write their places and numbers, each part in room of its own."""
+    lengths, factors = widths
+    listed, firsts, sizes, slots, marks = tables
+    places, numbers = found
+    last = np.uint64(len(marks) - 1)
+    for part in range(begin, end):
+        at = first = len(lengths) * (offsets[bounds[part]] - offsets[0])
+        for d in range(bounds[part], bounds[part + 1]):
+            stop = offsets[d + 1]
+            for i in range(offsets[d], stop - lengths[0] + 1):
+                total, k = np.uint64(0), np.int64(0)
+                for length in lengths:
+                    if i + length > stop:
+                        break
+                    while k < length:
+                        total += tokens[i + k] * factors[k]
+                        k += 1
+                    h = _hash(total, length)
+                    bits = _bits(h)
+                    if marks[(h >> np.uint64(32)) & last] & bits == bits:
+                        number = _number_of(tokens, i, length, h, listed, firsts, sizes, slots)
+                        if number >= 0:
+                            places[at], numbers[at] = i, number
+                            at += 1
+        counts[part] = at - first
+
+
+@parallel(
+    "uint64[::1], (int64[::1], uint32[::1], int64[::1], int64[::1]), "
+    "(uint64[::1], int64[::1], uint32[::1], uint32[::1]), int64[::1], (int64[::1], int64[::1], int64[::1])",
+    least=256,
+)
+def _extend(begin, end, tokens, hits, listed, ends, runs):
+    """Count the runs that begin at each n-gram that was found, or write them if there is room for runs."""
+    places, numbers, firsts, lasts = hits
+    wanted, rows, starts, postings = listed
+    run_places, run_positions, run_lengths = runs
+    for hit in range(begin, end):
+        i, number = places[hit], numbers[hit]
+        at = ends[hit - 1] if hit > 0 and len(run_places) > 0 else np.int64(0)
+        for entry in range(np.int64(starts[number]), np.int64(starts[number + 1])):
+            j = np.int64(postings[entry])
+            row = np.searchsorted(rows, j, side="right") - 1
+            if i > firsts[hit] and j > rows[row] and tokens[i - 1] == wanted[j - 1]:
+                continue
+            if len(run_places) > 0:
+                n, most = np.int64(0), min(lasts[hit] - i, rows[row + 1] - j)
+                while n < most and tokens[i + n] == wanted[j + n]:
+                    n += 1
+                run_places[at], run_positions[at], run_lengths[at] = i, j, n
+            at += 1
+        if len(run_places) == 0:
+            ends[hit] = at
+
+
+def cpu(tokens, offsets, listed):
+    """As `reference`: n-grams are looked up, documents in parallel; runs are counted, and then written."""
+    nothing = np.empty(0, np.int64)
+    if len(listed.lengths) == 0 or offsets[0] == offsets[-1]:
+        return nothing, nothing.copy(), nothing.copy()
+    bounds = shares(offsets)
+    room = len(listed.lengths) * int(offsets[-1] - offsets[0])
+    places, numbers = np.empty(room, np.int64), np.empty(room, np.uint32)  # memory that is not written costs nothing
+    counts = np.empty(len(bounds) - 1, np.int64)
+    tables = listed.tokens, listed.firsts, listed.sizes, listed.slots, listed.marks
+    widths = listed.lengths, listed.factors
+    _find(len(counts), tokens, offsets, bounds, widths, tables, (places, numbers), counts)
+    parts = [
+        slice(first, first + count)
+        for first, count in zip(
+            (len(listed.lengths) * (offsets[bounds[:-1]] - offsets[0])).tolist(), counts, strict=True
+        )
+    ]
+    places, numbers = (np.concatenate([array[part] for part in parts]) for array in (places, numbers))
+    documents = np.searchsorted(offsets, places, side="right")
+    hits = places, numbers, offsets[documents - 1], offsets[documents]
+    rows = listed.tokens, listed.offsets, listed.starts, listed.postings
+    ends = np.zeros(len(places), np.int64)
+    _extend(len(places), tokens, hits, rows, ends, (nothing, nothing, nothing))
+    np.cumsum(ends, out=ends)
+    number = int(ends[-1]) if len(ends) else 0
+    runs = tuple(np.empty(number, np.int64) for _ in range(3))
+    if number:
+        _extend(len(places), tokens, hits, rows, ends, runs)
+    return runs
