@@ -162,7 +162,7 @@ def align(first: np.ndarray, second: np.ndarray, recipe: Recipe) -> Alignment:
     for start_a, start_b, length in blocks:
         marks[0][start_a : start_a + length] = marks[1][start_b : start_b + length] = ALIGNED
     if recipe.shingles.kind == "spots":
-        stops = stop_words.fingerprints(recipe.shingles.stop_words, int(recipe.material.tokens))
+        stops = stop_words.fingerprints(recipe.shingles.stop_words, int(recipe.material.tokens), recipe.shingles.fold)
         size = recipe.shingles.size
         spots = _spots(np.isin(first, stops), size), _spots(np.isin(second, stops), size)
         if len(spots[0]) or len(spots[1]):

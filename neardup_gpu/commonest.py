@@ -99,7 +99,7 @@ def _places(index: int, tokens: np.ndarray, recipe: Recipe) -> np.ndarray:
     """Return the numbers of the tokens that make shingle or spot `index` of a document."""
     size, number = recipe.shingles.size, len(tokens)
     if recipe.shingles.stop_words is not None:
-        stops = fingerprints(recipe.shingles.stop_words, int(recipe.material.tokens))
+        stops = fingerprints(recipe.shingles.stop_words, int(recipe.material.tokens), recipe.shingles.fold)
         others, places = np.flatnonzero(~np.isin(tokens, stops)), np.flatnonzero(np.isin(tokens, stops))
         spots = places[np.searchsorted(others, places) + size <= len(others)]
         if len(spots):

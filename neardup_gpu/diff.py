@@ -94,14 +94,17 @@ def differences(
             ops.append(("equal", in_a[start_a:at_a]))
             both = zip(in_a[start_a:at_a], in_b[start_b:at_b], strict=True)
             respelled += sum(mine.strip() != other.strip() for mine, other in both)
+    made_of = recipe.shingles
+    named = {"dropped words": made_of.drop_words, "folded characters": made_of.fold, "endings": made_of.stem}
+    changed = [name for name, value in named.items() if value is not None]
     if all(op == "equal" for op, _ in ops):
-        differs = "case, punctuation and white space differ" if noun == "word" else "what is between them differs"
+        *others, last = [*changed, *(["case", "punctuation", "white space"] if noun == "word" else ["the rest"])]
+        differs = f"{', '.join(others)} and {last} differ" if others else "what is between them differs"
         return [], [*notes, f"the {noun}s are the same; only {differs}"]
     if respelled:
         are = "is" if respelled == 1 else "are"
-        notes.append(
-            f"{count(respelled, f'common {noun}')} {are} written with other case or punctuation in the other text"
-        )
+        how = "in another way" if changed else "with other case or punctuation"
+        notes.append(f"{count(respelled, f'common {noun}')} {are} written {how} in the other text")
     if any(BORDER in word for op, words in ops if op != "equal" for word in words):
         notes.append("the texts are divided between columns in different ways: a line break stands where a column ends")
     if full:

@@ -55,6 +55,7 @@ from .store.outputs import new_folder
 from .tables import Facts, JobFacts, report_of_job, tables_of
 from .tasks.job import run_in_tasks
 from .tasks.workers import Workers
+from .token_changes import remarks_on
 from .verification import in_host_memory
 
 
@@ -250,7 +251,7 @@ def run(
     runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(sources, column=column)
-    for remark in sources.documents._remarks():
+    for remark in (*sources.documents._remarks(), *remarks_on(vars(sketched.counts))):
         log.warning(remark)
     recipe = sketcher.recipe  # which names its statistics by now
     measure = recipe.method.measure.knowing(sketcher.statistics)

@@ -222,6 +222,61 @@ def tokens(draw: Draw, size: int) -> tuple:
     return text, draw.offsets(len(text), 2000), draw.modulus(), places
 
 
+FOLDED = (
+    *(
+        "-\n",
+        "\u00ad\r\n ",
+        "-\r",
+        "- \t\n\t",
+        "\u2010\n",
+        "ab",
+        "Cd",
+        "É",
+        "e\u0301",
+        "\u0130",
+        "\u01c4",
+        "\u0345",
+        "\u200b",
+    ),
+    *(
+        "7",
+        "42",
+        "½",
+        "⑩",
+        "㏠",
+        "٣",
+        "๑",
+        "²",
+        "\u0640",
+        "\u064e",
+        "\u05b4",
+        "й",
+        "\u0301",
+        "_",
+        " ",
+        "\ufe70",
+        "\ufe71",
+    ),
+)
+"""Pieces that folds change, or leave as they are."""
+
+
+def fold(draw: Draw, size: int) -> tuple:
+    """Draw text with numbers, accents, vowel signs and words divided at the ends of lines, and some folds."""
+    text, offsets, _, places = tokens(draw, size)
+    pieces = [*(piece.encode() for piece in FOLDED), b"\xc3", b"\xa9", b"\xed\xb0\x80"]
+    if size <= FEW and draw.option([False, True]):
+        mixed = b"".join(pieces[i] for i in draw.random.integers(0, len(pieces), size))
+        text, offsets = np.frombuffer(mixed, np.uint8), draw.offsets(len(mixed), draw.option([30, 2]))
+    else:
+        text = text.copy()
+        for at in draw.random.integers(0, len(text) + 1, len(text) // 20).tolist():
+            piece = np.frombuffer(pieces[draw.random.integers(0, len(pieces))], np.uint8)[: len(text) - at]
+            text[at : at + len(piece)] = piece
+    every = ("marks", "hyphens", "digits")
+    return text, offsets, draw.option([every, *((each,) for each in every), every[::2]]), places
+
+
 def letters(draw: Draw, size: int) -> tuple:
     """Draw what `tokens` takes."""
     return tokens(draw, size)
@@ -311,6 +366,15 @@ def common_runs(draw: Draw, size: int) -> tuple:
     sizes = np.diff(rows)
     widths = np.where(sizes >= 2, np.minimum(sizes, random.integers(2, draw.option([9, 4]), len(sizes))), 0)
     return values, offsets, common_runs_kernel.prepare(wanted, rows, widths)
+
+
+def drop(draw: Draw, size: int) -> tuple:
+    """Draw tokens and the words that are dropped: none, some, or nearly all of them."""
+    values, offsets, listed, *_ = spots(draw, size)
+    if len(values) and draw.option([False, True]):
+        values = listed[draw.random.integers(0, len(listed), len(values))] if len(listed) else values
+        values[draw.random.random(len(values)) < draw.option([0.01, 0.0])] ^= np.uint64(1)
+    return values, offsets, listed
 
 
 def sequences(draw: Draw, size: int) -> tuple:

@@ -119,7 +119,7 @@ class TextSketcher:
         signing = permuted or (nothing, nothing, 0, 1, 64, drawn.shingles)
         moduli = drawn.shingles, drawn.bags, drawn.documents
         self._compute = one_text.ready(drawn.tokens, made_of.size, mode, *moduli, *signing)
-        if made_of.tokens != "words":
+        if made_of.describe_tokens():
             self._compute = self._of_other_tokens
 
     def features(self, text: str | bytes) -> Features:
@@ -140,7 +140,7 @@ class TextSketcher:
         return Features(len(tokens), num_shingles, fingerprint if self._hashed else None, stored, keys)
 
     def _of_other_tokens(self, read: np.ndarray) -> tuple[Any, ...]:
-        """Return what `one_text` does, for tokens that are not words; there is no signature."""
+        """Return what `one_text` does, for tokens that are not all words of the text; there is no signature."""
         tokens, _ = count_tokens(Ragged(read, np.array([0, len(read)])), self.recipe, "cpu")
         shingles = count_shingles(tokens, self.recipe, "cpu")[0]
         fingerprint = sequences.cpu(tokens.values, tokens.offsets, self.recipe.material.documents)[0]

@@ -62,6 +62,18 @@ class Shingles:
     language : str, default None
         For code only: the language of all documents, such as "python". If None, the name of each file says it, which is
         the document's id. If that does not say it, comments count as code.
+    drop_words : str, path or list of str, default None
+        For words only: words that are left out before shingles are made. A list is given like `stop_words`. A document
+        that has no other words keeps them all.
+    fold : str or list of str, default None
+        For words, letters and lines: differences that vanish before texts are divided, with commas between them:
+
+        - "marks": vowel signs of Arabic and tatweel, points of Hebrew, accents of Latin letters.
+        - "hyphens": words that a hyphen divides at the end of a line are joined. Not for lines.
+        - "digits": each run of digits is the same number.
+    stem : str, default None
+        For the words of the method "simhash" only: the code of a language, such as "en", by whose rules words become
+        their stems. Needs the extra `stem`.
 
     Raises
     ------
@@ -73,7 +85,7 @@ class Shingles:
     Examples
     --------
     >>> Shingles(3, "bag")
-    Shingles(size=3, kind='bag', stop_words=None, tokens='words', language=None)
+    Shingles(size=3, kind='bag', stop_words=None, tokens='words', language=None, drop_words=None, fold=None, stem=None)
     >>> Shingles(tokens="letters").size
     24
     >>> Shingles(2, "spots").stop_words
@@ -85,6 +97,9 @@ class Shingles:
     stop_words: Any = None
     tokens: Any = "words"
     language: str | None = None
+    drop_words: Any = None
+    fold: Any = None
+    stem: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", token_kinds.chosen(self.tokens))
@@ -111,6 +126,21 @@ class Shingles:
             )
         elif self.stop_words is not None:
             raise ParameterError("stop_words: only spots have them; give shingling='spots' as well, or leave them out")
+        if self.drop_words is not None:
+            if self.tokens != "words":
+                raise ParameterError(
+                    f"drop_words and tokens {str(self.tokens)!r}: only words are dropped; leave one out"
+                )
+            object.__setattr__(self, "drop_words", lists.chosen(self.drop_words, "drop_words"))
+        if self.fold is not None:
+            object.__setattr__(self, "fold", token_kinds.chosen_folds(self.fold, self.tokens))
+        if self.stem is not None:
+            from .stemming import chosen as chosen_stem
+
+            if self.tokens != "words" or self.kind == "spots":
+                what = f"tokens {str(self.tokens)!r}" if self.tokens != "words" else "shingling 'spots'"
+                raise ParameterError(f"stem and {what}: only plain words have stems; leave one out")
+            object.__setattr__(self, "stem", chosen_stem(self.stem))
 
     @property
     def token_kind(self) -> token_kinds.TokenKind | token_kinds.OwnTokens:
@@ -123,15 +153,22 @@ class Shingles:
         Returns
         -------
         dict
-            tokens and language, without those that have the values for words.
+            tokens, language, fold, stem with the version of PyStemmer, and drop_words with your own list, without those
+            that have their usual values.
 
         Examples
         --------
         >>> Shingles().describe_tokens(), Shingles(tokens="code", language="c").describe_tokens()
         ({}, {'tokens': 'code', 'language': 'c'})
         """
-        named = {"tokens": str(self.tokens), "language": self.language}
-        return {name: value for name, value in named.items() if value not in ("words", None)}
+        named = {
+            "tokens": str(self.tokens),
+            "language": self.language,
+            "fold": ",".join(self.fold or ()),
+            "stem": self.stem,
+        }
+        named |= {} if self.drop_words is None else lists.described(self.drop_words, "drop_words")
+        return {name: value for name, value in named.items() if value not in ("words", None, "")}
 
     def describe(self) -> dict[str, Any]:
         """Return the settings by the names that messages, files and flags use.
@@ -139,8 +176,8 @@ class Shingles:
         Returns
         -------
         dict
-            shingle_size and shingling; tokens and language, if tokens are not words. For spots also stop_words, a name
-            and a hash, and your own list if you gave one.
+            shingle_size, shingling, and the settings of `describe_tokens`. For spots also stop_words, a name and a
+            hash, and your own list if you gave one.
 
         Examples
         --------
@@ -157,6 +194,9 @@ SHINGLE_SETTINGS = {
     "stop_words": "stop_words",
     "tokens": "tokens",
     "language": "language",
+    "drop_words": "drop_words",
+    "fold": "fold",
+    "stem": "stem",
 }
 """The fields of `Shingles` by the names that messages, files and flags use."""
 
@@ -245,6 +285,8 @@ class Recipe:
             raise ParameterError(
                 "tokens 'letters' and elements 'tokens': all texts have the same letters; give elements='shingles'"
             )
+        if self.shingles.stem is not None and method.name != "simhash":
+            raise ParameterError(f"stem and method {method.name!r}: only words of simhash are stemmed; leave one out")
         if self.shingles.kind == "bag" and self.method.measure.weighted:
             raise ParameterError("shingling 'bag' and weighting: a bag numbers repeats already; leave one of them out")
         if self.only_against and self.cluster == "components":
@@ -270,7 +312,13 @@ class Recipe:
         """Describe the elements that the method sketches. Frequencies of other elements cannot be used with it."""
         noun = f"{self.shingles.token_kind.noun}s" if self.shingles.tokens != "words" else "tokens"
         if self.shingles.tokens == "code" or not isinstance(self.shingles.tokens, str):
-            noun = " ".join(self.shingles.describe_tokens().values())
+            noun = " ".join((str(self.shingles.tokens), *filter(None, [self.shingles.language])))
+        if self.shingles.drop_words is not None:
+            noun += f" without {self.shingles.describe_tokens()['drop_words']}"
+        if self.shingles.fold is not None:
+            noun += f" with fold {','.join(self.shingles.fold)}"
+        if self.shingles.stem is not None:
+            noun += f" with stem {self.shingles.stem}"
         if self.method.elements == "tokens":
             return noun
         stop_words = self.shingles.stop_words
@@ -359,19 +407,21 @@ class Recipe:
         settings = {key: value for key, value in stored.items() if key not in own | shingles | set(versions())}
         try:
             kind_of_tokens = token_kinds.restored(settings.pop("tokens", "words"))
-            words, language = lists.restored(settings), settings.pop("language", None)
-            made_of = Shingles(stored["shingle_size"], stored["shingling"], words, kind_of_tokens, language)
+            others: dict[str, Any] = {name: lists.restored(settings, name) for name in lists.SETTINGS}
+            others |= {name: settings.pop(name) for name in ("language", "fold", "stem") if name in settings}
+            made_of = Shingles(stored["shingle_size"], stored["shingling"], tokens=kind_of_tokens, **others)
             method = kind.from_settings(settings)
             found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
         except (KeyError, ValueError, TypeError) as error:
             known = isinstance(error, (ArgumentTypeError, ParameterError))
             raise unreadable(name, str(error) if known else "") from None
         described = found.describe()
-        theirs, ours = str(stored.get("stop_words"))[:60], described.get("stop_words")
-        if ours is not None and theirs != ours:
-            raise RecipeMismatchError(
-                f"{name}: made with stop_words {theirs!r}, this version has {ours}; make it again"
-            )
+        for words in lists.SETTINGS:
+            theirs, ours = str(stored.get(words))[:60], described.get(words)
+            if ours is not None and theirs != ours:
+                raise RecipeMismatchError(
+                    f"{name}: made with {words} {theirs!r}, this version has {ours}; make it again"
+                )
         stored = {name: value for name, value in stored.items() if name not in _UNUSUAL or value != _UNUSUAL[name]}
         if described != {**stored, "method": method.name}:
             raise unreadable(name)
@@ -500,8 +550,9 @@ class Recipe:
         Parameters
         ----------
         **changes : settings by name
-            Fields of the recipe or of its method, and `shingle_size`, `shingling`, `stop_words`, `tokens` and
-            `language`. Other tokens come with their usual size, unless `shingle_size` is given as well.
+            Fields of the recipe or of its method, and `shingle_size`, `shingling`, `stop_words`, `tokens`,
+            `language`, `drop_words`, `fold` and `stem`. Other tokens come with their usual settings, unless you give
+            these as well.
 
         Returns
         -------
@@ -521,7 +572,7 @@ class Recipe:
         own = {each.name for each in fields(self)}
         shingles = {field: changes.pop(name) for name, field in SHINGLE_SETTINGS.items() if name in changes}
         if "tokens" in shingles:
-            shingles = {"size": None, "language": None, **shingles}
+            shingles = {"size": None, "language": None, "drop_words": None, "fold": None, "stem": None, **shingles}
         if "kind" in shingles:  # which other shinglings do not have
             shingles.setdefault("stop_words", None)
         of_method = {name: changes.pop(name) for name in list(changes) if name not in own}

@@ -69,7 +69,7 @@ _FACTORY = _FactoryDefault()
 """The default that a signature shows for a field whose default is made for each object."""
 
 
-class _Plan(NamedTuple):
+class _KnownOfClass(NamedTuple):
     """Hold what the shared functions know of a class.
 
     fields : dict from str to Field
@@ -98,9 +98,9 @@ class _Plan(NamedTuple):
     compared: Any
 
 
-def _plan(cls: type) -> _Plan:
+def _known(cls: type) -> _KnownOfClass:
     """Return what is known of a class; it is found out when it is first needed."""
-    if "_plan" not in cls.__dict__:
+    if "__dataclass_known__" not in cls.__dict__:
         fields = {field.name: field for field in dataclasses.fields(cls)}
         defaults = {name: field.default for name, field in fields.items() if field.default is not MISSING}
         factories = [(name, field.default_factory) for name, field in fields.items() if _is_made(field)]
@@ -109,9 +109,9 @@ def _plan(cls: type) -> _Plan:
         then = getattr(cls, "__post_init__", None)
         compared = [name for name, field in fields.items() if field.compare]
         look = attrgetter(*compared) if compared else lambda _: ()
-        plan = _Plan(fields, cls.__match_args__, defaults, factories, unnamed, needed, then, look)
-        type.__setattr__(cls, "_plan", plan)
-    return cls.__dict__["_plan"]
+        known = _KnownOfClass(fields, cls.__match_args__, defaults, factories, unnamed, needed, then, look)
+        type.__setattr__(cls, "__dataclass_known__", known)
+    return cls.__dict__["__dataclass_known__"]
 
 
 def _is_made(field: Field[Any]) -> bool:
@@ -119,20 +119,20 @@ def _is_made(field: Field[Any]) -> bool:
 
 
 def _init(self: Any, /, *given: Any, **named: Any) -> None:
-    plan = _plan(type(self))
-    values = dict(zip(plan.positions, given, strict=False))
+    known = _known(type(self))
+    values = dict(zip(known.positions, given, strict=False))
     values.update(named)
-    if len(values) != len(given) + len(named) or not plan.unnamed.isdisjoint(named):
+    if len(values) != len(given) + len(named) or not known.unnamed.isdisjoint(named):
         _refuse(self, given, named)
-    values = plan.defaults | values
-    for name, make in plan.factories:
+    values = known.defaults | values
+    for name, make in known.factories:
         if name not in values:
             values[name] = make()
-    if values.keys() != plan.needed:
+    if values.keys() != known.needed:
         _refuse(self, given, named)
     object.__setattr__(self, "__dict__", values)
-    if plan.then is not None:
-        plan.then(self)
+    if known.then is not None:
+        known.then(self)
 
 
 def _refuse(self: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -144,17 +144,17 @@ def _refuse(self: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
 
 
 def _repr(self: Any) -> str:
-    shown = (f"{name}={getattr(self, name)!r}" for name, field in _plan(type(self)).fields.items() if field.repr)
+    shown = (f"{name}={getattr(self, name)!r}" for name, field in _known(type(self)).fields.items() if field.repr)
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
 def _eq(self: Any, other: Any) -> bool:
-    look = _plan(type(self)).compared
+    look = _known(type(self)).compared
     return look(self) == look(other) if type(self) is type(other) else NotImplemented
 
 
 def _hash(self: Any) -> int:
-    return hash(_plan(type(self)).compared(self))
+    return hash(_known(type(self)).compared(self))
 
 
 def _frozen(self: Any, name: str, value: Any = None) -> None:

@@ -31,6 +31,7 @@ from .store.artefacts import SKETCHES, part_name, write_report
 from .store.checksums import seal
 from .store.outputs import new_files, new_folder
 from .store.parquet import write_table
+from .token_changes import remarks_on
 
 if TYPE_CHECKING:
     from .arguments import Arguments
@@ -203,7 +204,8 @@ def counted(recipe: Recipe) -> list[str]:
     """Return the names of the counts of a report, as `Sketches` has them."""
     names = ["documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"]
     spots = recipe.shingles.kind == "spots" and recipe.method.elements == "shingles"
-    return [*names, "text_bytes", "tokens", *(["without_spots"] if spots else [])]
+    dropping = ["only_dropped_words"] if recipe.shingles.drop_words is not None else []
+    return [*names, "text_bytes", "tokens", *dropping, *(["without_spots"] if spots else [])]
 
 
 def reported(
@@ -228,6 +230,8 @@ def reported(
     """
     if not counts["documents"]:
         log.warning(NO_DOCUMENTS)
+    for remark in remarks_on(counts):
+        log.warning(remark)
     report = {**counts, **({"left_out_records": left_out} if left_out else {})}
     if skipped is not None:
         report["skipped"] = summary_of(skipped)["rows"]

@@ -31,6 +31,7 @@ from .report import size
 from .stages import count_shingles, count_tokens
 from .store.disk import room
 from .store.spool import DiskFullError, another_disk, disk_full
+from .token_changes import TokenCounts
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
@@ -58,6 +59,7 @@ class Sketches:
     tokens: int = 0
     shingles: int = 0
     without_spots: int = 0
+    only_dropped_words: int = 0
     places: list[Places] = field(default_factory=list)
     null_text: int = 0
     invalid_utf8: int = 0
@@ -148,7 +150,7 @@ class _UnitSummary(NamedTuple):
     text_hash: Any
     num_tokens: np.ndarray
     set_sizes: Any
-    invalid: int
+    counts: TokenCounts
     without_spots: int
 
 
@@ -313,7 +315,7 @@ class Sketcher:
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         text = text_of(piece.text, piece.span.first, piece.span.last)
         names = piece.span.ids[piece.span.first : piece.span.last]
-        tokens, invalid = count_tokens(text, recipe, backend, names)
+        tokens, counts = count_tokens(text, recipe, backend, names)
         shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or (isinstance(method, Sketch) and method.elements == "shingles"):
             shingles, without_spots = count_shingles(tokens, recipe, backend)
@@ -341,7 +343,7 @@ class Sketcher:
             set_sizes = kernel(distinct, backend)(elements.values, elements.offsets)
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
-        return _UnitSummary(ended, *found, invalid, without_spots)
+        return _UnitSummary(ended, *found, counts, without_spots)
 
     def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
@@ -364,7 +366,8 @@ class Sketcher:
         kept.shingles += part.num_shingles
         kept.num_tokens.append(part.num_tokens, total)
         kept.tokens += int(part.num_tokens.sum())
-        kept.invalid_utf8 += part.invalid
+        kept.invalid_utf8 += part.counts.invalid
+        kept.only_dropped_words += part.counts.only_dropped_words
         kept.without_spots += part.without_spots
 
     def _joined(

@@ -44,6 +44,7 @@ from .methods import METHODS
 from .methods.contract import Candidates, Estimate, Join, Sketch
 from .raw_text import integers_to_bytes, to_bytes as raw_bytes
 from .recipe import Recipe
+from .token_changes import TokenCounts, make_tokens
 
 __all__ = [
     "METHODS",
@@ -98,18 +99,18 @@ def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> R
     return count_tokens(text, recipe, backend)[0]
 
 
-def count_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any = None) -> tuple[Ragged, int]:
-    """Tokenize text, and count the bytes that are not UTF-8.
+def count_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any = None) -> tuple[Ragged, TokenCounts]:
+    """Tokenize text, and count what is odd in it.
 
     `names` are what the documents are called, an array or sequence, or None: see `Shingles`.
     """
-    values, offsets, invalid = recipe.shingles.token_kind.run(text, recipe, backend, names, False)
-    return Ragged._trusted(values, offsets), invalid
+    values, offsets, counts = make_tokens(text, recipe, backend, names, False)
+    return Ragged._trusted(values, offsets), counts
 
 
 def place_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any = None) -> Tokens:
     """Tokenize text like `count_tokens`, and return where each token lies in it."""
-    values, offsets, _, begins, ends = recipe.shingles.token_kind.run(text, recipe, backend, names, True)
+    values, offsets, _, begins, ends = make_tokens(text, recipe, backend, names, True)
     return Tokens(values, offsets, begins, ends)
 
 
@@ -189,7 +190,7 @@ def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple
     drawn, made_of = recipe.material, recipe.shingles
     if made_of.kind == "spots":
         run = kernel(spots_kernel, backend)
-        stops = stop_words.fingerprints(made_of.stop_words, int(drawn.tokens))
+        stops = stop_words.fingerprints(made_of.stop_words, int(drawn.tokens), made_of.fold)
         *found, without = run(tokens.values, tokens.offsets, stops, made_of.size, drawn.shingles)
         return Ragged._trusted(*found), without
     run = kernel(shingles_kernel, backend)

@@ -1,7 +1,8 @@
-"""Stop words, at which spots are: short lists by language, lists of one's own, and their fingerprints.
+"""Lists of words, for stop words and dropped words: short lists by language, your own lists, and their fingerprints.
 
-A recipe holds what is needed to make the same spots again: the name of a list with a hash of its words, so that lists
-of another version are refused, and all words of a list of one's own.
+Spots are at stop words. Dropped words are left out before shingles are made. A recipe holds what is needed to use the
+same words again: the name of a list with a hash of its words, so that lists of another version are refused, and all
+words of your own list.
 """
 
 from __future__ import annotations
@@ -48,13 +49,15 @@ def languages() -> dict[str, tuple[str, ...]]:
     return {language: _in_order(words.split()) for language, _, words in lines}
 
 
-def chosen(value: Any) -> str | tuple[str, ...]:
-    """The list that an argument names: a language as it is, or the words of a list or file of one's own.
+def chosen(value: Any, name: str = "stop_words") -> str | tuple[str, ...]:
+    """Return the list that an argument chooses: the code of a language, or the words of your own list or file.
 
     Parameters
     ----------
     value : str, path or list of str
         A language's code, a file of words in UTF-8, divided by white space, lines after "#" left out, or the words.
+    name : str, default "stop_words"
+        The argument's name, for messages.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def chosen(value: Any) -> str | tuple[str, ...]:
     InputError
         If the file cannot be read, or holds no words.
     ParameterError, ArgumentTypeError
-        If it is none of these.
+        If the value is not a list, a file or a language.
 
     Examples
     --------
@@ -75,37 +78,37 @@ def chosen(value: Any) -> str | tuple[str, ...]:
     if isinstance(value, str) and value in languages():
         return value
     if isinstance(value, (str, os.PathLike)):
-        return _read(checks.path("stop_words", value))
+        return _read(checks.path(name, value), name)
     if isinstance(value, bytes) or not isinstance(value, (list, tuple, set, frozenset)):
-        raise ArgumentTypeError(f"stop_words: {checks.shown(value)}; give {_ways()}")
-    words = [checks.text("stop_words", word, f"give {_ways()}") for word in value]
+        raise ArgumentTypeError(f"{name}: {checks.shown(value)}; give {_ways()}")
+    words = [checks.text(name, word, f"give {_ways()}") for word in value]
     for word in words:
         if not _is_unicode(word):
-            raise ParameterError(f"stop_words: {checks.shown(word)} is not Unicode text; give {_ways()}")
+            raise ParameterError(f"{name}: {checks.shown(word)} is not Unicode text; give {_ways()}")
     if not words or not all(_is_word(word) for word in words):
         wrong = next((word for word in words if not _is_word(word)), "")
-        raise ParameterError(f"stop_words: {checks.shown(wrong)} is no word; give {_ways()}")
+        raise ParameterError(f"{name}: {checks.shown(wrong)} is no word; give {_ways()}")
     if sum(len(word.encode()) + 1 for word in words) > MOST_BYTES:
-        raise ParameterError(f"stop_words: more than {MOST_BYTES:,} bytes of words; give fewer")
+        raise ParameterError(f"{name}: more than {MOST_BYTES:,} bytes of words; give fewer")
     return _in_order(words)
 
 
-def _read(path: str) -> tuple[str, ...]:
-    """The words of a file."""
+def _read(path: str, name: str) -> tuple[str, ...]:
+    """Return the words of a file."""
     try:
         with open(path, "rb") as file:
             raw = file.read(MOST_BYTES + 1)
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: not UTF-8; stop words are read from a text in UTF-8") from None
+        raise InputError(f"{path}: not UTF-8; words are read from a text in UTF-8") from None
     except UnicodeEncodeError:
-        raise InputError(f"stop_words: {checks.shown(path)} cannot name a file, nor a list; give {_ways()}") from None
+        raise InputError(f"{name}: {checks.shown(path)} cannot name a file, nor a list; give {_ways()}") from None
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        why = f"no such file, nor a list of stop words; give {_ways()}" if missing else error.strerror or str(error)
+        why = f"no such file, nor a list of words; give {_ways()}" if missing else error.strerror or str(error)
         raise InputError(f"{path}: {why}") from None
     if len(raw) > MOST_BYTES:
-        raise InputError(f"{path}: larger than {MOST_BYTES:,} bytes; a list of stop words is short")
+        raise InputError(f"{path}: larger than {MOST_BYTES:,} bytes; a list of words is short")
     words = [word for line in text.splitlines() if not line.startswith("#") for word in line.split() if _is_word(word)]
     if not words:
         raise InputError(f"{path}: holds no words")
@@ -130,43 +133,47 @@ def _in_order(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({word.strip().casefold() for word in words}))
 
 
-def words_of(stop_words: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The words of what `chosen` chose."""
-    return languages()[stop_words] if isinstance(stop_words, str) else stop_words
+def words_of(listed: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of the list that `chosen` returned."""
+    return languages()[listed] if isinstance(listed, str) else listed
 
 
-def described(stop_words: str | tuple[str, ...]) -> dict[str, str]:
-    """What a recipe holds of a list, as plain texts.
+SETTINGS = {"stop_words": "stop_word_list", "drop_words": "drop_word_list"}
+"""Names of the lists in a recipe, and of the words in your own list."""
+
+
+def described(listed: str | tuple[str, ...], name: str = "stop_words") -> dict[str, str]:
+    """Return what a recipe holds of a list, as plain texts.
 
     Returns
     -------
     dict
-        stop_words, the list's name and a hash of its words; stop_word_list, the words, if they are one's own.
+        Under `name`, the list's name and a hash of its words. Under its name in `SETTINGS`, the words of your own list.
 
     Examples
     --------
     >>> described(("a", "the"))
     {'stop_words': 'own:e07f9903f0f0', 'stop_word_list': 'a the'}
     """
-    words = " ".join(words_of(stop_words))
+    words = " ".join(words_of(listed))
     digest = hashlib.sha256(words.encode()).hexdigest()[:12]
-    if isinstance(stop_words, str):
-        return {"stop_words": f"{stop_words}:{digest}"}
-    return {"stop_words": f"{OWN}:{digest}", "stop_word_list": words}
+    if isinstance(listed, str):
+        return {name: f"{listed}:{digest}"}
+    return {name: f"{OWN}:{digest}", SETTINGS[name]: words}
 
 
-def restored(settings: dict[str, Any]) -> str | tuple[str, ...] | None:
-    """Take what `described` made out of settings; None if they hold none.
+def restored(settings: dict[str, Any], name: str = "stop_words") -> str | tuple[str, ...] | None:
+    """Take what `described` returned out of settings, and return the list; None if the settings hold no list.
 
     Raises
     ------
     ValueError
-        If there is no such list here.
+        If this version has no such list.
     """
-    name, words = settings.pop("stop_words", None), settings.pop("stop_word_list", None)
-    if name is None:
+    described, words = settings.pop(name, None), settings.pop(SETTINGS[name], None)
+    if described is None:
         return None
-    language = str(name).partition(":")[0]
+    language = str(described).partition(":")[0]
     if language != OWN and language in languages() and words is None:
         return language
     if language != OWN or not isinstance(words, str):
@@ -175,8 +182,8 @@ def restored(settings: dict[str, Any]) -> str | tuple[str, ...] | None:
 
 
 @cache
-def fingerprints(stop_words: str | tuple[str, ...], poly: int) -> np.ndarray:
-    """Fingerprints of stop words as the tokenizer makes them.
+def fingerprints(listed: str | tuple[str, ...], poly: int, folds: tuple[str, ...] | None = None) -> np.ndarray:
+    """Return the fingerprints of listed words as the tokenizer makes them.
 
     A word in which the tokenizer finds several tokens, as in "don't", counts as each of them.
 
@@ -187,7 +194,10 @@ def fingerprints(stop_words: str | tuple[str, ...], poly: int) -> np.ndarray:
     """
     import numpy as np
 
-    from neardup_gpu.kernels import tokens
+    from neardup_gpu.kernels import fold, tokens
 
-    text = np.frombuffer(" ".join(words_of(stop_words)).encode(), np.uint8)
-    return np.unique(tokens.cpu(text, np.array([0, len(text)], np.int64), np.uint64(poly))[0])
+    text = np.frombuffer(" ".join(words_of(listed)).encode(), np.uint8)
+    offsets = np.array([0, len(text)], np.int64)
+    if folds:
+        text, offsets = fold.cpu(text, offsets, folds)
+    return np.unique(tokens.cpu(text, offsets, np.uint64(poly))[0])

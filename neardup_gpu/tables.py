@@ -25,6 +25,7 @@ from .partners import Partners
 from .printable import readable_id
 from .recipe import Recipe
 from .sketching import Sketched, Sketches
+from .token_changes import remarks_on
 
 
 class Facts(NamedTuple):
@@ -313,6 +314,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     counts = counted.counts if skipped is None else {**counted.counts, "skipped": skipped["rows"]}
     absent = {"near_reference"} if source["against"] is None else set()
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
+    absent |= {"only_dropped_words"} if recipe.shingles.drop_words is None else set()
     return {
         "version": __version__,
         "recipe": recipe.describe(),
@@ -336,7 +338,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     ranked, decided, sizes = facts.ranked, *decided_counts(facts, job.recipe)
     counts = {
         **decided,
-        **{name: getattr(job.sketches, name) for name in (*SKETCH_COUNTS, "without_spots")},
+        **{name: getattr(job.sketches, name) for name in SKETCH_COUNTS},
         "reference_documents": ranked.num_known,
         "near_reference": decided.get("near_reference", 0),
         "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
@@ -350,7 +352,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     records = job.sketches.left_out_records
     counted = Counted(counts, sizes, limits, records, job.sources.skipped, sampled, filtered)
     engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
-    warnings = warnings_of(facts, job.recipe, job.sources)
+    warnings = [*remarks_on(counts), *warnings_of(facts, job.recipe, job.sources)]
     return {**report_of(job.recipe, job.sources.describe(), engine, counted), "warnings": warnings}
 
 
@@ -402,7 +404,7 @@ def limits_of(
 
 SKETCH_COUNTS = (
     *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
-    *("text_bytes", "tokens", "shingles"),
+    *("text_bytes", "tokens", "shingles", "only_dropped_words", "without_spots"),
 )
 """Counts of a report that sketching finds."""
 
@@ -411,7 +413,7 @@ REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 
 COUNTS = (
     *("documents", "kept", "removed", *REMOVED_COUNTS, "removed_unverified", "reference_documents", "near_reference"),
-    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut", "without_spots"),
+    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut"),
     *("representatives", "comparisons", "candidate_pairs"),
     *("verified_pairs", "groups", "skipped"),
 )

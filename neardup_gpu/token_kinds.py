@@ -44,6 +44,8 @@ class TokenKind:
         Tokens per byte, at most, relative to words.
     of_integers : bool, default False
         Whether documents are lists of integers.
+    folds : tuple of str, default ()
+        Names of the folds that texts may have before they are divided; see `kernels/fold.py`.
     needed : callable
         Returns what the kernel takes besides the text and the modulus of tokens, for a recipe, the names of documents
         (None if they are not known) and their number.
@@ -55,6 +57,7 @@ class TokenKind:
     least: int = 1
     density: int = 1
     of_integers: bool = False
+    folds: tuple[str, ...] = ()
     needed: Callable[[Recipe, Any, int], tuple[Any, ...]] = lambda recipe, names, count: ()
 
     def run(self, text: Ragged, recipe: Recipe, backend: str | None, names: Any, places: bool) -> tuple[Any, ...]:
@@ -77,10 +80,13 @@ def _of_code(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
     return numbers_of(named, recipe.shingles.language, count), *table()
 
 
+FOLDS = ("marks", "hyphens", "digits")
+"""The names of all folds; see `kernels/fold.py`."""
+
 KINDS = {
-    "words": TokenKind("tokens", "word"),
-    "letters": TokenKind("letters", "letter", size=24, least=12, density=2),
-    "lines": TokenKind("lines", "line", size=1, needed=_of_lines),
+    "words": TokenKind("tokens", "word", folds=FOLDS),
+    "letters": TokenKind("letters", "letter", size=24, least=12, density=2, folds=FOLDS),
+    "lines": TokenKind("lines", "line", size=1, folds=("marks", "digits"), needed=_of_lines),
     "code": TokenKind("code", "token", density=2, needed=_of_code),
     "ids": TokenKind("ids", "integer", of_integers=True),
 }
@@ -107,6 +113,7 @@ class OwnTokens:
 
     noun = "token"
     size, least, density, of_integers = 5, 1, 2, False
+    folds = ()
 
     @classmethod
     def of(cls, function: Callable[[list[str]], Any]) -> OwnTokens:
@@ -227,3 +234,17 @@ def chosen(tokens: Any) -> str | OwnTokens:
 def restored(tokens: Any) -> str | OwnTokens:
     """Return the kind that a recipe holds as text."""
     return OwnTokens.described(tokens) if isinstance(tokens, str) and ":" in tokens else chosen(tokens)
+
+
+def chosen_folds(fold: Any, tokens: str | OwnTokens) -> tuple[str, ...]:
+    """Return the folds that an argument names, in the order of `FOLDS`, if this kind of token may have them."""
+    names = fold.split(",") if isinstance(fold, str) else fold
+    if not isinstance(names, (list, tuple)) or not names:
+        raise ArgumentTypeError(f"fold: {checks.shown(fold)}; give some of {', '.join(FOLDS)}", parameter="fold")
+    named = [checks.one_of("fold", name, FOLDS) for name in names]
+    possible = (tokens if isinstance(tokens, OwnTokens) else KINDS[tokens]).folds
+    for name in named:
+        if name not in possible:
+            have = f"they have {' and '.join(possible)}" if possible else "they have none"
+            raise ParameterError(f"fold {name!r} and tokens {str(tokens)!r}: {have}; leave it out", parameter="fold")
+    return tuple(name for name in FOLDS if name in named)

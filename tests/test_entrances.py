@@ -321,7 +321,13 @@ class World:
             "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count "
             "only_against:flag unit:choice",
         )
-        yield "Shingles", nd.Shingles, {}, "size:count? kind:choice stop_words:path? tokens:function language:choice?"
+        yield (
+            "Shingles",
+            nd.Shingles,
+            {},
+            "size:count? kind:choice stop_words:path? tokens:function language:choice? drop_words:path? fold:choice? "
+            "stem:choice?",
+        )
         limits = "bucket_limit:count bucket_probe:count"
         yield (
             "MinHash",

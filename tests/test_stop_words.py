@@ -112,7 +112,7 @@ class TestLists:
     @pytest.mark.parametrize(
         ("value", "kind", "message"),
         [
-            ("xx", InputError, "xx: no such file, nor a list of stop words; give da, de, en, .*, or a file or list"),
+            ("xx", InputError, "xx: no such file, nor a list of words; give da, de, en, .*, or a file or list"),
             ([], ParameterError, "stop_words: '' is no word"),
             (["two words"], ParameterError, "stop_words: 'two words' is no word"),
             (["..."], ParameterError, r"stop_words: '\.\.\.' is no word"),

@@ -52,7 +52,22 @@ class ShingleSettings:
     )
     shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
     stop_words: str | None = setting(
-        None, "Stop words for spots: a language such as de, or a file.", metavar="LIST", shown="en"
+        None, "Stop words, at which spots begin: a language such as de, or a file.", metavar="LIST", shown="en"
+    )
+    drop_words: str | None = setting(
+        None,
+        "Words left out before shingles are made, as --stop-words says where spots begin.",
+        metavar="LIST",
+        shown="none",
+    )
+    fold: str | None = setting(
+        None,
+        "Differences that are ignored, with commas between them: marks, hyphens, digits.",
+        metavar="LIST",
+        shown="none",
+    )
+    stem: str | None = setting(
+        None, "For simhash: the language by whose rules words become stems, such as en.", metavar="LANG", shown="none"
     )
     seed: int = setting(1, "Seed for all random constants.", metavar="N")
 

@@ -12,6 +12,7 @@ from ..documents.sources import Sources
 from ..log import log
 from ..nothing_removed import merged, reasons
 from ..tables import REMOVED_COUNTS, SKETCH_COUNTS, Counted, filtered_of, limits_of, report_of as table_report
+from ..token_changes import remarks_on
 from .driver import Job, Made, remarks
 from .results import LARGEST
 
@@ -28,7 +29,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     looked = [facts["looks"] for made_by in (made.found, made.crowd) if made_by for facts in made_by.facts]
     looks = np.array([[0, 0, 0, 0], *looked]).sum(axis=0)
     counts = {
-        **{name: sum(facts[name] for facts in mine) for name in (*SKETCH_COUNTS, "without_spots")},
+        **{name: sum(facts[name] for facts in mine) for name in SKETCH_COUNTS},
         **{name: written.total(name) for name in (*REMOVED_COUNTS, "near_reference", "empty")},
         "kept": kept,
         "removed": removed,
@@ -50,7 +51,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     of_input, of_reference = (
         merged(facts["sizes"] for facts in part) for part in (mine, made.sketched.facts[: job.num_known])
     )
-    notes = [*sources.documents._columns_lacking(), *remarks(job, made.sketched)]
+    notes = [*sources.documents._columns_lacking(), *remarks(job, made.sketched), *remarks_on(counts)]
     for note in notes:
         log.warning(note)
     threads = min(facts["threads"] for facts in made.sketched.facts)

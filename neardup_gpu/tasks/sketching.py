@@ -186,7 +186,7 @@ def save_documents(files: Files, slice: Slice, documents: Any, sketched: Sketche
     facts: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
     if facts and pa.types.is_integer(sketched.ids.type):
         facts["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
-    facts |= {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "without_spots", "left_out_records")}
+    facts |= {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "left_out_records")}
     return {**facts, "extent": plain(extent_of(documents))}
 
 
