@@ -10,9 +10,13 @@ Tokens are compared one by one, so hashing cannot change what is found.
 
 Source: theorem 6 of the toolkit's design of contamination checks: a document and a row have a run if and only if they
 share as many consecutive tokens as the width.
-Cost: a row is looked for by its n-grams, n its width. A document's token takes n products for the largest width and a
-look into a bit filter for each width. Memory: up to 50 bytes for each token of the rows. What follows is linear in the
-number of places where an n-gram of a document stands in rows.
+A row is looked for by its n-grams, n its width. Every n-gram holds a shorter one, of q tokens, that begins at a
+multiple of n - q + 1 tokens from the beginning of the document. So only these places are looked at, in a bit filter of
+all shorter ones of the rows; n-grams around a place that passes are looked up in a hash table.
+
+Cost: a document's token takes about two products, and a look into the filter each fourth token, for n = 8 and q = 5.
+Memory: up to 50 bytes for each token of the rows. What follows is linear in the number of places where an n-gram of a
+document stands in rows.
 """
 
 from typing import NamedTuple
@@ -20,6 +24,27 @@ from typing import NamedTuple
 import numpy as np
 
 from ._cpu import jit, parallel, shares
+
+
+class Tier(NamedTuple):
+    """The filter for rows of some widths.
+
+    Parameters
+    ----------
+    lengths : array of int64
+        The widths, ascending.
+    size : int
+        The tokens of the shorter n-grams.
+    step : int
+        Places of a document from one look to the next.
+    marks : array of uint64
+        Two bits of a word for each shorter n-gram of the rows.
+    """
+
+    lengths: np.ndarray
+    size: int
+    step: int
+    marks: np.ndarray
 
 
 class Listed(NamedTuple):
@@ -32,8 +57,8 @@ class Listed(NamedTuple):
     offsets : array of int64, shape (rows + 1,)
     widths : array of int64, shape (rows,)
         The least length of a run, at most the length of the row and at most 255; 0 for a row that is not looked for.
-    lengths : array of int64
-        The different widths, ascending, without 0.
+    tiers : tuple of Tier
+        One for the largest width, and one for all others.
     factors : array of uint64
         Odd numbers, by which the tokens of an n-gram are multiplied.
     firsts : array of uint32, shape (n-grams,)
@@ -42,8 +67,6 @@ class Listed(NamedTuple):
         The number of its tokens.
     slots : array of uint64
         A hash table: the lower half of a hash, and the number of the n-gram plus 1; 0 is free.
-    marks : array of uint64
-        A filter: two bits of a word for each n-gram.
     starts, postings : arrays of uint32
         N-gram g stands at the tokens `postings[starts[g]:starts[g + 1]]`, ascending.
     """
@@ -51,19 +74,19 @@ class Listed(NamedTuple):
     tokens: np.ndarray
     offsets: np.ndarray
     widths: np.ndarray
-    lengths: np.ndarray
+    tiers: tuple[Tier, ...]
     factors: np.ndarray
     firsts: np.ndarray
     sizes: np.ndarray
     slots: np.ndarray
-    marks: np.ndarray
     starts: np.ndarray
     postings: np.ndarray
 
     @property
     def num_bytes(self) -> int:
         """The memory of all arrays."""
-        return sum(array.nbytes for array in self)
+        marks = sum(tier.marks.nbytes for tier in self.tiers)
+        return marks + sum(array.nbytes for array in self if isinstance(array, np.ndarray))
 
 
 def reference(tokens, offsets, listed):
@@ -140,33 +163,46 @@ def _number_of(tokens, i, length, h, listed, firsts, sizes, slots):
     return -1 - np.int64(slot)
 
 
-@jit(
-    "uint64[::1], int64[::1], int64[::1], uint64[::1], (uint32[::1], uint8[::1], uint64[::1], uint64[::1]), uint32[::1]"
-)
+@jit()
+def _hash_at(tokens, i, length, factors):
+    """Return the hash of tokens[i:i + length]."""
+    total = np.uint64(0)
+    for k in range(length):
+        total += tokens[i + k] * factors[k]
+    return _hash(total, length)
+
+
+@jit("uint64[::1], int64[::1], int64[::1], uint64[::1], (uint32[::1], uint8[::1], uint64[::1]), uint32[::1]")
 def _fill_tables(tokens, offsets, widths, factors, tables, numbers):
     """Number the distinct n-grams of all rows in the order of their first places; return how many there are.
 
     `numbers` gets the number of each n-gram of each row, in the order of rows and places.
     """
-    firsts, sizes, slots, marks = tables
-    count, at, last = 0, 0, np.uint64(len(marks) - 1)
+    firsts, sizes, slots = tables
+    count, at = 0, 0
     for row in range(len(widths)):
         width = widths[row]
         for i in range(offsets[row], offsets[row + 1] - width + 1 if width > 0 else offsets[row]):
-            total = np.uint64(0)
-            for k in range(width):
-                total += tokens[i + k] * factors[k]
-            h = _hash(total, width)
+            h = _hash_at(tokens, i, width, factors)
             number = _number_of(tokens, i, width, h, tokens, firsts, sizes, slots)
             if number < 0:
                 slots[-1 - number] = (h << np.uint64(32)) | np.uint64(count + 1)
-                marks[(h >> np.uint64(32)) & last] |= _bits(h)
                 firsts[count], sizes[count] = i, width
                 number = count
                 count += 1
             numbers[at] = number
             at += 1
     return count
+
+
+@jit("uint64[::1], int64[::1], boolean[::1], uint64[::1], int64, uint64[::1]")
+def _fill_marks(tokens, offsets, chosen, factors, size, marks):
+    """Mark the n-grams of `size` tokens of the chosen rows."""
+    last = np.uint64(len(marks) - 1)
+    for row in range(len(chosen)):
+        for i in range(offsets[row], offsets[row + 1] - size + 1 if chosen[row] else offsets[row]):
+            h = _hash_at(tokens, i, size, factors)
+            marks[(h >> np.uint64(32)) & last] |= _bits(h)
 
 
 @jit("int64[::1], int64[::1], uint32[::1], uint32[::1], uint32[::1]")
@@ -182,54 +218,64 @@ def _fill_postings(offsets, widths, numbers, ends, postings):
             at += 1
 
 
+def _tier(tokens, offsets, widths, factors, lengths):
+    """Return the filter for the rows of some widths."""
+    least = int(lengths[0])
+    size = min(8, max(min(4, least), (least + 2) // 2))
+    chosen = np.isin(widths, lengths)
+    grams = int(np.maximum(np.diff(offsets)[chosen] - size + 1, 0).sum())
+    marks = np.zeros(1 << max(4, (grams // 4).bit_length()), np.uint64)
+    _fill_marks(tokens, offsets, chosen, factors, size, marks)
+    return Tier(lengths, size, least - size + 1, marks)
+
+
 def prepare(tokens, offsets, widths):
     """Return `Listed` for rows of tokens and the width of each; see there."""
-    tokens, sizes = np.ascontiguousarray(tokens), np.diff(offsets)
-    looked_for = widths > 0
-    most = int((sizes - widths + 1)[looked_for].sum())
-    bits = max(4, (most + most // 2).bit_length())
-    factors = np.random.default_rng(8).integers(0, 2**64, max(1, int(widths.max(initial=1))), np.uint64) | np.uint64(1)
-    slots, marks = np.zeros(1 << bits, np.uint64), np.zeros(1 << max(4, (most // 4).bit_length()), np.uint64)
-    firsts, lengths, numbers = np.empty(most, np.uint32), np.empty(most, np.uint8), np.empty(most, np.uint32)
-    count = _fill_tables(tokens, offsets, widths, factors, (firsts, lengths, slots, marks), numbers)
+    tokens, looked_for = np.ascontiguousarray(tokens), widths > 0
+    most = int((np.diff(offsets) - widths + 1)[looked_for].sum())
+    factors = np.random.default_rng(8).integers(0, 2**64, max(8, int(widths.max(initial=0))), np.uint64) | np.uint64(1)
+    slots = np.zeros(1 << max(4, (most + most // 2).bit_length()), np.uint64)
+    firsts, sizes, numbers = np.empty(most, np.uint32), np.empty(most, np.uint8), np.empty(most, np.uint32)
+    count = _fill_tables(tokens, offsets, widths, factors, (firsts, sizes, slots), numbers)
     starts = np.zeros(count + 1, np.uint32)
     np.cumsum(np.bincount(numbers, minlength=count), out=starts[1:], dtype=np.uint32)
     postings = np.empty(most, np.uint32)
     _fill_postings(offsets, widths, numbers, starts[:-1].copy(), postings)
-    distinct = np.unique(widths[looked_for]).astype(np.int64)
-    given = tokens, offsets, widths, distinct, factors
-    return Listed(*given, firsts[:count].copy(), lengths[:count].copy(), slots, marks, starts, postings)
+    lengths = np.unique(widths[looked_for]).astype(np.int64)
+    groups = [group for group in (lengths[-1:], lengths[:-1].copy()) if len(group)]
+    tiers = tuple(_tier(tokens, offsets, widths, factors, group) for group in groups)
+    return Listed(
+        tokens, offsets, widths, tiers, factors, firsts[:count].copy(), sizes[:count].copy(), slots, starts, postings
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ the scan
 
 
 @parallel(
-    "uint64[::1], int64[::1], int64[::1], (int64[::1], uint64[::1]), "
-    "(uint64[::1], uint32[::1], uint8[::1], uint64[::1], uint64[::1]), (int64[::1], uint32[::1]), int64[::1]",
-    is_wide=True,
+    "uint64[::1], int64[::1], int64[::1], (int64[::1], int64, int64, uint64[::1]), "
+    "(uint64[::1], uint64[::1], uint32[::1], uint8[::1], uint64[::1]), (int64[::1], uint32[::1]), int64[::1]",
 )
-def _find(begin, end, tokens, offsets, bounds, widths, tables, found, counts):
+def _find(begin, end, tokens, offsets, bounds, tier, tables, found, counts):
     """Find the n-grams of documents in the tables: write their places and numbers, each part in room of its own."""
-    lengths, factors = widths
-    listed, firsts, sizes, slots, marks = tables
+    lengths, size, step, marks = tier
+    factors, listed, firsts, sizes, slots = tables
     places, numbers = found
     last = np.uint64(len(marks) - 1)
     for part in range(begin, end):
         at = first = len(lengths) * (offsets[bounds[part]] - offsets[0])
         for d in range(bounds[part], bounds[part + 1]):
-            stop = offsets[d + 1]
-            for i in range(offsets[d], stop - lengths[0] + 1):
-                total, k = np.uint64(0), np.int64(0)
-                for length in lengths:
-                    if i + length > stop:
-                        break
-                    while k < length:
-                        total += tokens[i + k] * factors[k]
-                        k += 1
-                    h = _hash(total, length)
-                    bits = _bits(h)
-                    if marks[(h >> np.uint64(32)) & last] & bits == bits:
+            start, stop = offsets[d], offsets[d + 1]
+            for look in range(start, stop - size + 1, step):
+                h = _hash_at(tokens, look, size, factors)
+                bits = _bits(h)
+                if marks[(h >> np.uint64(32)) & last] & bits != bits:
+                    continue
+                for i in range(max(start, look - step + 1), look + 1):  # those of which this is the first look
+                    for length in lengths:
+                        if i + length > stop:
+                            break
+                        h = _hash_at(tokens, i, length, factors)
                         number = _number_of(tokens, i, length, h, listed, firsts, sizes, slots)
                         if number >= 0:
                             places[at], numbers[at] = i, number
@@ -265,25 +311,29 @@ def _extend(begin, end, tokens, hits, listed, ends, runs):
             ends[hit] = at
 
 
+def _found_by(tier, tokens, offsets, listed):
+    """Return the places and the numbers of the n-grams of a tier in documents."""
+    bounds, per_token = shares(offsets), len(tier.lengths)
+    room = per_token * int(offsets[-1] - offsets[0])
+    places, numbers = np.empty(room, np.int64), np.empty(room, np.uint32)  # memory that is not written costs nothing
+    counts = np.empty(len(bounds) - 1, np.int64)
+    tables = listed.factors, listed.tokens, listed.firsts, listed.sizes, listed.slots
+    _find(len(counts), tokens, offsets, bounds, tuple(tier), tables, (places, numbers), counts)
+    firsts = (per_token * (offsets[bounds[:-1]] - offsets[0])).tolist()
+    parts = [slice(first, first + count) for first, count in zip(firsts, counts.tolist(), strict=True)]
+    return tuple(np.concatenate([array[part] for part in parts]) for array in (places, numbers))
+
+
 def cpu(tokens, offsets, listed):
     """As `reference`: n-grams are looked up, documents in parallel; runs are counted, and then written."""
     nothing = np.empty(0, np.int64)
-    if len(listed.lengths) == 0 or offsets[0] == offsets[-1]:
+    if len(listed.tiers) == 0 or offsets[0] == offsets[-1]:
         return nothing, nothing.copy(), nothing.copy()
-    bounds = shares(offsets)
-    room = len(listed.lengths) * int(offsets[-1] - offsets[0])
-    places, numbers = np.empty(room, np.int64), np.empty(room, np.uint32)  # memory that is not written costs nothing
-    counts = np.empty(len(bounds) - 1, np.int64)
-    tables = listed.tokens, listed.firsts, listed.sizes, listed.slots, listed.marks
-    widths = listed.lengths, listed.factors
-    _find(len(counts), tokens, offsets, bounds, widths, tables, (places, numbers), counts)
-    parts = [
-        slice(first, first + count)
-        for first, count in zip(
-            (len(listed.lengths) * (offsets[bounds[:-1]] - offsets[0])).tolist(), counts, strict=True
-        )
-    ]
-    places, numbers = (np.concatenate([array[part] for part in parts]) for array in (places, numbers))
+    found = [_found_by(tier, tokens, offsets, listed) for tier in listed.tiers]
+    places, numbers = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    if len(found) > 1:
+        order = np.lexsort((listed.sizes[numbers], places))
+        places, numbers = places[order], numbers[order]
     documents = np.searchsorted(offsets, places, side="right")
     hits = places, numbers, offsets[documents - 1], offsets[documents]
     rows = listed.tokens, listed.offsets, listed.starts, listed.postings

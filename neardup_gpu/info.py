@@ -12,6 +12,7 @@ from .definitions import METADATA_KEY, TELLING, stored_settings
 from .errors import DamagedError, InputError
 from .printable import shell_path
 from .store.artefacts import (
+    CERTIFICATE,
     DOCUMENTS,
     KEPT,
     KEPT_IDS,
@@ -181,8 +182,11 @@ def _describe_index(path: Path) -> dict[str, Any]:
     return {"kind": "index", "counts": counts, "recipe": index.recipe}
 
 
-def check(path: Path) -> str:
+def check(path: Path, hits_only: bool = False) -> str:
     """Compare all of an artefact, which `describe` has found to be one, with its checksums.
+
+    A certificate of a check for contamination is also compared with another scan; of the documents that have hits, if
+    `hits_only`.
 
     Returns
     -------
@@ -205,7 +209,16 @@ def check(path: Path) -> str:
         return f"sizes and seals of all {number:,} files that tasks exchange in {folder}"
     if path.is_dir() or path.name in (REPORT, *REPORTS):
         number = sum(1 for _ in _check_result(folder))
-        return f"all {number:,} files of {folder}"
+        again = ""
+        if report_name(folder) == CERTIFICATE:
+            from .contamination.checking import check_again
+
+            again = check_again(folder, hits_only)
+        elif hits_only:
+            raise InputError(f"{folder}: not a certificate of a check for contamination; leave out hits_only")
+        return f"all {number:,} files of {folder}{again}"
+    if hits_only:
+        raise InputError(f"{path}: not a certificate of a check for contamination; leave out hits_only")
     if INDEX.matches(path):
         ArraysFile(path, INDEX).verify_all()
         return f"all {os.path.getsize(path):,} bytes of {path}"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from .. import __version__, checks
 from ..definitions import METADATA_KEY, versions
 from ..documents import Documents, open_documents
 from ..documents.files import File
 from ..documents.find import find_files
+from ..documents.local_names import escaped
 from ..documents.memory import as_tables
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import check_writing, write_kept
@@ -29,6 +33,7 @@ from ..records import dataclass
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
+from ..store.uris import is_uri, masked
 from .items import EvaluationItems, EvaluationSet, identities, opened_sets, read_items, wanted_of
 from .scanning import MARKS, Scan
 from .settings import ContaminationSettings
@@ -69,11 +74,6 @@ class _Options:
             engine=engine,
             progress=progress,
         )
-
-    @property
-    def recipe(self) -> Recipe:
-        """The recipe by which texts become tokens."""
-        return Recipe(shingles=Shingles(self.settings.length, tokens=self.settings.tokens))
 
 
 KEYWORDS = ("id_column", "text_columns", "reading", "writing", "engine", "progress")
@@ -143,13 +143,8 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
         if output is not None:
             reads = [*documents.local_files, *(each.file.path for each in sets if each.file is not None)]
             place = stack.enter_context(new_folder(output, options.writing.overwrite, reads))
-        with clock.stage("read"):
-            items = read_items(sets, settings.fields, options.recipe)
-        engine = for_text(options.engine, lambda: None)
-        runtime = stack.enter_context(engine.start())
-        scan = Scan(items, wanted_of(items, settings.length), options.recipe, settings.action, runtime, clock)
-        scan.run(documents, engine.batch_bytes)
-        found = _found(scan, items, settings, documents)
+        scan, found = searched(documents, sets, settings, options.engine, clock)
+        found.report["evals"]["paths"] = _paths(evals)
         if place is not None:
             with clock.stage("write"):
                 for name in TABLES:
@@ -161,6 +156,33 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
         if place is not None:
             write_report(place, found.report, CERTIFICATE)
     return found
+
+
+def searched(
+    documents: Documents,
+    sets: list[EvaluationSet],
+    settings: ContaminationSettings,
+    engine: Engine,
+    clock: Clock,
+    only: pa.Array | None = None,
+) -> tuple[Scan, Contamination]:
+    """Look for the items of evaluation sets in documents, or only in those with some ids."""
+    recipe = Recipe(shingles=Shingles(settings.length, tokens=settings.tokens))
+    with clock.stage("read"):
+        items = read_items(sets, settings.fields, recipe)
+    engine = for_text(engine, lambda: None)
+    with engine.start() as runtime:
+        scan = Scan(items, wanted_of(items, settings.length), recipe, settings.action, runtime, clock)
+        scan.run(documents, engine.batch_bytes, only)
+    return scan, _found(scan, items, settings, documents)
+
+
+def _paths(evals: Any) -> list[str] | None:
+    """Return what opens evaluation sets again, whatever the working folder is then; None if they are in memory."""
+    if not isinstance(evals, (str, list, tuple)) and not hasattr(evals, "__fspath__"):
+        return None
+    names = [str(name) for name in (evals if isinstance(evals, (list, tuple)) else [evals])]
+    return [masked(name) if is_uri(name) else escaped(os.path.abspath(name)) for name in names]
 
 
 def _check_apart(training: Iterable[File], sets: list[EvaluationSet]) -> None:
@@ -217,7 +239,7 @@ def _found(scan: Scan, items: EvaluationItems, settings: ContaminationSettings, 
         "recipe": recipe,
         "settings": asdict(settings),
         "input": {**documents.describe(), "digest": scan.digest},
-        "evals": items.described,
+        "evals": {"paths": None, "sets": items.described},
         "counts": counts,
         "sets": sets_of(evals, items.sets),
     }

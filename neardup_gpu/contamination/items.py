@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import xxhash
 
 from neardup_gpu.kernels import common_runs
 from neardup_gpu.kernels.common_runs import Listed
@@ -79,7 +80,7 @@ class EvaluationItems(NamedTuple):
     targets : Targets
     first_target : array of int64, shape (items + 1,)
     described : list of dict
-        Of each set, its name, its file and the number of its items.
+        Of each set, its name, the number of its items and a digest of their tokens.
     """
 
     sets: list[str]
@@ -149,13 +150,13 @@ def read_items(sets: Iterable[EvaluationSet], fields: Sequence[str] | None, reci
     for number, each in enumerate(sets):
         paths = _fields_of(each, fields, missing)
         key = ID if ID in each.reader.schema.names and is_key(each.reader.schema.field(ID).type) else None
-        read = [_read(each, path, key, recipe) for path in paths]
+        digest = xxhash.xxh3_128()
+        read = [_read(each, path, key, recipe, digest) for path in paths]
         numbers = [names.setdefault(path.replace(EACH, ""), len(names)) for path in paths]
         parts.append(_together([rows for rows, _ in read], numbers))
         ids.append(read[0][1])
         set_of.append(np.full(len(read[0][1]), number, np.int32))
-        where = None if each.file is None else each.file.name
-        described.append({"name": each.name, "file": where, "items": len(read[0][1])})
+        described.append({"name": each.name, "items": len(read[0][1]), "digest": digest.hexdigest()})
     if missing:
         raise InputError(f"fields: no evaluation set has {some(sorted(missing))}", parameter="fields")
     if not sum(map(len, ids)):
@@ -186,14 +187,18 @@ def _fields_of(each: EvaluationSet, fields: Sequence[str] | None, missing: set[s
     return paths
 
 
-def _read(each: EvaluationSet, path: str, key: str | None, recipe: Recipe) -> tuple[tuple[np.ndarray, ...], pa.Array]:
-    """Return the tokens of a field, the number of tokens of each item, and the ids of items."""
+def _read(
+    each: EvaluationSet, path: str, key: str | None, recipe: Recipe, digest: Any
+) -> tuple[tuple[np.ndarray, ...], pa.Array]:
+    """Return the tokens of a field, the number of tokens of each item, and the ids of items; add to the digest."""
     documents = Documents([each.reader], each.kind, Reading(text_columns=path, id_column=key), sources=[each.name])
     values, sizes, ids = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], [pa.array([], pa.string())]
     for batch in documents.batches():
         tokens, _ = count_tokens(batch.text, recipe, "cpu", batch.ids)
         values.append(tokens.values)
         sizes.append(np.diff(tokens.offsets))
+        digest.update(tokens.values)
+        digest.update(sizes[-1])
         ids.append(batch.ids.cast(pa.string()))
     return (np.concatenate(values), np.concatenate(sizes)), pa.concat_arrays(ids)
 

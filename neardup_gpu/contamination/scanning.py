@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import xxhash
 
 from neardup_gpu.kernels import common_runs
 from neardup_gpu.kernels._launch import check_rows
 
-from ..data import Ragged, Tokens, arrow
+from ..data import Ragged, Tokens, arrow, numpy_of
 from ..documents.edits import Cuts, Edits
 from ..documents.skipped import check_skipped
-from ..documents.stream import Documents
+from ..documents.stream import Batch, Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
@@ -134,8 +135,8 @@ class Scan:
     def __post_init__(self) -> None:
         self.tally = Tally.of(self.items.targets.size)
 
-    def run(self, documents: Documents, max_bytes: int | None) -> None:
-        """Look through all documents.
+    def run(self, documents: Documents, max_bytes: int | None, only: pa.Array | None = None) -> None:
+        """Look through all documents, or only those with some ids.
 
         Raises
         ------
@@ -145,7 +146,7 @@ class Scan:
         texts, lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
         most = self.runtime.batch_bytes("set", 0) if max_bytes is None else max_bytes
         with self.clock.stage("search"):
-            for found in self.runtime.map(self._search, self._pieces(documents, most)):
+            for found in self.runtime.map(self._search, self._pieces(documents, most, only)):
                 self._add(found)
                 if not found.last:
                     continue
@@ -161,8 +162,9 @@ class Scan:
         if self.documents == 0:
             check_skipped(documents.skipped)
 
-    def _pieces(self, documents: Documents, most: int) -> Iterator[_Texts]:
-        for batch, text in self.runtime.staged(documents.batches(max_bytes=most)):
+    def _pieces(self, documents: Documents, most: int, only: pa.Array | None) -> Iterator[_Texts]:
+        batches = documents.batches(max_bytes=most)
+        for batch, text in self.runtime.staged(batches if only is None else _some(batches, only)):
             yield _Texts(batch, Span.of_documents(batch.text.offsets, batch.ids), text)
 
     def _search(self, piece: _Texts) -> _Found:
@@ -170,12 +172,12 @@ class Scan:
         first, last = piece.span.first, piece.span.last
         backend = "cpu" if self.runtime.backend == "gpu" else self.runtime.backend
         names = piece.span.ids[first:last]
-        tokens, invalid = count_tokens(text_of(piece.text, first, last), self.recipe, self.runtime.backend, names)
+        tokens, counts = count_tokens(text_of(piece.text, first, last), self.recipe, self.runtime.backend, names)
         tokens = to_host(tokens)
         runs = kernel(common_runs, backend)(tokens.values, tokens.offsets, self.wanted.listed)
         ended = last == len(piece.batch.text)
         if len(runs[0]) == 0:
-            return _Found(piece.batch, ended, len(tokens.values), invalid, _NO_HITS, _NO_SPANS, _NOTHING)
+            return _Found(piece.batch, ended, len(tokens.values), counts.invalid, _NO_HITS, _NO_SPANS, _NOTHING)
         document = np.searchsorted(tokens.offsets, runs[0], side="right") - 1
         having, which = np.unique(document, return_inverse=True)
         text = _rows(piece.batch.text, having + first)
@@ -183,7 +185,7 @@ class Scan:
         begin = placed.offsets[which] + runs[0] - tokens.offsets[document]
         hits = self._hits(having[which] + first, runs, begin, text, placed)
         spans, emptied = self._edits(having + first, text, placed, which, begin, begin + runs[2])
-        return _Found(piece.batch, ended, len(tokens.values), invalid, hits, spans, emptied)
+        return _Found(piece.batch, ended, len(tokens.values), counts.invalid, hits, spans, emptied)
 
     def _hits(
         self,
@@ -279,6 +281,14 @@ MARKS = "contaminated"
 _NOTHING = np.empty(0, np.int64)
 _NO_SPANS = _NOTHING, _NOTHING, _NOTHING
 _NO_HITS = Hits(*[_NOTHING] * 6)
+
+
+def _some(batches: Iterator[Batch], ids: pa.Array) -> Iterator[Batch]:
+    """Yield the documents with some ids; batches without any of them are left out."""
+    for batch in batches:
+        rows = np.flatnonzero(numpy_of(pc.is_in(batch.ids, ids.cast(batch.ids.type))))
+        if len(rows):
+            yield replace(batch, ids=batch.ids.take(arrow(rows)), text=_rows(batch.text, rows), columns={})
 
 
 def _rows(text: Ragged, rows: np.ndarray) -> Ragged:
