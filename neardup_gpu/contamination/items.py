@@ -52,7 +52,7 @@ class EvaluationSet(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What is looked for: each item as a whole, and each of its fields if it has several.
+    """Hold the targets of the search: each item as a whole, and each of its fields if it has several.
 
     Arrays have a value per target. Targets ascend by item; the whole item comes before its fields.
 

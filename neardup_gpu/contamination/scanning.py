@@ -61,7 +61,7 @@ class Hits(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What was found in some documents.
+    """Hold the results for some documents.
 
     last : bool
         Whether they are the last ones of their batch.
@@ -109,7 +109,7 @@ class Scan:
     spans : list of (documents, begins, ends)
         The bytes to cut or to mark, by ascending document.
     emptied : list of arrays
-        Documents of which a cut leaves no tokens.
+        Documents that cuts leave without tokens.
     digest : str
         XXH3 with 128 bits of all texts, each after its length.
     """
@@ -235,7 +235,7 @@ class Scan:
     def _edits(
         self, rows: np.ndarray, text: Ragged, placed: Tokens, which: np.ndarray, begin: np.ndarray, end: np.ndarray
     ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """Return the bytes to cut or to mark, and the documents of which nothing is left."""
+        """Return the bytes to cut or to mark, and the documents that cuts leave without tokens."""
         if self.action not in ("cut", "mark"):
             return _NO_SPANS, _NOTHING
         owner, begin, end = united(which, begin, end)

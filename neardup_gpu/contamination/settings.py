@@ -9,7 +9,7 @@ from ..records import dataclass
 from ..settings import setting
 
 ACTIONS = ("list", "drop", "cut", "mark")
-"""What is done with the training text; see `ContaminationSettings`."""
+"""The actions on the training text; see `ContaminationSettings`."""
 
 TOKENS = ("words", "code")
 """The kinds of tokens that can be looked for."""
@@ -56,7 +56,7 @@ class ContaminationSettings:
     )
     action: str = setting(
         "list",
-        "What to do with the training text: list hits, or also write kept/: drop documents, cut or mark hits.",
+        "Only list hits, or also write kept/: drop documents with hits, cut hits out, or mark them.",
         metavar="WHAT",
     )
 

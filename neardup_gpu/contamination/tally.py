@@ -1,4 +1,4 @@
-"""What is known of each target after the scan: its longest run, the share that runs cover, and the documents."""
+"""Count, for each target, its longest run, the share that runs cover, and the documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT = 8
 
 @dataclass
 class Tally:
-    """What is known of each target.
+    """Hold the counts of each target.
 
     Tokens of all targets are numbered one after another; target i begins at `offsets[i]`. A target shorter than an
     n-gram has one n-gram, all of it.
@@ -46,7 +46,7 @@ class Tally:
 
     @classmethod
     def of(cls, sizes: np.ndarray) -> Tally:
-        """Return the tally of targets of these sizes, of which nothing was found yet."""
+        """Return the tally of targets of these sizes before any run is added."""
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         longest, documents, most = (np.zeros(len(sizes), np.int64) for _ in range(3))
         covered, changes = np.zeros(offsets[-1], bool), np.zeros(offsets[-1] + 1, np.int32)
@@ -55,7 +55,7 @@ class Tally:
         )
 
     def add(self, document: np.ndarray, target: np.ndarray, place: np.ndarray, length: np.ndarray) -> None:
-        """Add the runs of documents of which none was added before."""
+        """Add all runs of some documents."""
         np.maximum.at(self.longest, target, length)
         pairs = np.unique(np.stack([document, target]), axis=1)
         self.documents += np.bincount(pairs[1], minlength=len(self.documents))
