@@ -46,7 +46,7 @@ class Tally:
 
     @classmethod
     def of(cls, sizes: np.ndarray) -> Tally:
-        """Return the tally of targets of these sizes before any run is added."""
+        """Return the tally before any run is added; `sizes` has the tokens of each target."""
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         longest, documents, most = (np.zeros(len(sizes), np.int64) for _ in range(3))
         covered, changes = np.zeros(offsets[-1], bool), np.zeros(offsets[-1] + 1, np.int32)
