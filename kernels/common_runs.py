@@ -15,7 +15,7 @@ multiple of n - q + 1 tokens from the beginning of the document. So only these p
 all shorter ones of the rows; n-grams around a place that passes are looked up in a hash table.
 
 Cost: a document's token takes about two products, and a look into the filter each fourth token, for n = 8 and q = 5.
-Memory: up to 50 bytes for each token of the rows. What follows is linear in the number of places where an n-gram of a
+Memory: up to 35 bytes for each token of the rows. What follows is linear in the number of places where an n-gram of a
 document stands in rows.
 """
 
@@ -53,7 +53,7 @@ class Listed(NamedTuple):
     Parameters
     ----------
     tokens : array of uint64
-        Fewer than 2**32.
+        Fewer than 2**32 - 1.
     offsets : array of int64, shape (rows + 1,)
     widths : array of int64, shape (rows,)
         The least length of a run, at most the length of the row and at most 255; 0 for a row that is not looked for.
@@ -61,14 +61,10 @@ class Listed(NamedTuple):
         One for the largest width, and one for all others.
     factors : array of uint64
         Odd numbers, by which the tokens of an n-gram are multiplied.
-    firsts : array of uint32, shape (n-grams,)
-        For each distinct n-gram, where it first stands in the tokens.
-    sizes : array of uint8, shape (n-grams,)
-        The number of its tokens.
     slots : array of uint64
-        A hash table: the lower half of a hash, and the number of the n-gram plus 1; 0 is free.
-    starts, postings : arrays of uint32
-        N-gram g stands at the tokens `postings[starts[g]:starts[g + 1]]`, ascending.
+        A hash table: the lower half of the hash of an n-gram, and the place plus 1 where it first stands; 0 is free.
+    following : array of uint32, shape (tokens,)
+        The place plus 1 where the n-gram that begins at a token stands next; 0 if it does not stand again.
     """
 
     tokens: np.ndarray
@@ -76,11 +72,8 @@ class Listed(NamedTuple):
     widths: np.ndarray
     tiers: tuple[Tier, ...]
     factors: np.ndarray
-    firsts: np.ndarray
-    sizes: np.ndarray
     slots: np.ndarray
-    starts: np.ndarray
-    postings: np.ndarray
+    following: np.ndarray
 
     @property
     def num_bytes(self) -> int:
@@ -145,22 +138,21 @@ def _bits(h):
 
 
 @jit()
-def _number_of(tokens, i, length, h, listed, firsts, sizes, slots):
-    """Return the number of the n-gram at tokens[i:i + length]; if there is none, -1 minus the slot that is free."""
-    last = np.uint64(len(slots) - 1)
-    low = np.uint64(0xFFFFFFFF)
+def _slot_of(tokens, i, length, h, listed, slots):
+    """Return the slot of the n-gram tokens[i:i + length], or the free one where it would be."""
+    wanted, rows, widths = listed
+    last, low = np.uint64(len(slots) - 1), np.uint64(0xFFFFFFFF)
     slot = (h >> np.uint64(32)) & last
     while slots[slot] != np.uint64(0):
         entry = slots[slot]
         if entry >> np.uint64(32) == h & low:
-            number = np.int64(entry & low) - 1
-            first, equal = np.int64(firsts[number]), np.int64(sizes[number]) == length
-            for k in range(length if equal else 0):
-                equal = equal and tokens[i + k] == listed[first + k]
-            if equal:
-                return number
+            first, equal = np.int64(entry & low) - 1, True
+            for k in range(length):
+                equal = equal and first + k < len(wanted) and tokens[i + k] == wanted[first + k]
+            if equal and widths[np.searchsorted(rows, first, side="right") - 1] == length:
+                return slot
         slot = (slot + np.uint64(1)) & last
-    return -1 - np.int64(slot)
+    return slot
 
 
 @jit()
@@ -172,27 +164,16 @@ def _hash_at(tokens, i, length, factors):
     return _hash(total, length)
 
 
-@jit("uint64[::1], int64[::1], int64[::1], uint64[::1], (uint32[::1], uint8[::1], uint64[::1]), uint32[::1]")
-def _fill_tables(tokens, offsets, widths, factors, tables, numbers):
-    """Number the distinct n-grams of all rows in the order of their first places; return how many there are.
-
-    `numbers` gets the number of each n-gram of each row, in the order of rows and places.
-    """
-    firsts, sizes, slots = tables
-    count, at = 0, 0
-    for row in range(len(widths)):
+@jit("uint64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], uint32[::1]")
+def _fill_table(tokens, offsets, widths, factors, slots, following):
+    """Enter the n-grams of all rows, the last one first, so that the places of each ascend."""
+    for row in range(len(widths) - 1, -1, -1):
         width = widths[row]
-        for i in range(offsets[row], offsets[row + 1] - width + 1 if width > 0 else offsets[row]):
+        for i in range(offsets[row + 1] - width, offsets[row] - 1 if width > 0 else offsets[row + 1], -1):
             h = _hash_at(tokens, i, width, factors)
-            number = _number_of(tokens, i, width, h, tokens, firsts, sizes, slots)
-            if number < 0:
-                slots[-1 - number] = (h << np.uint64(32)) | np.uint64(count + 1)
-                firsts[count], sizes[count] = i, width
-                number = count
-                count += 1
-            numbers[at] = number
-            at += 1
-    return count
+            slot = _slot_of(tokens, i, width, h, (tokens, offsets, widths), slots)
+            following[i] = slots[slot] & np.uint64(0xFFFFFFFF)
+            slots[slot] = (h << np.uint64(32)) | np.uint64(i + 1)
 
 
 @jit("uint64[::1], int64[::1], boolean[::1], uint64[::1], int64, uint64[::1]")
@@ -203,19 +184,6 @@ def _fill_marks(tokens, offsets, chosen, factors, size, marks):
         for i in range(offsets[row], offsets[row + 1] - size + 1 if chosen[row] else offsets[row]):
             h = _hash_at(tokens, i, size, factors)
             marks[(h >> np.uint64(32)) & last] |= _bits(h)
-
-
-@jit("int64[::1], int64[::1], uint32[::1], uint32[::1], uint32[::1]")
-def _fill_postings(offsets, widths, numbers, ends, postings):
-    """Write where each n-gram stands; `ends` says where the postings of each begin, and then where they end."""
-    at = 0
-    for row in range(len(widths)):
-        width = widths[row]
-        for i in range(offsets[row], offsets[row + 1] - width + 1 if width > 0 else offsets[row]):
-            number = numbers[at]
-            postings[ends[number]] = i
-            ends[number] += 1
-            at += 1
 
 
 def _tier(tokens, offsets, widths, factors, lengths):
@@ -235,18 +203,12 @@ def prepare(tokens, offsets, widths):
     most = int((np.diff(offsets) - widths + 1)[looked_for].sum())
     factors = np.random.default_rng(8).integers(0, 2**64, max(8, int(widths.max(initial=0))), np.uint64) | np.uint64(1)
     slots = np.zeros(1 << max(4, (most + most // 2).bit_length()), np.uint64)
-    firsts, sizes, numbers = np.empty(most, np.uint32), np.empty(most, np.uint8), np.empty(most, np.uint32)
-    count = _fill_tables(tokens, offsets, widths, factors, (firsts, sizes, slots), numbers)
-    starts = np.zeros(count + 1, np.uint32)
-    np.cumsum(np.bincount(numbers, minlength=count), out=starts[1:], dtype=np.uint32)
-    postings = np.empty(most, np.uint32)
-    _fill_postings(offsets, widths, numbers, starts[:-1].copy(), postings)
+    following = np.zeros(len(tokens), np.uint32)
+    _fill_table(tokens, offsets, widths, factors, slots, following)
     lengths = np.unique(widths[looked_for]).astype(np.int64)
     groups = [group for group in (lengths[-1:], lengths[:-1].copy()) if len(group)]
     tiers = tuple(_tier(tokens, offsets, widths, factors, group) for group in groups)
-    return Listed(
-        tokens, offsets, widths, tiers, factors, firsts[:count].copy(), sizes[:count].copy(), slots, starts, postings
-    )
+    return Listed(tokens, offsets, widths, tiers, factors, slots, following)
 
 
 # ------------------------------------------------------------------------------------------------------------ the scan
@@ -254,16 +216,19 @@ def prepare(tokens, offsets, widths):
 
 @parallel(
     "uint64[::1], int64[::1], int64[::1], (int64[::1], int64, int64, uint64[::1]), "
-    "(uint64[::1], uint64[::1], uint32[::1], uint8[::1], uint64[::1]), (int64[::1], uint32[::1]), int64[::1]",
+    "(uint64[::1], (uint64[::1], int64[::1], int64[::1]), uint64[::1]), (int64[::1], uint32[::1]), int64[::1]",
 )
 def _find(begin, end, tokens, offsets, bounds, tier, tables, found, counts):
-    """Find the n-grams of documents in the tables: write their places and numbers, each part in room of its own."""
+    """Find the n-grams of documents in the table: write their places, and the first ones among the listed tokens.
+
+    Each part writes into room of its own.
+    """
     lengths, size, step, marks = tier
-    factors, listed, firsts, sizes, slots = tables
-    places, numbers = found
+    factors, listed, slots = tables
+    places, firsts = found
     last = np.uint64(len(marks) - 1)
     for part in range(begin, end):
-        at = first = len(lengths) * (offsets[bounds[part]] - offsets[0])
+        at = begins = len(lengths) * (offsets[bounds[part]] - offsets[0])
         for d in range(bounds[part], bounds[part + 1]):
             start, stop = offsets[d], offsets[d + 1]
             for look in range(start, stop - size + 1, step):
@@ -276,33 +241,34 @@ def _find(begin, end, tokens, offsets, bounds, tier, tables, found, counts):
                         if i + length > stop:
                             break
                         h = _hash_at(tokens, i, length, factors)
-                        number = _number_of(tokens, i, length, h, listed, firsts, sizes, slots)
-                        if number >= 0:
-                            places[at], numbers[at] = i, number
+                        entry = slots[_slot_of(tokens, i, length, h, listed, slots)]
+                        if entry != np.uint64(0):
+                            places[at], firsts[at] = i, (entry & np.uint64(0xFFFFFFFF)) - np.uint64(1)
                             at += 1
-        counts[part] = at - first
+        counts[part] = at - begins
 
 
 @parallel(
     "uint64[::1], (int64[::1], uint32[::1], int64[::1], int64[::1]), "
-    "(uint64[::1], int64[::1], uint32[::1], uint32[::1]), int64[::1], (int64[::1], int64[::1], int64[::1])",
+    "(uint64[::1], int64[::1], uint32[::1]), int64[::1], (int64[::1], int64[::1], int64[::1])",
     least=256,
 )
 def _extend(begin, end, tokens, hits, listed, ends, runs):
     """Count the runs that begin at each n-gram that was found, or write them if there is room for runs."""
-    places, numbers, firsts, lasts = hits
-    wanted, rows, starts, postings = listed
+    places, firsts, starts, stops = hits
+    wanted, rows, following = listed
     run_places, run_positions, run_lengths = runs
     for hit in range(begin, end):
-        i, number = places[hit], numbers[hit]
+        i, entry = places[hit], np.int64(firsts[hit]) + 1
         at = ends[hit - 1] if hit > 0 and len(run_places) > 0 else np.int64(0)
-        for entry in range(np.int64(starts[number]), np.int64(starts[number + 1])):
-            j = np.int64(postings[entry])
+        while entry != 0:
+            j = entry - 1
+            entry = np.int64(following[j])
             row = np.searchsorted(rows, j, side="right") - 1
-            if i > firsts[hit] and j > rows[row] and tokens[i - 1] == wanted[j - 1]:
+            if i > starts[hit] and j > rows[row] and tokens[i - 1] == wanted[j - 1]:
                 continue
             if len(run_places) > 0:
-                n, most = np.int64(0), min(lasts[hit] - i, rows[row + 1] - j)
+                n, most = np.int64(0), min(stops[hit] - i, rows[row + 1] - j)
                 while n < most and tokens[i + n] == wanted[j + n]:
                     n += 1
                 run_places[at], run_positions[at], run_lengths[at] = i, j, n
@@ -312,16 +278,16 @@ def _extend(begin, end, tokens, hits, listed, ends, runs):
 
 
 def _found_by(tier, tokens, offsets, listed):
-    """Return the places and the numbers of the n-grams of a tier in documents."""
+    """Return the places of the n-grams of a tier in documents, and the first place of each among the listed tokens."""
     bounds, per_token = shares(offsets), len(tier.lengths)
     room = per_token * int(offsets[-1] - offsets[0])
-    places, numbers = np.empty(room, np.int64), np.empty(room, np.uint32)  # memory that is not written costs nothing
+    places, firsts = np.empty(room, np.int64), np.empty(room, np.uint32)  # memory that is not written costs nothing
     counts = np.empty(len(bounds) - 1, np.int64)
-    tables = listed.factors, listed.tokens, listed.firsts, listed.sizes, listed.slots
-    _find(len(counts), tokens, offsets, bounds, tuple(tier), tables, (places, numbers), counts)
-    firsts = (per_token * (offsets[bounds[:-1]] - offsets[0])).tolist()
-    parts = [slice(first, first + count) for first, count in zip(firsts, counts.tolist(), strict=True)]
-    return tuple(np.concatenate([array[part] for part in parts]) for array in (places, numbers))
+    tables = listed.factors, (listed.tokens, listed.offsets, listed.widths), listed.slots
+    _find(len(counts), tokens, offsets, bounds, tuple(tier), tables, (places, firsts), counts)
+    begins = (per_token * (offsets[bounds[:-1]] - offsets[0])).tolist()
+    parts = [slice(begin, begin + count) for begin, count in zip(begins, counts.tolist(), strict=True)]
+    return tuple(np.concatenate([array[part] for part in parts]) for array in (places, firsts))
 
 
 def cpu(tokens, offsets, listed):
@@ -330,13 +296,14 @@ def cpu(tokens, offsets, listed):
     if len(listed.tiers) == 0 or offsets[0] == offsets[-1]:
         return nothing, nothing.copy(), nothing.copy()
     found = [_found_by(tier, tokens, offsets, listed) for tier in listed.tiers]
-    places, numbers = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    places, firsts = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     if len(found) > 1:
-        order = np.lexsort((listed.sizes[numbers], places))
-        places, numbers = places[order], numbers[order]
+        widths = listed.widths[np.searchsorted(listed.offsets, firsts, side="right") - 1]
+        order = np.lexsort((widths, places))
+        places, firsts = places[order], firsts[order]
     documents = np.searchsorted(offsets, places, side="right")
-    hits = places, numbers, offsets[documents - 1], offsets[documents]
-    rows = listed.tokens, listed.offsets, listed.starts, listed.postings
+    hits = places, firsts, offsets[documents - 1], offsets[documents]
+    rows = listed.tokens, listed.offsets, listed.following
     ends = np.zeros(len(places), np.int64)
     _extend(len(places), tokens, hits, rows, ends, (nothing, nothing, nothing))
     np.cumsum(ends, out=ends)

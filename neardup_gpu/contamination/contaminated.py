@@ -115,7 +115,7 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
     -----
     A document and an item are listed exactly if they share `length` consecutive tokens, or, if the item has fewer, all
     of it; tokens are compared one by one. Tokens ignore case, punctuation and line breaks. The items are held in
-    memory, at up to 50 bytes per token; so are the hits.
+    memory, at up to 45 bytes per token; so are the hits.
 
     Examples
     --------
@@ -172,7 +172,9 @@ def searched(
         items = read_items(sets, settings.fields, recipe)
     engine = for_text(engine, lambda: None)
     with engine.start() as runtime:
-        scan = Scan(items, wanted_of(items, settings.length), recipe, settings.action, runtime, clock)
+        wanted = wanted_of(items, settings.length)
+        items = items._replace(tokens=items.tokens[:0])  # the rows hold them now
+        scan = Scan(items, wanted, recipe, settings.action, runtime, clock)
         scan.run(documents, engine.batch_bytes, only)
     return scan, _found(scan, items, settings, documents)
 

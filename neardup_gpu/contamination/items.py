@@ -281,7 +281,9 @@ def wanted_of(items: EvaluationItems, length: int) -> Wanted:
     is_field[items.first_target[:-1]] = False
     short = np.flatnonzero(is_field & (widths > 0) & (targets.size < length))
     target_of = np.concatenate([items.first_target[:-1], short])
-    tokens = np.concatenate([items.tokens, items.tokens[ranges(targets.begin[short], targets.size[short])]])
+    tokens = items.tokens
+    if len(short):
+        tokens = np.concatenate([tokens, tokens[ranges(targets.begin[short], targets.size[short])]])
     sizes = targets.size[target_of]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     found = common_runs.prepare(tokens, offsets, widths[target_of])
