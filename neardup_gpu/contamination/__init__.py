@@ -7,5 +7,6 @@ tally.py         what is known of each item after the scan
 cutting.py       the bytes to cut out of texts
 verdicts.py      the definitions, and what a check found, as users see it
 contaminated.py  the check, from end to end
+page.py          the page, items with passages
 checking.py      another scan, which a certificate is compared with
 """

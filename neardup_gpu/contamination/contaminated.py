@@ -34,8 +34,9 @@ from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.uris import is_uri, masked
-from .items import EvaluationItems, EvaluationSet, identities, opened_sets, read_items, wanted_of
-from .scanning import MARKS, Scan
+from .items import EvaluationItems, EvaluationSet, identities, opened_sets, read_items, texts_of_items, wanted_of
+from .page import PAGE, Shown, page_of
+from .scanning import MARKS, Scan, best_passages
 from .settings import ContaminationSettings
 from .verdicts import TABLES, Contamination, counts_of, evals_table, hits_table, sets_of
 
@@ -92,8 +93,8 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
         The evaluation sets: JSON lines, Parquet, CSV or Arrow, a row per item. Each file is a set; in memory, each
         table of a dict is one, by its name.
     output : path, default None
-        A folder to write: hits.parquet, evals.parquet, certificate.json and, as `action` says, kept/. It appears when
-        it is complete.
+        A folder to write: hits.parquet, evals.parquet, contaminated.html, certificate.json and, as `action` says,
+        kept/. It appears when it is complete.
     **rest : keywords
         The fields of `ContaminationSettings`: fields, tokens, length, share and action. Other keywords are those of
         `dedup`: id_column, text_columns, reading, writing (its `overwrite`, `output_format` and `shard_bytes` count),
@@ -154,6 +155,7 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
                     write_kept(documents, place / KEPT, scan.edits(), writing, progress)
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
         if place is not None:
+            (place / PAGE).write_text(page_of(found, _shown(scan, sets, settings)), encoding="utf-8")
             write_report(place, found.report, CERTIFICATE)
     return found
 
@@ -177,6 +179,13 @@ def searched(
         scan = Scan(items, wanted, recipe, settings.action, runtime, clock)
         scan.run(documents, engine.batch_bytes, only)
     return scan, _found(scan, items, settings, documents)
+
+
+def _shown(scan: Scan, sets: list[EvaluationSet], settings: ContaminationSettings) -> list[Shown]:
+    """Return the items to show, each with a passage."""
+    items, chosen = scan.items, best_passages(scan.passages)
+    texts = texts_of_items(sets, items, settings.fields, [each.item for each in chosen])
+    return [(items.sets[each.set], items.ids[each.item].as_py(), texts[each.item], each) for each in chosen]
 
 
 def _paths(evals: Any) -> list[str] | None:

@@ -254,6 +254,21 @@ def ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - (ends - sizes), sizes)
 
 
+def texts_of_items(
+    sets: list[EvaluationSet], items: EvaluationItems, fields: Sequence[str] | None, numbers: Iterable[int]
+) -> dict[int, dict[str, str]]:
+    """Return the texts of some items by their fields; the sets are read again."""
+    found: dict[int, dict[str, str]] = {number: {} for number in numbers}
+    begins = np.searchsorted(items.set_of, np.arange(len(sets) + 1)).tolist()
+    for each, begin, end in zip(sets, begins, begins[1:], strict=False):
+        wanted = [number for number in found if begin <= number < end]
+        for path in _fields_of(each, fields, set()) if wanted and each.reader.rewindable else ():
+            documents = Documents([each.reader], each.kind, Reading(text_columns=path), sources=[each.name])
+            for row, text in documents.texts([number - begin for number in wanted]).items():
+                found[begin + row][path.replace(EACH, "")] = text
+    return found
+
+
 class Wanted(NamedTuple):
     """The rows that are looked for in documents.
 

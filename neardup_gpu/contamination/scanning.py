@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
@@ -60,6 +60,50 @@ class Hits(NamedTuple):
     end: np.ndarray
 
 
+class Passage(NamedTuple):
+    """A passage that a document shares with an item.
+
+    set, item : int
+    share : float
+        The share of the item's tokens, with all its fields.
+    run : int
+        Tokens.
+    id : int or str
+        The document's.
+    before, hit, after : bytes
+        The text of the passage, and some text around it.
+    """
+
+    set: int
+    item: int
+    share: float
+    run: int
+    id: Any
+    before: bytes
+    hit: bytes
+    after: bytes
+
+
+SHOWN = 3
+"""Items of each set that are shown with a passage."""
+
+_AROUND, _LONGEST = 200, 2000
+"""Bytes of a document that are shown before and after a passage, and of a passage."""
+
+
+def best_passages(passages: Iterable[Passage]) -> list[Passage]:
+    """Return, for each set, the items with the largest shares, each with its first passage of that share."""
+    best: dict[tuple[int, int], Passage] = {}
+    for each in passages:
+        before = best.get((each.set, each.item))
+        if before is None or each.share > before.share:
+            best[each.set, each.item] = each
+    chosen: dict[int, list[Passage]] = {}
+    for each in sorted(best.values(), key=lambda each: (each.set, -each.share, each.item)):
+        chosen.setdefault(each.set, []).append(each)
+    return [each for some in chosen.values() for each in some[:SHOWN]]
+
+
 class _Found(NamedTuple):
     """Hold the results for some documents.
 
@@ -78,6 +122,7 @@ class _Found(NamedTuple):
     hits: Hits
     spans: tuple[np.ndarray, np.ndarray, np.ndarray]
     emptied: np.ndarray
+    passages: list[Passage]
 
 
 class BatchHits(NamedTuple):
@@ -110,6 +155,8 @@ class Scan:
         The bytes to cut or to mark, by ascending document.
     emptied : list of arrays
         Documents that cuts leave without tokens.
+    passages : list of Passage
+        The passages to show, by `best_passages`.
     digest : str
         XXH3 with 128 bits of all texts, each after its length.
     """
@@ -124,6 +171,7 @@ class Scan:
     listed: list[BatchHits] = field(default_factory=list)
     spans: list[tuple[np.ndarray, ...]] = field(default_factory=list)
     emptied: list[np.ndarray] = field(default_factory=list)
+    passages: list[Passage] = field(default_factory=list)
     documents: int = 0
     contaminated: int = 0
     text_bytes: int = 0
@@ -177,7 +225,7 @@ class Scan:
         runs = kernel(common_runs, backend)(tokens.values, tokens.offsets, self.wanted.listed)
         ended = last == len(piece.batch.text)
         if len(runs[0]) == 0:
-            return _Found(piece.batch, ended, len(tokens.values), counts.invalid, _NO_HITS, _NO_SPANS, _NOTHING)
+            return _Found(piece.batch, ended, len(tokens.values), counts.invalid, _NO_HITS, _NO_SPANS, _NOTHING, [])
         document = np.searchsorted(tokens.offsets, runs[0], side="right") - 1
         having, which = np.unique(document, return_inverse=True)
         text = _rows(piece.batch.text, having + first)
@@ -185,7 +233,8 @@ class Scan:
         begin = placed.offsets[which] + runs[0] - tokens.offsets[document]
         hits = self._hits(having[which] + first, runs, begin, text, placed)
         spans, emptied = self._edits(having + first, text, placed, which, begin, begin + runs[2])
-        return _Found(piece.batch, ended, len(tokens.values), counts.invalid, hits, spans, emptied)
+        passages = self._passages(hits, piece.batch)
+        return _Found(piece.batch, ended, len(tokens.values), counts.invalid, hits, spans, emptied, passages)
 
     def _hits(
         self,
@@ -232,6 +281,37 @@ class Scan:
         order = np.lexsort((found.end, found.target, found.begin, found.document))
         return Hits(*(each[order] for each in found))
 
+    def _passages(self, hits: Hits, batch: Batch) -> list[Passage]:
+        """Return the passages to show among hits in items with all their fields."""
+        targets = self.items.targets
+        whole = np.flatnonzero(hits.target == self.items.first_target[targets.item[hits.target]])
+        item = targets.item[hits.target[whole]]
+        share = hits.length[whole] / targets.size[hits.target[whole]]
+        of = self.items.set_of[item]
+        order = np.lexsort((whole, item, -share, of))
+        first = order[
+            np.unique(of[order].astype(np.int64) * len(self.items.set_of) + item[order], return_index=True)[1]
+        ]
+        found: list[Passage] = []
+        for place in sorted(first.tolist(), key=lambda place: (of[place], -share[place], item[place])):
+            if sum(each.set == of[place] for each in found) < SHOWN:
+                hit = whole[place]
+                row, begin, end = (int(each[hit]) for each in (hits.document, hits.begin, hits.end))
+                text = batch.text[row]
+                found.append(
+                    Passage(
+                        set=int(of[place]),
+                        item=int(item[place]),
+                        share=float(share[place]),
+                        run=int(hits.length[hit]),
+                        id=batch.ids[row].as_py(),
+                        before=text[max(0, begin - _AROUND) : begin].tobytes(),
+                        hit=text[begin : min(end, begin + _LONGEST)].tobytes(),
+                        after=text[end : end + _AROUND].tobytes(),
+                    )
+                )
+        return found
+
     def _edits(
         self, rows: np.ndarray, text: Ragged, placed: Tokens, which: np.ndarray, begin: np.ndarray, end: np.ndarray
     ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
@@ -252,6 +332,7 @@ class Scan:
         if len(found.hits.document) == 0:
             return
         self.tally.add(found.hits.document, found.hits.target, found.hits.place, found.hits.length)
+        self.passages = best_passages([*self.passages, *found.passages])
         self.contaminated += len(np.unique(found.hits.document))
         first = found.batch.first_row
         ids = found.batch.ids.take(arrow(found.hits.document))

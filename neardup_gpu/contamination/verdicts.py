@@ -232,6 +232,7 @@ def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> li
         parts.append(row("kept", done))
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
-        files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else []), "certificate.json"]
+        files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else [])]
+        files += ["contaminated.html", "certificate.json"]
         parts.append(row("written", f"{output}: {', '.join(files)}"))
     return [*parts, *(row("failed", line) for line in broken)]

@@ -6,6 +6,7 @@ losses.py      which files lost how much
 groups.py      groups, and those that are listed
 texts.py       texts, taken from the input again, and the words in which they differ
 charts.py      drawings
+plain.py       other pages, which have no script
 page.py        the page, from template.html, page.css and page.js
 notebook.py    what a notebook shows of a result, without a page
 """

@@ -41,7 +41,7 @@ def test_table(run: Run) -> None:
     ]
     (row,) = [line.split() for line in lines if line.startswith("  history")]
     assert row == ["history", "3", "1", "1", "1", "1", "1", "1", "1", "18", "q1"]
-    assert lines[-1] == "written    out: hits.parquet, evals.parquet, certificate.json"
+    assert lines[-1] == "written    out: hits.parquet, evals.parquet, contaminated.html, certificate.json"
 
 
 def test_a_run_that_finds_nothing_says_what_was_looked_for(run: Run) -> None:

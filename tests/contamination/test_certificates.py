@@ -29,7 +29,7 @@ def certificate(tmp_path: Path) -> Path:
 
 def test_the_whole_scan_is_repeated(certificate: Path) -> None:
     told = info.check(certificate)
-    assert told == f"all 3 files of {certificate}, and its 1 hit and verdicts, by another scan of 3 documents"
+    assert told == f"all 4 files of {certificate}, and its 1 hit and verdicts, by another scan of 3 documents"
 
 
 def test_only_the_hits_are_checked(certificate: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -278,7 +278,9 @@ def test_actions(tmp_path, training, action):
     found = nd.contaminated(training, evals, output=tmp_path / "out", action=action, engine="cpu")
     assert found.counts["documents_hit"] == 2
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"hits.parquet", "evals.parquet", "certificate.json"} | ({"kept"} if action != "list" else set())
+    assert written == {"hits.parquet", "evals.parquet", "contaminated.html", "certificate.json"} | (
+        {"kept"} if action != "list" else set()
+    )
     assert pq.read_table(tmp_path / "out" / "hits.parquet").to_pylist() == found.hits.to_pylist()
     if action == "drop":
         assert kept(tmp_path / "out") == [{"text": "another text"}]
@@ -386,3 +388,19 @@ def test_html_and_joined_columns_are_not_cut(tmp_path):
 def test_ranges():
     assert ranges(np.array([3, 7, 1]), np.array([2, 0, 1])).tolist() == [3, 4, 1]
     assert ranges(np.empty(0, np.int64), np.empty(0, np.int64)).tolist() == []
+
+
+def test_the_page_shows_items_beside_passages(tmp_path, training):
+    """Markup in texts and names is escaped, and the page does not depend on slices."""
+    evals = {"set": {"id": ["<b>"], "question": [f"{ITEM} <i>"], "choices": [["yes", "no"]]}}
+    pages = []
+    for number, size in enumerate((1, 1 << 20)):
+        engine = nd.Engine(backend="cpu", batch_bytes=size)
+        nd.contaminated(training, evals, output=tmp_path / f"out{number}", engine=engine)
+        pages.append((tmp_path / f"out{number}" / "contaminated.html").read_text())
+    assert pages[0] == pages[1]
+    assert f"<ins>{ITEM}</ins>" in pages[0] and "question: When in the course" in pages[0]
+    assert "&lt;i&gt;" in pages[0] and "set: &lt;b&gt;" in pages[0] and "<i>" not in pages[0]
+    assert "choices: yes\nno" in pages[0] and "18 tokens" in pages[0]
+    nd.contaminated({"text": ["nothing"]}, evals, output=tmp_path / "none", engine="cpu")
+    assert "<ins>" not in (tmp_path / "none" / "contaminated.html").read_text()
