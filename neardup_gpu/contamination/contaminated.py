@@ -150,6 +150,9 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
             with clock.stage("write"):
                 for name in TABLES:
                     write_table(getattr(found, name), place / f"{name}.parquet")
+                if documents.skipped is not None:
+                    about = found.hits.schema.metadata
+                    write_table(documents.skipped.replace_schema_metadata(about), place / "skipped.parquet")
                 if settings.action != "list":
                     progress = partial(clock.report, "write")
                     write_kept(documents, place / KEPT, scan.edits(), writing, progress)
@@ -244,6 +247,8 @@ def _found(scan: Scan, items: EvaluationItems, settings: ContaminationSettings, 
         "hits": hits.num_rows,
         "emptied": sum(map(len, scan.emptied)),
     }
+    if documents.skipped is not None:
+        counts["skipped"] = documents.skipped.num_rows
     report = {
         "version": __version__,
         "kind": "certificate",

@@ -404,3 +404,59 @@ def test_the_page_shows_items_beside_passages(tmp_path, training):
     assert "choices: yes\nno" in pages[0] and "18 tokens" in pages[0]
     nd.contaminated({"text": ["nothing"]}, evals, output=tmp_path / "none", engine="cpu")
     assert "<ins>" not in (tmp_path / "none" / "contaminated.html").read_text()
+
+
+def test_rows_that_cannot_be_read_are_skipped_and_listed(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text(f'{{"text": "nothing"}}\n{{"text": broken\n{{"text": "{ITEM}"}}\n')
+    evals, reading = {"set": {"question": [ITEM]}}, nd.Reading(on_error="skip")
+    with pytest.raises(InputError, match="line 2"):
+        nd.contaminated(path, evals, engine="cpu")
+    found = nd.contaminated(path, evals, output=tmp_path / "out", action="cut", reading=reading, engine="cpu")
+    assert found.counts["documents"] == 2 and found.counts["documents_hit"] == 1
+    assert pq.read_table(tmp_path / "out" / "skipped.parquet")["row"].to_pylist() == [2]
+    assert kept(tmp_path / "out") == [{"text": "nothing"}]
+
+
+def test_evaluation_sets_behind_uris_and_links(tmp_path, training):
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://sets/inner/a.jsonl", "w") as file:
+        file.write(json.dumps({"question": ITEM}) + "\n")
+    for uri in ("memory://sets", "memory://sets/inner/a.jsonl"):
+        found = nd.contaminated(training, uri, engine="cpu")
+        assert found.counts["items_hit"] == 1 and found.report["sets"][0]["name"].endswith("a")
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "set.jsonl").symlink_to(training)
+    with pytest.raises(InputError, match="is an evaluation set and a file of the training text"):
+        nd.contaminated(training, tmp_path / "evals")
+
+
+@pytest.mark.parametrize("name", ["bills_116_small", "manpages", "winps_docs", "django_docs", "edinburgh_2500"])
+def test_theorem_6_on_corpora(corpora, name):
+    """Items of real text, against Python sets of tuples of tokens."""
+    table = pq.read_table(corpora / f"{name}.parquet", columns=["text"])
+    random = np.random.default_rng(7)
+    texts = [text or "" for text in table["text"].take(random.permutation(len(table))[:250]).to_pylist()]
+    items = []
+    for text in texts[:60]:
+        words_of = text.split()
+        begin = int(random.integers(0, max(1, len(words_of) - 30)))
+        items.append(" ".join(words_of[begin : begin + int(random.integers(3, 60))]))
+    rows = [nd.stages.tokenize(some, nd.Recipe(), backend="cpu") for some in (texts, items)]
+    documents, wanted = ([tuple(each[i].tolist()) for i in range(len(each))] for each in rows)
+    having: dict[tuple, set] = {}
+    widths = sorted({min(8, len(item)) for item in wanted if len(item) >= 5})
+    for d, tokens in enumerate(documents):
+        for n in widths:
+            for gram in grams(tokens, n):
+                having.setdefault(gram, set()).add(d)
+    expected = {
+        (d, e)
+        for e, item in enumerate(wanted)
+        if len(item) >= 5
+        for gram in grams(item, min(8, len(item)))
+        for d in having.get(gram, ())
+    }
+    found = check(texts, items)
+    assert {(row["id"], int(row["eval_id"])) for row in found.hits.to_pylist()} == expected
+    assert len(expected) >= 40
