@@ -287,30 +287,27 @@ class Scan:
         whole = np.flatnonzero(hits.target == self.items.first_target[targets.item[hits.target]])
         item = targets.item[hits.target[whole]]
         share = hits.length[whole] / targets.size[hits.target[whole]]
-        of = self.items.set_of[item]
-        order = np.lexsort((whole, item, -share, of))
-        first = order[
-            np.unique(of[order].astype(np.int64) * len(self.items.set_of) + item[order], return_index=True)[1]
-        ]
-        found: list[Passage] = []
-        for place in sorted(first.tolist(), key=lambda place: (of[place], -share[place], item[place])):
-            if sum(each.set == of[place] for each in found) < SHOWN:
-                hit = whole[place]
-                row, begin, end = (int(each[hit]) for each in (hits.document, hits.begin, hits.end))
-                text = batch.text[row]
-                found.append(
-                    Passage(
-                        set=int(of[place]),
-                        item=int(item[place]),
-                        share=float(share[place]),
-                        run=int(hits.length[hit]),
-                        id=batch.ids[row].as_py(),
-                        before=text[max(0, begin - _AROUND) : begin].tobytes(),
-                        hit=text[begin : min(end, begin + _LONGEST)].tobytes(),
-                        after=text[end : end + _AROUND].tobytes(),
-                    )
-                )
-        return found
+        order = np.lexsort((whole, -share, item))
+        order = order[np.append(True, np.diff(item[order]) > 0)[: len(order)]]  # the best one of each item
+        of = self.items.set_of[item[order]]
+        order = order[np.lexsort((item[order], -share[order], of))]
+        of = np.sort(of)
+        chosen = order[np.arange(len(of)) - np.searchsorted(of, of) < SHOWN]
+        return [self._passage(hits, batch, int(whole[place]), float(share[place])) for place in chosen.tolist()]
+
+    def _passage(self, hits: Hits, batch: Batch, hit: int, share: float) -> Passage:
+        row, begin, end = (int(each[hit]) for each in (hits.document, hits.begin, hits.end))
+        item, text = int(self.items.targets.item[hits.target[hit]]), batch.text[row]
+        return Passage(
+            set=int(self.items.set_of[item]),
+            item=item,
+            share=share,
+            run=int(hits.length[hit]),
+            id=batch.ids[row].as_py(),
+            before=text[max(0, begin - _AROUND) : begin].tobytes(),
+            hit=text[begin : min(end, begin + _LONGEST)].tobytes(),
+            after=text[end : end + _AROUND].tobytes(),
+        )
 
     def _edits(
         self, rows: np.ndarray, text: Ragged, placed: Tokens, which: np.ndarray, begin: np.ndarray, end: np.ndarray
@@ -333,7 +330,7 @@ class Scan:
             return
         self.tally.add(found.hits.document, found.hits.target, found.hits.place, found.hits.length)
         self.passages = best_passages([*self.passages, *found.passages])
-        self.contaminated += len(np.unique(found.hits.document))
+        self.contaminated += 1 + np.count_nonzero(np.diff(found.hits.document))
         first = found.batch.first_row
         ids = found.batch.ids.take(arrow(found.hits.document))
         self.listed.append(BatchHits(found.hits._replace(document=found.hits.document + first), ids))

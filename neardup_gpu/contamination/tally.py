@@ -57,8 +57,10 @@ class Tally:
     def add(self, document: np.ndarray, target: np.ndarray, place: np.ndarray, length: np.ndarray) -> None:
         """Add all runs of some documents."""
         np.maximum.at(self.longest, target, length)
-        pairs = np.unique(np.stack([document, target]), axis=1)
-        self.documents += np.bincount(pairs[1], minlength=len(self.documents))
+        number = len(self.documents)
+        pairs = np.sort(document * number + target)
+        new = np.append(True, pairs[1:] > pairs[:-1])[: len(pairs)]
+        self.documents += np.bincount(pairs[new] % number, minlength=number)
         runs = length >= self.shorts[target]
         owner, pair, begin, end = _united(document[runs], target[runs], place[runs], (place + length)[runs])
         self.covered[ranges(self.offsets[owner] + begin, end - begin)] = True
