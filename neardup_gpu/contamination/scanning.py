@@ -330,7 +330,7 @@ class Scan:
             return
         self.tally.add(found.hits.document, found.hits.target, found.hits.place, found.hits.length)
         self.passages = best_passages([*self.passages, *found.passages])
-        self.contaminated += 1 + np.count_nonzero(np.diff(found.hits.document))
+        self.contaminated += 1 + int(np.count_nonzero(np.diff(found.hits.document)))
         first = found.batch.first_row
         ids = found.batch.ids.take(arrow(found.hits.document))
         self.listed.append(BatchHits(found.hits._replace(document=found.hits.document + first), ids))
