@@ -3,10 +3,10 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, layouts, methods, memory, verification, exact,
-containment, giant, losses, start_up, one_text, simhash, hamming, html, token_kinds, compression, samples, deciding,
-scale, beside, short, index. A part whose corpus is missing is skipped and says so. What is compared runs by turns in
-one run. Everything runs once before it is timed, so that compilation and cold files are left out. Recall stands beside
-time.
+containment, giant, losses, start_up, one_text, simhash, hamming, html, token_kinds, conditions, compression, samples,
+deciding, scale, beside, short, index. A part whose corpus is missing is skipped and says so. What is compared runs by
+turns in one run. Everything runs once before it is timed, so that compilation and cold files are left out. Recall
+stands beside time.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from neardup_gpu.kernels._processor import carryless_products
 from . import (
     beside,
     compression,
+    conditions,
     containment,
     deciding,
     exact,
@@ -72,6 +73,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "hamming": hamming.part,
     "html": html.part,
     "token_kinds": token_kinds.part,
+    "conditions": conditions.part,
     "compression": compression.part,
     "samples": samples.part,
     "deciding": deciding.part,

@@ -1,6 +1,7 @@
-"""Rows of a ragged array: the longest of some, and rows that became shorter."""
+"""Rows of a ragged array: the longest of some, rows that became shorter, and rows of bytes copied together."""
 
 from ._cpu import jit, parallel
+from ._vectors import copy_bytes
 
 
 @jit()
@@ -27,3 +28,13 @@ def close_gaps(begin, end, values, offsets, bounds, packed_offsets, packed):
             copy_row(
                 values, offsets[d] - offsets[0], packed_offsets[d + 1] - packed_offsets[d], packed, packed_offsets[d]
             )
+
+
+@jit("uint8[::1], int64[::1], int64[::1], uint8[::1]")
+def copy_rows(values, starts, new_offsets, gathered):
+    """Copy a row of bytes from each start to its place in `gathered`, on this thread.
+
+    Row i goes to ``gathered[new_offsets[i]:new_offsets[i + 1]]``.
+    """
+    for i in range(len(starts)):
+        copy_bytes(gathered, new_offsets[i], values, starts[i], new_offsets[i + 1] - new_offsets[i])

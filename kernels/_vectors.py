@@ -1,4 +1,4 @@
-"""LLVM code for what Numba has no words for: vectors of integers, and counts of bits in one instruction.
+"""LLVM code for what Numba has no words for: vectors of integers, counts of bits in one instruction, and copies.
 
 An intrinsic makes a `Vectors` of its own width and lanes, which emits loads, stores and constants; arithmetic between
 them is the builder's.
@@ -74,3 +74,20 @@ def population(typingctx, value):
         return builder.ctpop(args[0])
 
     return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def copy_bytes(typingctx, target, place, source, begin, size):
+    """target[place:place + size] = source[begin:begin + size], for arrays of bytes that do not overlap."""
+
+    def codegen(context, builder, signature, args):
+        def address(number):
+            array = context.make_array(signature.args[number])(context, builder, args[number])
+            return builder.gep(array.data, [args[number + 1]])
+
+        to = address(0)
+        copy = builder.module.declare_intrinsic("llvm.memcpy", [to.type, to.type, ir.IntType(64)])
+        builder.call(copy, [to, address(2), args[4], ir.IntType(1)(0)])
+        return context.get_dummy_value()
+
+    return types.none(target, types.int64, source, types.int64, types.int64), codegen

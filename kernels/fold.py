@@ -443,7 +443,7 @@ def cpu(text, offsets, folds, places=False):
     return (folded, new_offsets, begins, ends) if places else (folded, new_offsets)
 
 
-for _function in (_read, _size, _skip_blanks, _joined_at, _walk, _end_of_place, _write):
+for _function in (decode, _read, _size, _skip_blanks, _joined_at, _walk, _end_of_place, _write):
     Device(_function.py_func)
 
 GROUP = 32  # bytes of text that a thread takes

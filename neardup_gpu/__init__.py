@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .recipe import Recipe, Shingles
     from .result import Result
     from .tasks.workers import Workers
+    from .unit_options import Unit
 
 __all__ = [
     "BottomK",
@@ -70,6 +71,7 @@ __all__ = [
     "Result",
     "Shingles",
     "SimHash",
+    "Unit",
     "Workers",
     "Writing",
     "audit",
@@ -100,6 +102,7 @@ _MODULES = {
     "Result": "result",
     "Shingles": "recipe",
     "SimHash": "methods.simhash",
+    "Unit": "unit_options",
     "Workers": "tasks.workers",
     "Writing": "documents.writing_options",
     "audit": "auditing.audit",

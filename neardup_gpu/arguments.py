@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
+from .by_value import FILE, check_by
 from .documents import open_documents
 from .documents.reading_options import Reading
 from .documents.sources import Sources
@@ -72,11 +73,18 @@ class Arguments:
         return choose_check(self.writing.check, self.recipe)
 
     def opened(self) -> Sources:
-        """Open the input and the reference set. The `keep` column is never treated as text."""
+        """Open the input and the reference set. Columns that are compared are never treated as text."""
         column, _ = keep_column(self.recipe.keep)
-        compared = [column] if column else []
-        documents = open_documents(self.source, reading=self.reading, other_columns=compared)
-        return self.opened_reference(Sources(documents), self.reading, compared)
+        compared = [*([column] if column else []), *self.recipe.within]
+        counted = [] if self.writing.by in (None, FILE) else [self.writing.by]
+        documents = open_documents(self.source, reading=self.reading, other_columns=[*compared, *counted])
+        if self.writing.by is not None:
+            check_by(self.writing.by, documents)
+        sources = self.opened_reference(Sources(documents), self.reading, compared)
+        for each in sources.in_order:
+            for name in self.recipe.within:
+                each._check_plain(name, "within")
+        return sources
 
     def opened_reference(self, sources: Sources, reading: Reading, compared: list[str]) -> Sources:
         """Open the reference set, read like the input; columns are not named if it consists of text files."""

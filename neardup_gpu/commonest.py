@@ -47,7 +47,8 @@ def too_many_comparisons(
     for each in error.common:
         row = int(rows[each.row])
         text = sources.text_again(sketched.ids[row], row, sketched.num_known)
-        if text is not None and (words := words_of(each.shingle, text, recipe, sketched.ids[row].as_py())):
+        own = each.shingle ^ int(sketched.words[row]) if recipe.within else each.shingle
+        if text is not None and (words := words_of(own, text, recipe, sketched.ids[row].as_py())):
             named.append(f'"{shorten(words, WIDTH)}" ({has} {count(each.num_documents, "document")})')
         numbers.append(f"{each.num_documents:,}")
     # Min-hash measures resemblance alone.

@@ -10,8 +10,9 @@ from neardup_gpu.kernels import identical as identical_kernel
 from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._launch import array_module
 
+from .conditions import alike_in_length
 from .data import NO_PAIRS, Pairs
-from .engine.arrays import some_rows
+from .engine.arrays import same_device, some_rows
 from .engine.choice import kernel
 from .engine.contract import Runtime
 from .engine.pieces import Numbers
@@ -72,12 +73,12 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
     known = sketched.num_known
     num_tokens = sketched.num_tokens[known:]
     if sketched.places is not None:
-        num_tokens = np.bincount(sketched.places.owner, num_tokens, len(sketched.ids))
-    order = known + rows_by_priority(rule, num_tokens, sketched.column, sketched.categories)
-    if sketched.places is not None and rule != "first":
-        order = np.argsort(np.argsort(order)[sketched.places.owner], kind="stable")
-    elif sketched.places is not None:
-        order = np.arange(len(sketched.num_tokens))
+        owner = sketched.places.owner[known:] - sketched.num_known_documents
+        num_tokens = np.bincount(owner, num_tokens, len(sketched.ids) - sketched.num_known_documents)
+    order = rows_by_priority(rule, num_tokens, sketched.column, sketched.categories)
+    if sketched.places is not None:
+        order = np.arange(len(owner)) if rule == "first" else np.argsort(np.argsort(order)[owner], kind="stable")
+    order += known
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
@@ -114,6 +115,9 @@ class Groups:
         Words that put them in a random order, see `random_order`.
     pinned : array of bool, shape (representatives,)
         Whether each is of the reference set.
+    num_tokens : array of int64, shape (representatives,)
+    owner : array of int64, shape (representatives,), or None
+        If parts of the same document are not compared, the document of each.
     """
 
     representative: np.ndarray
@@ -123,6 +127,15 @@ class Groups:
     keys: Any
     order: np.ndarray | None
     pinned: np.ndarray
+    num_tokens: np.ndarray
+    owner: np.ndarray | None = None
+
+    def apart(self, pairs: Pairs) -> Pairs:
+        """Return the pairs of representatives that count, as they are of two documents."""
+        if self.owner is None:
+            return pairs
+        (owner,) = same_device(pairs.left, self.owner)
+        return pairs.where(owner[pairs.left] != owner[pairs.right])
 
     def kinds(self, ranks: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return for each pair of ranks how the two documents are alike: places in `KINDS`, int8."""
@@ -143,10 +156,10 @@ def representatives(
 
     The sketches are used up: what is of representatives may be written over what is of all.
     """
-    representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens > 0)
+    representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens >= recipe.unit.min_words)
     hashes, keys = sketched.document_hashes, sketched.keys
     texts = some_rows(runtime.fetch(sketched.text_hashes), ranked.rows)
-    written = np.flatnonzero(ranked.num_tokens > 0 if sketched.places else (ranked.num_tokens > 0) | (texts != BLANK))
+    written = present if sketched.places else np.flatnonzero((ranked.num_tokens > 0) | (texts != BLANK))
     representative[written] = written[identical(hashes, ranked.rows[written], runtime)]
     hashes = runtime.fetch(hashes)  # the keys need the room
     ranks = present[representative[present] == present]
@@ -161,11 +174,19 @@ def representatives(
         runtime.take(keys, rows, last=True) if isinstance(recipe.method, Sketch) else None,
         random_order(some_rows(hashes, rows, last=True)) if ordered else None,
         ranks < ranked.num_known,
+        ranked.num_tokens[ranks],
+        None if sketched.places is None or recipe.unit.inside else sketched.places.owner[rows],
     )
 
 
-def _pairs_that_count(groups: Groups, pairs: Pairs, only_against: bool, runtime: Runtime) -> Pairs:
-    """Leave out the pairs of two documents of the reference set, and by `only_against` those of two of the input."""
+def _pairs_that_count(groups: Groups, pairs: Pairs, recipe: Recipe, runtime: Runtime) -> Pairs:
+    """Leave out the pairs of two documents of the reference set, and those that the recipe does not compare."""
+    pairs = runtime.run(groups.apart, pairs)
+    if recipe.length_ratio is not None:
+        pairs = pairs.where(
+            alike_in_length(runtime.put(groups.num_tokens), pairs.left, pairs.right, recipe.length_ratio)
+        )
+    only_against = recipe.only_against
     if not groups.pinned.any() and not only_against:
         return pairs
     pinned, left, right = map(runtime.put, (groups.pinned, pairs.left, pairs.right))
@@ -311,7 +332,7 @@ def proposed(groups: Groups, recipe: Recipe, runtime: Runtime) -> Candidates:
     if isinstance(recipe.method, Join):
         return Candidates(NO_PAIRS, 0, 0, np.full(len(groups.ranks), recipe.verifies))
     candidates = found_by(groups.keys, recipe, runtime)
-    return candidates._replace(pairs=_pairs_that_count(groups, candidates.pairs, recipe.only_against, runtime))
+    return candidates._replace(pairs=_pairs_that_count(groups, candidates.pairs, recipe, runtime))
 
 
 def found_by(keys: Any, recipe: Recipe, runtime: Runtime) -> Candidates:

@@ -124,6 +124,11 @@ def _alone(words: list[str], marks: np.ndarray, alone: str, elsewhere: str) -> I
             yield alone if marks[start] == ALONE else elsewhere, words[start:end]
 
 
+def shortened(ops: list[tuple[str, list[str]]], notes: list[str], *, full: bool) -> list[tuple[str, str]]:
+    """Join the words of each op; unless `full`, long runs and later differences are left out, and a note says so."""
+    return [(op, "".join(words)) for op, words in ops] if full else _elided(ops, False, notes, "word")
+
+
 def _elided(ops: list[tuple[str, list[str]]], is_cut: bool, notes: list[str], noun: str) -> list[tuple[str, str]]:
     """Shorten long runs of equal words and leave out differences far into the text."""
     shown: list[tuple[str, str]] = []
@@ -226,3 +231,20 @@ def wrapped(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[
             gap = piece[-1].isspace() or op == "cut"
     if line:
         yield line
+
+
+def in_lines(words: list[tuple[str, str]], width: int, colour: bool) -> Iterator[Text]:
+    """Break words into lines where the text has line breaks, and lines into lines of at most `width` characters."""
+    from rich.text import Text
+
+    line: list[tuple[str, str]] = []
+    is_blank = True
+    for op, text in [*words, ("", "\n")]:
+        first, *rest = text.split("\n")
+        for more in [None, *rest]:
+            if more is not None:
+                shown = [*wrapped(line, width, colour)]
+                yield from shown or ([] if is_blank else [Text()])
+                is_blank, line, first = not shown, [], more
+            if first.strip():
+                line.append((op, first))

@@ -20,14 +20,16 @@ from .documents.rereading import name_of, text_of
 from .errors import InputError, ParameterError
 from .methods.frequencies import Frequencies
 from .printable import printable, readable_id
+from .raw_text import to_bytes
 from .recipe import Recipe
 from .records import dataclass
 from .report import beside, count, resemblance, shorten
 from .stages import as_documents, count_tokens, shingle
-from .store.artefacts import DOCUMENTS, parts_of, read_report, using_report
+from .store.artefacts import DOCUMENTS, UNITS, parts_of, read_report, using_report
 from .store.parquet import read_table
 from .tables import KIND
 from .token_kinds import KINDS
+from .unit_explanation import struck
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -110,6 +112,13 @@ class Explanation:
         "cut": a note in place of words that are left out.
     notes : list of str, default []
         Remarks on the diff, such as words that it leaves out.
+    unit : str, default None
+        The unit that was compared, if it is a part of a document. `words` are then the document: "removed" parts were
+        cut, and a note after each, "cut", names its source.
+    num_units : int, default 0
+        Parts of the document.
+    num_cut : int, default 0
+        Parts that were cut.
 
     Examples
     --------
@@ -143,6 +152,9 @@ class Explanation:
     tokens: str = "words"
     words: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unit: str | None = None
+    num_units: int = 0
+    num_cut: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict, for JSON.
@@ -206,9 +218,18 @@ def explain(
         paths = parts_of(folder, report["files"], DOCUMENTS)
         read = lru_cache(maxsize=1)(read_table)  # one part at a time; where there are no others, it is read once
         recipe = Recipe.of(read(paths[0]).schema, str(paths[0]))
+        if recipe.unit.divides:
+            return explained_units(
+                lambda: map(read, paths),
+                lambda: read_table(Path(folder) / f"{UNITS}.parquet"),
+                id,
+                lambda: _opened(report["input"], source, "source", folder),
+                name=str(folder),
+                full=full,
+            )
         measure: Any = recipe.method.measure
-        if measure.weighted and recipe.method.needs_statistics:
-            measure = measure.knowing(Frequencies.load(Path(folder) / "frequencies.parquet"))
+        if recipe.ignored is not None or (measure.weighted and recipe.method.needs_statistics):
+            measure = recipe.measure_by(Frequencies.load(Path(folder) / "frequencies.parquet"))
         known = None
         if vocabulary is not None:
             if not recipe.shingles.token_kind.of_integers:
@@ -271,7 +292,7 @@ def explained(
     names = target.as_py(), own.as_py()
     tokens, _ = count_tokens(as_documents([kept_text, text], recipe), recipe, "cpu", names)
     ours = shingle(tokens, recipe, backend="cpu")
-    a, b = np.unique(ours[0]), np.unique(ours[1])
+    a, b = (measure.counting(np.unique(ours[number])) for number in (0, 1))
     common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
     if in_reference:
         measure = measure.with_reference
@@ -306,6 +327,38 @@ def explained(
         tokens=str(recipe.shingles.tokens),
         words=words,
         notes=notes,
+    )
+
+
+def explained_units(
+    tables: Tables,
+    units: Callable[[], pa.Table],
+    id: Any,
+    documents: Callable[[], Documents],
+    *,
+    name: str,
+    full: bool,
+) -> Explanation:
+    """Explain a row of a result of units: show the document, and the source of each part that was cut."""
+    row, entry = _row_of(tables, id, name)
+    (found,) = entry.to_pylist()
+    table, own = units(), entry["id"][0]
+    parts = table.filter(pc.equal(table["id"], own)).to_pylist()
+    text = text_of(documents(), own, row)
+    if parts and parts[-1]["end"] > len(to_bytes(text)):
+        raise InputError(f"{name_of(documents())}: has changed since {name} was made from it; run neardup dedup again")
+    words, notes = struck(parts, text, full=full)
+    return Explanation(
+        found["id"],
+        found["kept"],
+        duplicate_of=found["duplicate_of"],
+        in_reference=bool(found.get("in_reference")),
+        group=found["group"],
+        words=words,
+        notes=notes,
+        unit=Recipe.of(entry.schema, name).unit.unit,
+        num_units=found["units"],
+        num_cut=found["units_cut"],
     )
 
 
@@ -406,6 +459,12 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
     from rich.text import Text
 
     newline, name = Text("\n"), (readable_id(found.id), "bold")
+    if found.unit is not None:
+        cut = f"{found.num_cut:,} of {found.num_units:,} parts ({found.unit}) are cut"
+        head = f" was kept; {cut}" if found.kept else f" was removed, for {readable_id(found.duplicate_of)}; {cut}"
+        shown = [Text(), *diff.in_lines(found.words, width, colour)] if found.words else []
+        remarks = [Text(), *map(beside, found.notes)] if found.notes else []
+        return newline.join([beside(name, head), *shown, *remarks])
     if found.kept:
         if not found.num_members:
             return beside(name, " was kept; nothing was removed for it")

@@ -14,13 +14,14 @@ from neardup_gpu.kernels._launch import to_host
 from neardup_gpu.kernels.groups import EMPTY
 
 from . import checks
+from .conditions import WITHIN
 from .data import arrow, one_array, taken
 from .definitions import METADATA_KEY
 from .engine.clock import Clock, Progress, with_bars
 from .errors import ParameterError
 from .methods import check_able
 from .recipe import Recipe
-from .sketch_files import arrays_of, distinct_files, read_sketches
+from .sketch_files import array_of, arrays_of, distinct_files, read_sketches
 from .store.outputs import new_file
 from .store.parquet import write_table
 
@@ -244,24 +245,34 @@ def clusters(
         with clock.stage("read"):
             table, recipe = read_sketches(paths, settings=("threshold",) if threshold is None else ())
             check_able(recipe.method, "stream", "makes no clusters", f"{paths[0]}: ")
-            found = Clusters(recipe, threshold=threshold, representative=representative)
+            empty = Clusters(recipe, threshold=threshold, representative=representative)
             there, held, *_ = arrays_of(table, recipe, paths)
-            rows = np.full((len(table), found._stream.s), EMPTY)
+            rows = np.full((len(table), empty._stream.s), EMPTY)
             rows[there] = held
+            of_one_group = [np.arange(len(rows))]
+            if recipe.within:
+                words = array_of(table[WITHIN])
+                order = np.argsort(words, kind="stable")
+                of_one_group = np.split(order, np.flatnonzero(np.diff(words[order])) + 1)
         with clock.stage("cluster"):
-            parts = []
-            for first in range(0, len(rows), AT_ONCE):
-                parts.append(found.add(rows[first : first + AT_ONCE]))
-                clock.report("cluster", min(first + AT_ONCE, len(rows)), len(rows))
-            cluster, estimate = (
-                np.concatenate([np.zeros(0, kind), *(part[place] for part in parts)])
-                for place, kind in enumerate((np.int64, np.float64))
-            )
-            ids, nowhere = one_array(table["id"]), cluster < 0
-            founder = taken(ids.take(pa.array(found.founders)), arrow(cluster, nowhere))
+            founder, estimate, done = np.full(len(rows), -1), np.full(len(rows), np.nan), 0
+            for members in of_one_group:
+                found = Clusters(recipe, threshold=threshold, representative=representative)
+                for first in range(0, len(members), AT_ONCE):
+                    some = members[first : first + AT_ONCE]
+                    joined = found.add(rows[some])
+                    estimate[some] = joined.estimate
+                    founder[some] = np.append(members[found.founders], -1)[joined.cluster]
+                    done += len(some)
+                    clock.report("cluster", done, len(rows))
+            nowhere = founder < 0
+            ids, cluster = one_array(table["id"]), np.searchsorted(np.unique(founder[~nowhere]), founder)
             columns = {"id": ids, "cluster": arrow(cluster, nowhere), "estimate": arrow(estimate, nowhere)}
-            about = {**recipe.describe(), "threshold": found.threshold, "representative": found.representative}
-            made = pa.table({**columns, "founder": founder})
+            about = {**recipe.describe(), "threshold": empty.threshold, "representative": empty.representative}
+            of_units = {name: table[name] for name in recipe.unit.columns}
+            if of_units:
+                of_units["founder_unit"] = taken(one_array(table["unit"]), arrow(founder, nowhere))
+            made = pa.table({**columns, "founder": taken(ids, arrow(founder, nowhere)), **of_units})
             made = made.replace_schema_metadata({METADATA_KEY: json.dumps(about).encode()})
         if file is not None:
             with clock.stage("write"):

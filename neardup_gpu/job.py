@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from . import bounded, checks
 from .arguments import Arguments
+from .by_value import lost_of
 from .commonest import too_many_comparisons
 from .decisions import (
     by_priority,
@@ -38,7 +39,7 @@ from .engine.contract import Rows
 from .engine.memory import parse_size
 from .engine.settings import Engine, as_engine, for_text
 from .engine.threads import on_threads
-from .errors import InputError
+from .errors import InputError, ParameterError
 from .log import log
 from .methods.contract import Join, Sketch
 from .nearest_reference import nearest_pairs
@@ -52,10 +53,9 @@ from .saving import write_result
 from .sketching import Sketcher
 from .store.artefacts import write_report
 from .store.outputs import new_folder
-from .tables import Facts, JobFacts, report_of_job, tables_of
+from .tables import Facts, JobFacts, remarks_of, report_of_job, tables_of
 from .tasks.job import run_in_tasks
 from .tasks.workers import Workers
-from .token_changes import remarks_on
 from .verification import in_host_memory
 
 
@@ -124,8 +124,8 @@ def dedup(
     writing : Writing, default None
         What is written and reported: format and size of files, ids only, overwriting, the page, the check of recall.
     recipe : Recipe, default None
-        All settings that change results: shingles, seed, clustering, listed pairs, and the unit that is compared,
-        documents or lines. Excludes `method`, `threshold` and `keep`, which a recipe holds as well.
+        All settings that change results: shingles, seed, clustering, listed pairs, and the unit that is compared.
+        Excludes `method`, `threshold` and `keep`, which a recipe holds as well.
     workers : Workers, default None
         If given, the job is cut into tasks over files in a work folder, which several processes or machines run. A job
         that was interrupted continues when it is started again with the same work folder.
@@ -181,10 +181,11 @@ def dedup(
         progress=progress,
     )
     check_reference(arguments.recipe, against)
-    if memory is not None:
-        check_whole(arguments.recipe, "memory")
+    for option in [name for name, value in (("memory", memory), ("work_dir", workers)) if value is not None]:
+        check_whole(arguments.recipe, option)
+        if arguments.recipe.ignore_common is not None:
+            raise ParameterError(f"ignore_common and {option}: only a job in memory counts shingles; leave one out")
     if workers is not None:
-        check_whole(arguments.recipe, "work_dir")
         return run_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _run_here(arguments)
 
@@ -199,8 +200,8 @@ def _run_here(arguments: Arguments) -> Result:
     engine = for_text(engine, lambda: bounded.text_bytes(sources))
     backend = engine.resolve()
     documents = sources.documents
-    if recipe.unit != "document":
-        check_divisible(recipe.unit, documents, arguments.against)
+    if recipe.unit.divides:
+        check_divisible(f"unit '{recipe.unit}'", documents)
         writing = rewriting(writing, documents)
     if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)
@@ -230,8 +231,17 @@ def _run_here(arguments: Arguments) -> Result:
         spool = None
         if recipe.verifies:
             spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
-        sketcher = Sketcher(recipe, runtime, clock, statistics, first_pass, spool, max_bytes=engine.batch_bytes)
+        spare = None
+        if recipe.ignore_common is not None:
+            spare = stack.enter_context(runtime.spool(place, runtime.shares.spool))
+        sketcher = Sketcher(
+            recipe, runtime, clock, statistics, first_pass, spool, spare=spare, max_bytes=engine.batch_bytes
+        )
         result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
+        result.report.update(lost_of(result.documents))
+        if writing.by is not None:
+            with clock.stage("read"):
+                result.report["by"] = result.by(writing.by).to_report(writing.by)
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:
@@ -248,13 +258,14 @@ def run(
     sources: Sources, sketcher: Sketcher, num_checked: int, max_comparisons: int | None, verified_at_once: int | None
 ) -> Result:
     """Do the whole job except writing; `verified_at_once` is that of `Search`."""
-    runtime, clock, spool = sketcher.runtime, sketcher.clock, cast("Rows | None", sketcher.spool)
+    runtime, clock = sketcher.runtime, sketcher.clock
     column, _ = keep_column(sketcher.recipe.keep)
     sketched = sketcher.sketch_all(sources, column=column)
-    for remark in (*sources.documents._remarks(), *remarks_on(vars(sketched.counts))):
-        log.warning(remark)
+    spool = cast("Rows | None", sketcher.spool)
     recipe = sketcher.recipe  # which names its statistics by now
-    measure = recipe.method.measure.knowing(sketcher.statistics)
+    for remark in remarks_of(recipe, sources, vars(sketched.counts)):
+        log.warning(remark)
+    measure = recipe.measure_by(sketcher.statistics)
     runtime.release()
     with clock.stage("collide"):
         number = len(sketched.ids)
@@ -283,6 +294,8 @@ def run(
                 clock,
                 runtime,
                 verified_at_once=verified_at_once,
+                num_tokens=groups.num_tokens,
+                owner=groups.owner,
             )
         except TooManyComparisonsError as error:
             raise too_many_comparisons(error, rows, sketched, sources, recipe) from None
@@ -306,7 +319,7 @@ def run(
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
-        facts = Facts.of(ranked, groups, decisions, sketched)
+        facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit)
         told = JobFacts(sketched.counts, candidates, found, recipe, runtime, sources)
         with ThreadPoolExecutor(1, "neardup-tables") as beside:
             tables = beside.submit(
@@ -316,6 +329,7 @@ def run(
     return Result(
         documents=tables.result().documents,
         pairs=tables.result().pairs,
+        units=tables.result().units,
         report={**report, "timings": clock.seconds},
         recipe=recipe,
         frequencies=sketcher.statistics,

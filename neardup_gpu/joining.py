@@ -221,8 +221,8 @@ def _add_postings(
     runtime: Runtime,
 ) -> KnownSets:
     """Add the postings of all members, in the order of the spool; return what is known of each row's set."""
-    parts = _parts(spool, spool_rows[in_file], runtime)
-    table = _counted(spool, spool_rows[in_file], parts, runtime)
+    parts = spool_parts(spool, spool_rows[in_file], runtime)
+    table = rarity_table(spool, spool_rows[in_file], parts, runtime)
     take = partial(_taken, spool, spool_rows, in_file, table, measure, threshold, runtime)
     marks = no_marks(table[0]) if measure.directed else None
     passes = 1 if marks is None else 2
@@ -273,7 +273,7 @@ def _containing(
     return rows, *contain(sets.values, sets.offsets, runtime.put(rows), *table, marks, threshold), sets
 
 
-def _parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
+def spool_parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
     """Some rows of a spool, in parts whose sets can be made at once."""
     weights = 8 * np.diff(spool.offsets)[spool_rows]
     ends = Span.of_sizes(weights).ends
@@ -288,7 +288,7 @@ def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
     return bits
 
 
-def _counted(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
+def rarity_table(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
     """The table of counters of all these shingles: about as many counters as shingles, or fewer in little memory."""
     most = None if runtime.backend == "gpu" else runtime.shares.postings * 17 // 16  # by default the largest table
     bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()), most)
@@ -534,13 +534,13 @@ def commonest(
     largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
     best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
     in_file = in_order_of(spool_rows, members)
-    table = _counted(spool, spool_rows[in_file], _parts(spool, spool_rows[in_file], runtime), runtime)
+    table = rarity_table(spool, spool_rows[in_file], spool_parts(spool, spool_rows[in_file], runtime), runtime)
     found = []
     for _, number, run in sorted(best)[:most]:
         begin, end = runtime.fetch(index[number].starts[run : run + 2]).tolist()
         word = runtime.fetch(index[number].entries[begin : begin + 1])[0] & ~LONG
         row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
-        (part,) = _parts(spool, spool_rows[row], runtime)
+        (part,) = spool_parts(spool, spool_rows[row], runtime)
         _, shingles, theirs, *_ = _taken(spool, spool_rows, row, table, measure, threshold, runtime, part)
         there = (runtime.fetch(theirs) & ~LONG) == word
         found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]

@@ -645,6 +645,35 @@ def gather(draw: Draw, size: int) -> tuple:
     return values, offsets, draw.random.integers(0, max(1, num_rows), (num_rows + 1) // 2)
 
 
+def length_prefixed(draw: Draw, size: int) -> tuple:
+    """Values after their lengths, after other bytes and before more of them."""
+    values, offsets = _ragged(draw, size)
+    rows = [values[start:stop].tobytes() for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+    place = int(draw.random.integers(0, 9))
+    data = bytes(place) + b"".join(len(row).to_bytes(4, "little") + row for row in rows) + b"more"
+    return np.frombuffer(data, np.uint8), place, len(rows)
+
+
+def _varint(number: int) -> bytes:
+    """Return a number with 7 bits in each byte, from the lowest on."""
+    return bytes([number & 127 | 128]) + _varint(number >> 7) if number >= 128 else bytes([number])
+
+
+def packed_runs(draw: Draw, size: int) -> tuple:
+    """Runs of both kinds, some of them empty, from a place within one of them on, and not up to the last one."""
+    random = draw.random
+    width, data, states, total = int(random.integers(0, 33)), b"", [], 0
+    while total < size:
+        length, packed = int(random.integers(0, 40) ** random.integers(1, 3)), int(random.integers(0, 2))
+        states += [(len(data), 0, total), (len(data), length - length // 3, total + length - length // 3)][: 1 + length]
+        header, length = length << 1 | packed, length * (8 if packed else 1)
+        data += _varint(header) + random.bytes(length * width // 8 if packed else -(-width // 8))
+        total += length
+    place, taken, before = states[random.integers(0, len(states))] if states else (0, 0, 0)
+    count = int(random.integers(0, total - before + 1))
+    return np.frombuffer(data, np.uint8), width, np.array([place, taken]), count
+
+
 # ----------------------------------------------------------------------------------------------------------- prefixes
 
 TIMES = [1, 1, 1, 2, 3, 253, 254, 255, 256, 300]

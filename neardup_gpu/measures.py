@@ -7,7 +7,7 @@ Methods name measures before anything is computed, so kernels are imported where
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from .records import dataclass
@@ -48,6 +48,9 @@ class Measure(Protocol):
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         """Numbers of the pairs that may reach the threshold, by the sizes of what is prepared; none is left out."""
 
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        """Return those of some distinct shingles, ascending, that are compared."""
+
     def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
         """What pairs are worth: float64, shape (pairs,); any value below the threshold where it is not reached."""
 
@@ -57,6 +60,9 @@ class Measure(Protocol):
 
 class SetMeasure(Measure, Protocol):
     """A measure of sets, that grows with what they have in common."""
+
+    def without(self, common: Frequencies) -> Measure:
+        """Return the measure that leaves out some shingles."""
 
     def least(self, left: Any, right: Any, threshold: float) -> Any:
         """The least number of common elements of pairs at the threshold, by the sizes of either: int64."""
@@ -72,8 +78,17 @@ class JoinMeasure(SetMeasure, Protocol):
         """The least overlaps of pairs of sets at the threshold, where no set has more than `most`: int32."""
 
 
+@dataclass(frozen=True)
 class Resemblance:
-    """r(A, B) = |A n B| / |A u B|."""
+    """r(A, B) = |A n B| / |A u B|.
+
+    Parameters
+    ----------
+    ignored : array of uint64, default None
+        Shingles that are not compared, ascending.
+    """
+
+    ignored: Any = field(default=None, compare=False)
 
     name: ClassVar[str] = "resemblance"
     directed: ClassVar[bool] = False
@@ -86,6 +101,12 @@ class Resemblance:
 
     def knowing(self, statistics: Any) -> Measure:
         return self
+
+    def without(self, common: Frequencies) -> Measure:
+        return replace(self, ignored=common.tokens)
+
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        return _without(distinct, self.ignored)
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         return shingles
@@ -129,10 +150,13 @@ class ContainmentMeasure:
         the smaller one, by which the containment is the larger of the two.
     part : "right", "left" or "smaller", default "right"
         The part, in this measure.
+    ignored : array of uint64, default None
+        Shingles that are not compared, ascending.
     """
 
     direction: str = "in"
     part: str = "right"
+    ignored: Any = field(default=None, compare=False)
 
     name: ClassVar[str] = "containment"
     directed: ClassVar[bool] = True
@@ -151,6 +175,12 @@ class ContainmentMeasure:
 
     def knowing(self, statistics: Any) -> Measure:
         return self
+
+    def without(self, common: Frequencies) -> Measure:
+        return replace(self, ignored=common.tokens)
+
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        return _without(distinct, self.ignored)
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         """Sets, as their sizes say who comes first."""
@@ -202,6 +232,9 @@ class Weighted:
 
     def knowing(self, statistics: Any) -> Measure:
         return replace(self, frequencies=statistics)
+
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        return distinct
 
     def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
         """How many elements any document at the threshold shares with each, at least; in host memory.
@@ -263,6 +296,12 @@ class Weighted:
 
 
 RESEMBLANCE, CONTAINMENT = Resemblance(), ContainmentMeasure()
+
+
+def _without(distinct: np.ndarray, ignored: Any) -> np.ndarray:
+    import numpy as np
+
+    return distinct if ignored is None else np.setdiff1d(distinct, ignored, assume_unique=True)
 
 
 def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:

@@ -6,6 +6,7 @@ A job in memory and a job as tasks count words in the same way, so that they nam
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -119,9 +120,33 @@ def _of_set(name: str, sizes: Sizes, recipe: Recipe) -> list[str]:
     if recipe.shingles.kind in ("set", "bag") and total > empty and short >= MOST * (total - empty):
         found.append(
             f"{short:,} of {count(total - empty, 'document')} of {name} with {noun}s are shorter than a shingle of "
-            f"{width} {noun}s, so that they can only be equal: try a smaller --shingle-size (shingle_size)"
+            f"{width} {noun}s, so that they can only be equal: try a smaller --shingle-size (shingle_size); "
+            "docs/how_to/choose.md has settings for short texts"
+        )
+        return found
+    most = _spoiled_by_one(recipe)
+    fragile = _number(sizes, most=most) - empty
+    if total > empty and fragile >= MOST * (total - empty):
+        found.append(
+            f"{fragile:,} of {count(total - empty, 'document')} of {name} with {noun}s have at most {most} {noun}s, "
+            f"where one changed {noun} leaves a resemblance below {recipe.threshold}; docs/how_to/choose.md has "
+            "settings for short texts"
         )
     return found
+
+
+def _spoiled_by_one(recipe: Recipe) -> int:
+    """Return the greatest number of tokens at which a changed token in the middle takes a pair below the threshold.
+
+    It changes w of n - w + 1 shingles of w tokens. The number is 0 if the measure is not resemblance.
+    """
+    width, threshold, measure = recipe.shingles.size, recipe.threshold, recipe.method.measure
+    if threshold is None or measure.weighted or measure.directed or recipe.shingles.kind not in ("set", "bag"):
+        return 0
+    shingles = math.ceil(width * (1 + threshold) / (1 - threshold)) if threshold < 1 else 0
+    while shingles and (shingles - width) / (shingles + width) >= threshold:
+        shingles -= 1
+    return shingles + width - 1
 
 
 def _far_apart(recipe: Recipe, of_input: Sizes, of_reference: Sizes) -> list[str]:

@@ -36,6 +36,7 @@ from neardup_gpu.kernels._sort import in_order
 from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from neardup_gpu.kernels.standing import KEPT, REMOVED, UNDECIDED
 
+from .conditions import alike_in_length
 from .data import NO_PAIRS, Pairs
 from .engine.arrays import same_device
 from .errors import ResourceError
@@ -794,12 +795,16 @@ def partners_of(
     runtime: Runtime,
     known: Verified | None = None,
     verified_at_once: int | None = None,
+    owner: np.ndarray | None = None,
     find: Callable[[Search, Verified, str], Partners] = find_partners,
+    num_tokens: np.ndarray | None = None,
 ) -> Partners:
     """Find the pairs of representatives at the threshold, for a method that verifies its candidates.
 
     `keys`, of a method that sketches, and `pinned` have a row for each; `known` are pairs that are verified already,
-    `verified_at_once` is that of `Search`, and `find` may take the place of `find_partners`.
+    `verified_at_once` is that of `Search`, and `find` may take the place of `find_partners`. If `owner` has the
+    document of each row, pairs of one document do not count; `candidates` has none. `num_tokens` are those of each
+    row, which only a recipe with a length ratio needs.
 
     A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
     pairs count that it would have proposed if no bucket had been too large. By a measure that weighs shingles they are
@@ -809,9 +814,12 @@ def partners_of(
     assert threshold is not None
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        counts = np.ones(len(left), bool) if owner is None else owner[left] != owner[right]
+        if recipe.length_ratio is not None:
+            counts &= alike_in_length(num_tokens, left, right, recipe.length_ratio)
         if isinstance(method, Join):
-            return np.ones(len(left), bool)
-        return runtime.fetch(method.are_candidates(keys, *same_device(keys, left, right)))
+            return counts
+        return counts & runtime.fetch(method.are_candidates(keys, *same_device(keys, left, right)))
 
     num_known = int(np.count_nonzero(pinned))
 

@@ -12,6 +12,7 @@ from neardup_gpu.kernels import overlap
 from neardup_gpu.kernels._gf2 import mix64_all
 
 from . import theory
+from .conditions import alike_in_length
 from .data import Pairs, Ragged
 from .engine.arrays import same_device
 from .engine.choice import kernel
@@ -113,8 +114,12 @@ def check_recall(
     sample = sample_of(rows, spool, run.spool_rows, run.measure, threshold, runtime)
     possible = _partners(run, spool, sample, order, threshold, clock, runtime)
     pinned = run.groups.pinned
+    possible = run.groups.apart(possible)
     if recipe.only_against:
         possible = possible.where(pinned[possible.left])
+    if recipe.length_ratio is not None:
+        sizes = run.groups.num_tokens
+        possible = possible.where(alike_in_length(sizes, possible.left, possible.right, recipe.length_ratio))
 
     def verify(pairs: Pairs, measure: Measure) -> Verified:
         there = verify_spooled(spool, run.spool_rows, pairs, measure, threshold, clock, runtime)

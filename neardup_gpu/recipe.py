@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,7 +14,9 @@ from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from .languages import LANGUAGES
 from .log import log
 from .methods import METHODS, as_method, check_sketches
+from .methods.contract import Join
 from .records import dataclass
+from .unit_options import UNIT_SETTINGS, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
 
-UNITS = ("document", "line")
-"""The units that can be compared; see `units.py`."""
-
-_UNUSUAL: dict[str, Any] = {"only_against": False, "unit": "document"}
+_UNUSUAL: dict[str, Any] = {
+    "only_against": False,
+    "within": (),
+    "length_ratio": None,
+    "ignore_common": None,
+    "ignored": None,
+}
 """Settings that are described only if they differ from these values."""
 
 
@@ -231,12 +237,19 @@ class Recipe:
     only_against : bool, default False
         Remove a document of the input only because of a document of the reference set. Documents of the input are not
         compared with one another, so copies within the input are kept.
-    unit : "document" or "line", default "document"
-        What is compared:
-
-        - "document": whole documents.
-        - "line": the lines of all documents. A line with the words of an earlier line is cut out of its document. Only
-          equal lines are found, so the method is "exact" and the threshold 1.
+    unit : Unit or str, default Unit()
+        What is compared, such as "paragraph", and what of it is cut. If units are not documents and the method is
+        "exact", the threshold is 1 unless it is given. At threshold 1, only units of equal tokens are found.
+    within : str or sequence of str, default ()
+        Columns, also with commas between them. Only documents that have equal values in all of them are compared, as if
+        each value were a job of its own. A document without a value is compared with nothing.
+    length_ratio : float in (0, 1], default None
+        Compare two documents only if the shorter one has at least this share of the tokens of the longer one.
+    ignore_common : int or float, default None
+        For exact and containment: leave out all shingles that more documents have than this number or, below 1, than
+        this share of all documents. A document of such shingles alone is never removed.
+    ignored : str, default None
+        The digest of the shingles that were left out, which the recipe of a result holds.
 
     Raises
     ------
@@ -259,13 +272,18 @@ class Recipe:
     max_partners: int | None = 64
     seed: int = 1
     only_against: bool = False
-    unit: str = "document"
+    unit: Any = Unit()
+    within: Any = ()
+    length_ratio: float | None = None
+    ignore_common: int | float | None = None
+    ignored: str | None = None
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
-        unit = checks.one_of("unit", self.unit, UNITS)
-        usual = method.usual_threshold if unit == "document" else 1.0
+        unit = Unit(self.unit) if isinstance(self.unit, str) else checks.instance("unit", self.unit, Unit)
+        usual = 1.0 if unit.divides and method == as_method("exact") else method.usual_threshold
         threshold = usual if self.threshold is None else self.threshold
+        within = checks.columns("within", self.within, none=True)
         plain: dict[str, Any] = {
             "shingles": checks.instance("shingles", self.shingles, Shingles),
             "threshold": None
@@ -277,6 +295,10 @@ class Recipe:
             "seed": checks.seed(self.seed),
             "only_against": checks.flag("only_against", self.only_against),
             "unit": unit,
+            "within": tuple(",".join(within).split(",")) if within else (),
+            "length_ratio": checks.optional(checks.fraction, "length_ratio", self.length_ratio, zero=False),
+            "ignore_common": checks.optional(_most_documents, "ignore_common", self.ignore_common),
+            "ignored": checks.optional(checks.text, "ignored", self.ignored),
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
@@ -289,23 +311,70 @@ class Recipe:
             raise ParameterError(f"stem and method {method.name!r}: only words of simhash are stemmed; leave one out")
         if self.shingles.kind == "bag" and self.method.measure.weighted:
             raise ParameterError("shingling 'bag' and weighting: a bag numbers repeats already; leave one of them out")
+        if self.within and self.method.measure.weighted and self.method.needs_statistics:
+            raise ParameterError(
+                "within and weighting 'tfidf': weights are those of all documents; give weighting 'log', or leave "
+                "within out"
+            )
         if self.only_against and self.cluster == "components":
             raise ParameterError(
                 "only_against and cluster 'components': components join documents of the input; leave one of them out"
             )
 
-        if self.unit != "document":
-            unused = {"shingles": Shingles(), "method": as_method("exact"), "threshold": 1.0, "cluster": "greedy"}
+        if self.ignore_common is not None:
+            if not isinstance(self.method, Join):
+                raise ParameterError(
+                    f"ignore_common and method {self.method.name}: only exact and containment compare shingles alone; "
+                    "leave one of them out"
+                )
+            if self.within:
+                raise ParameterError("ignore_common and within: shingles are counted in all documents; leave one out")
+            if self.unit.divides:
+                raise ParameterError(
+                    f"ignore_common and unit '{self.unit}': shingles are counted in whole documents; leave one out"
+                )
+        if self.unit.divides and self.shingles.token_kind.of_integers:
+            raise ParameterError(f"unit '{self.unit}' and tokens 'ids': integers have no {self.unit}s; leave one out")
+        if self.only_equal:
+            usual_shingles = replace(self.shingles, size=self.shingles.token_kind.size, kind="set", stop_words=None)
+            unused = {"shingles": usual_shingles, "method": as_method("exact"), "cluster": "greedy"}
             for name, value in unused.items():
                 if getattr(self, name) != value:
                     raise ParameterError(
-                        f"unit {self.unit!r} and {name}: only equal {self.unit}s are found; leave {name} out"
+                        f"unit '{unit}' and {name}: at threshold 1 only equal {unit}s are found; leave {name} out, or "
+                        "give a lower threshold"
                     )
+
+    @property
+    def only_equal(self) -> bool:
+        """Whether only units of equal tokens are found."""
+        return self.unit.divides and self.threshold == 1.0
 
     @property
     def verifies(self) -> bool:
         """Whether candidates are verified, which is the case if there is a threshold and units may be near."""
-        return self.threshold is not None and self.unit == "document"
+        return self.threshold is not None and not self.only_equal
+
+    def measure_by(self, statistics: Any) -> Any:
+        """Return the measure of pairs, by the statistics that the recipe names.
+
+        Parameters
+        ----------
+        statistics : Frequencies or None
+            Those that weigh, or the shingles that were left out.
+
+        Returns
+        -------
+        Measure
+            That of the method.
+
+        Examples
+        --------
+        >>> Recipe().measure_by(None).name
+        'resemblance'
+        """
+        measure: Any = self.method.measure
+        return measure.knowing(statistics) if self.ignored is None else measure.without(statistics)
 
     @property
     def elements(self) -> str:
@@ -349,7 +418,9 @@ class Recipe:
         3
         """
         own = {name: getattr(self, name) for name in ("threshold", "keep", "cluster", "max_partners", "seed")}
-        own |= {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
+        unusual = {name: getattr(self, name) for name, usual in _UNUSUAL.items() if getattr(self, name) != usual}
+        own |= {name: ",".join(value) if isinstance(value, tuple) else value for name, value in unusual.items()}
+        own |= self.unit.describe()
         method = {"method": self.method.name, **self.method.describe()}
         return {**method, **self.shingles.describe(), **own, **versions()}
 
@@ -399,7 +470,7 @@ class Recipe:
         checks.instance("text", text, (str, bytes), "that Recipe.to_json gave")
         stored = checked_settings(text, name)
         kind = METHODS.get(str(stored.pop("method", None)))
-        own = {each.name for each in fields(cls)} - {"shingles", "method"}
+        own = {each.name for each in fields(cls)} - {"shingles", "method", "unit"}
         stored = _UNUSUAL | stored
         shingles = set(Shingles().describe())
         if kind is None or not own | shingles <= set(stored):
@@ -410,8 +481,9 @@ class Recipe:
             others: dict[str, Any] = {name: lists.restored(settings, name) for name in lists.SETTINGS}
             others |= {name: settings.pop(name) for name in ("language", "fold", "stem") if name in settings}
             made_of = Shingles(stored["shingle_size"], stored["shingling"], tokens=kind_of_tokens, **others)
+            unit = Unit(**{name: settings.pop(name) for name in UNIT_SETTINGS if name in settings})
             method = kind.from_settings(settings)
-            found = cls(shingles=made_of, method=method, **{key: stored[key] for key in own})
+            found = cls(shingles=made_of, method=method, unit=unit, **{key: stored[key] for key in own})
         except (KeyError, ValueError, TypeError) as error:
             known = isinstance(error, (ArgumentTypeError, ParameterError))
             raise unreadable(name, str(error) if known else "") from None
@@ -510,7 +582,9 @@ class Recipe:
         check_sketches(self.method)
         of_shingles = self.method.elements == "shingles"
         shingles = self.shingles.describe() if of_shingles else self.shingles.describe_tokens()
-        return {"method": self.method.name, **self.method.sketching(), **shingles, "seed": self.seed, **versions()}
+        own = {"seed": self.seed, **({"within": ",".join(self.within)} if self.within else {})}
+        unit = {"unit": self.unit.unit} if self.unit.divides else {}
+        return {"method": self.method.name, **self.method.sketching(), **shingles, **unit, **own, **versions()}
 
     def check_sketches(self, other: Recipe, name: str) -> None:
         """Check that sketches made with another recipe can be compared with sketches made with this recipe.
@@ -538,8 +612,9 @@ class Recipe:
         checks.instance("other", other, Recipe)
         mine, theirs = self.sketching(), other.sketching()
         for key in dict.fromkeys(("method", "tokens", *mine, *theirs)):
+            usual = {"tokens": "words", "unit": "document"}.get(key)
             if theirs.get(key) != mine.get(key):
-                made, needed = (each.get(key, "words" if key == "tokens" else None) for each in (theirs, mine))
+                made, needed = (each.get(key, usual) for each in (theirs, mine))
                 raise RecipeMismatchError(f"{name}: made with {key} = {made}, but {needed} is needed; sketch it again")
 
     def with_(self, **changes: Any) -> Self:
@@ -593,6 +668,13 @@ class Recipe:
         return replace(self, **changes)
 
 
+def _most_documents(name: str, value: Any) -> int | float:
+    """Return a number of documents, or a share of all documents below 1."""
+    if isinstance(value, numbers.Real) and 0 < value < 1:  # type: ignore[operator]
+        return float(value)
+    return checks.integer(name, value, 1, 2**62, "give a number of documents, or a share below 1")
+
+
 def check_reference(recipe: Recipe, against: Any) -> None:
     """Raise ParameterError if settings are given that concern a reference set alone, and there is none."""
     if against is not None:
@@ -626,8 +708,8 @@ def choose_recipe(recipe: Any, usual: str, *, units: bool = False, **given: Any)
     """
     if recipe is None:
         return Recipe(**given)
-    if checks.instance("recipe", recipe, Recipe).unit != "document" and not units:
-        raise ParameterError(f"recipe: unit {recipe.unit!r} is for dedup; give recipe.with_(unit='document')")
+    if checks.instance("recipe", recipe, Recipe).unit.divides and not units:
+        raise ParameterError(f"recipe: unit '{recipe.unit}' is for dedup; give recipe.with_(unit='document')")
     usual_values = {each.name: each.default for each in fields(Recipe)} | {"method": usual}
     for name, value in given.items():
         if not (isinstance(value, type(usual_values[name])) and value == usual_values[name]):

@@ -98,7 +98,7 @@ class _KnownOfClass(NamedTuple):
     compared: Any
 
 
-def _known(cls: type) -> _KnownOfClass:
+def _known(cls: Any) -> _KnownOfClass:
     """Return what is known of a class; it is found out when it is first needed."""
     if "__dataclass_known__" not in cls.__dict__:
         fields = {field.name: field for field in dataclasses.fields(cls)}

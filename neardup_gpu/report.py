@@ -41,6 +41,9 @@ LEFT_OUT = {
 }
 """Reasons why a file or folder that was found is not read: their names in reports, and in words."""
 
+NO_VALUE = "(none)"
+"""How the value of documents that have none is shown."""
+
 BAR_WIDTH = 36
 """Characters of the longest bar of a histogram."""
 
@@ -50,6 +53,11 @@ def count(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+
+
+def shown(value: str | None) -> str:
+    """Return the value of a group of documents as people read it: "(none)" for documents without one."""
+    return NO_VALUE if value is None else value
 
 
 def some(names: Sequence[str], number: int | None = None) -> str:
@@ -188,6 +196,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [("" if i or left_out else "left out", line) for i, line in enumerate(lines)]
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
+    if "near_reference" in counts:
         leaks = counts["near_reference"]
         share = percent(leaks / max(1, documents))
         rows.append(
@@ -196,11 +205,17 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("kept", f"{counts['kept']:,} ({percent(counts['kept'] / max(1, documents))})"))
     removed = f"{counts['removed']:,} ({percent(counts['removed'] / max(1, documents))})"
     if (unit := recipe.get("unit")) is not None:
-        number, cut = counts[f"{unit}s"], counts[f"{unit}s_cut"]
-        rows.append((f"{unit}s", f"{number:,}: {cut:,} ({percent(cut / max(1, number))}) cut as copies"))
+        rows += unit_rows(counts, unit)
     elif counts["removed"]:
         removed += f": {', '.join(kinds_removed(counts))}"
     rows.append(("removed", removed))
+    if (lost := report.get("lost_most")) is not None:
+        lines = [
+            f"{shorten(shown(each['value']), 40)} lost {each['removed']:,} of {each['documents']:,} documents"
+            for each in lost["values"][:3]
+        ]
+        lines += [f"and {count(lost['number'] - 3, lost['by'])} more lost over half"] if lost["number"] > 3 else []
+        rows += [("" if i else "lost most", line) for i, line in enumerate(lines)]
     if counts.get("removed_unverified"):
         how = "a chain of pairs" if recipe["threshold"] is not None else f"their {recipe['method']} alone"
         rows.append(
@@ -224,6 +239,16 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if counts.get("without_spots"):
         number = count(counts["without_spots"], "document")
         rows.append(("spots", f"none in {number} of too few stop words, compared by shingles instead"))
+    if (within := recipe.get("within")) is not None:
+        alone = counts["without_value"]
+        without = f"; {count(alone, 'document')} without a value compared with none" if alone else ""
+        rows.append(("within", f"{within}: only documents of equal values were compared{without}"))
+    if (ratio := recipe.get("length_ratio")) is not None:
+        rows.append(("length", f"only documents whose numbers of tokens have a ratio of {ratio} or more were compared"))
+    if (most := recipe.get("ignore_common")) is not None:
+        number, alone = count(counts["common_shingles"], "shingle"), counts["only_common"]
+        without = f"; {count(alone, 'document')} without any other, kept" if alone else ""
+        rows.append(("common", f"{number} of more than {count(most, 'document')} left out{without}"))
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",
@@ -244,6 +269,48 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if report.get("tasks"):
         where = f"{count(report['tasks']['workers'], 'worker')} of {where}"
     rows += times(report["timings"], report.get("seconds"), counts["text_bytes"], f" ({report['backend']}, {where})")
+    return rows
+
+
+def table_by(column: str, rows: Sequence[dict[str, Any]], names: Sequence[str], number: int, where: str) -> list[Any]:
+    """Return the lines that show counts by the values of a column.
+
+    Parameters
+    ----------
+    column : str
+    rows : sequence of dict
+        A value, and a count for each of `names`. The first 20 are shown.
+    names : sequence of str
+    number : int
+        Number of all rows.
+    where : str
+        The file that has more rows.
+    """
+    lines = ["", heading(f"by {column}"), beside(f"  {'':24}" + "".join(f"{_spaced(name):>16}" for name in names))]
+    for found in rows[:20]:
+        numbers = "".join(f"{found[name]:>16,}" for name in names)
+        lines.append(beside(f"  {shorten(shown(found['value']), 24):24}{numbers}"))
+    if number > 20:
+        lines.append(beside(f"  and {number - 20:,} more in {where}"))
+    return lines
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def unit_rows(counts: dict[str, Any], unit: str) -> list[tuple[str, str]]:
+    """Say how many parts of documents were cut, and how many words that left."""
+    number, cut, listed, sources = (counts[name] for name in ("units", "units_cut", "units_listed", "short_sources"))
+    plural = unit if unit.startswith("sentences") else f"{unit.partition(':')[0]}s"
+    rows = [(plural, f"{number:,}: {cut:,} ({percent(cut / max(1, number))}) cut as copies")]
+    if listed:
+        rows.append(("", f"{listed:,} copies are listed and were not cut; units.parquet says why"))
+    if (after := counts.get("tokens_left")) is not None:
+        before = counts["tokens"]
+        rows.append(("words left", f"{after:,} of {before:,} ({percent(after / max(1, before))})"))
+    if sources:
+        rows.append(("", f"{count(sources, 'document')} below drop_below kept, as they hold what was cut elsewhere"))
     return rows
 
 
@@ -340,6 +407,16 @@ def summary(
         Whether report.html was written, too.
     """
     parts: list[RenderableType] = [row(label, text) for label, text in facts(report)]
+    if (by := report.get("by")) is not None:
+        columns = ("documents", "kept", "removed", "words")
+        parts += table_by(by["column"], by["values"], columns, by["num_values"], "report.json")
+        if by["pairs"]:
+            parts += ["", heading(f"pairs between values of {by['column']}")]
+        for each in by["pairs"][:10]:
+            both = " and ".join(shorten(shown(each[name]), 24) for name in ("value_a", "value_b"))
+            parts.append(beside(f"  {each['pairs']:>7,}  {both}"))
+        if by["num_pairs"] > 10:
+            parts.append(beside(f"  and {by['num_pairs'] - 10:,} more in report.json"))
     bars = histogram(report["group_sizes"])
     if bars:
         parts += ["", heading("groups by size"), _bars(bars, width), "", heading("largest groups")]
@@ -358,12 +435,13 @@ def summary(
     if output is None:
         parts.append(row("written", "nothing (dry run); --output OUT keeps the result"))
     else:
-        counted = "frequencies.parquet, " if report["recipe"].get("frequencies") else ""
+        counted = "frequencies.parquet, " if {"frequencies", "ignored"} & report["recipe"].keys() else ""
         left_out = "skipped.parquet, " if "skipped" in report["counts"] else ""
         tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
         kept = "kept_ids/" if "tasks" in report else "kept_ids.parquet"
         kept = kept if report.get("written", {}).get("ids_only") else "kept/"
-        files = f"{tables}, {counted}{left_out}{kept}, {'report.html, ' if page else ''}report.json"
+        parted = "units.parquet, " if "units" in report["counts"] else ""
+        files = f"{tables}, {parted}{counted}{left_out}{kept}, {'report.html, ' if page else ''}report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:
             dashes = "-- " if example.startswith("-") else ""

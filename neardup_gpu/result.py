@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels._cached import cached_property
 
 from . import checks, plot
-from .data import arrow, bools
+from .data import NO_PAIRS, arrow, bools
 from .documents.edits import Edits
 from .documents.kept_dataset import kept_dataset
 from .documents.sources import Sources
@@ -27,6 +27,7 @@ from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
 from .store.parquet import read_table
 
 if TYPE_CHECKING:
+    from .by_value import ByValue
     from .explanation import Explanation
     from .methods.contract import Statistics
     from .report_page.page import Page
@@ -48,9 +49,9 @@ class Result:
         - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
         - "near": other words.
 
-        With the unit "line", the columns lines and lines_cut count the lines of a document and those that were cut. A
-        document is removed if it has lost lines and has no words left; `duplicate_of` keeps the first of its lines, and
-        `kind` and `resemblance` are null.
+        With a unit such as "line", the columns units, units_cut, words and words_left count the parts of a document,
+        those that were cut, and its words before and after. A document is removed if parts of it are cut and too few
+        words are left; `duplicate_of` keeps the first of its cut parts, and `kind` and `resemblance` are null.
 
         Files add two columns: file, the path below the folder that all files share, and row, counted from 1 (in JSON
         lines the line). For a DatasetDict, file is the split.
@@ -59,8 +60,9 @@ class Result:
         document with the same words represents a document, there is also a pair with resemblance 1 between the two.
         id_a has the better priority. With the method containment, the column is called containment in both tables: the
         share of the document that `duplicate_of` contains, and the share of id_b that id_a contains. Then id_a is in
-        the reference set, or has more distinct shingles, or an equal number and the better priority. With the unit
-        "line", there is one pair per cut line; begin_a, end_a, begin_b and end_b are the bytes of its two lines.
+        the reference set, or has more distinct shingles, or an equal number and the better priority. With a
+        unit such as "line", pairs are of parts that are not equal, and unit_a, begin_a, end_a, unit_b, begin_b and
+        end_b say which.
     report : dict
         The contents of report.json: recipe, counts, timings, recall, and the numbers of pairs and documents that limits
         left out. `write_report` makes a page of them.
@@ -75,6 +77,16 @@ class Result:
         The documents and the reference set, which `explain` reads again.
     facts : Facts, default None
         The intermediate results of the decisions, which `at` uses.
+    units : pyarrow.Table, default None
+        With a `unit`, one row per part of a document, in order, with the columns id, unit (numbered from 0 in each
+        document), begin and end (bytes of its text), kept, source_id and source_unit (the part that it repeats, which
+        is kept), resemblance, copies and reason:
+
+        - "identical", "same_words", "near": it was cut, as it repeats its source in this way.
+        - "copy": it was kept as one of `keep_copies`.
+        - "seam": it was kept, as its neighbours would become one unit without it.
+        - "overlaps": it was kept, as it shares text with other units.
+        - "dropped": it is not a copy, but too little of its document was left.
 
     Notes
     -----
@@ -101,6 +113,7 @@ class Result:
     skipped: pa.Table | None = None
     sources: Sources | None = None
     facts: Facts | None = None
+    units: pa.Table | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -146,17 +159,26 @@ class Result:
         """
         full = checks.flag("full", full)
         id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
-        from .explanation import explained
+        from .explanation import explained, explained_units
 
         if self.sources is None or not self.sources.rewindable:
             raise InputError(
                 "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
             )
-        sources = self.sources
+        sources, units = self.sources, self.units
+        if units is not None:
+            return explained_units(
+                lambda: [self.documents],
+                lambda: units,
+                id,
+                lambda: sources.documents,
+                name="this result",
+                full=full,
+            )
         return explained(
             lambda: [self.documents],
             self.recipe,
-            self.recipe.method.measure.knowing(self.frequencies),
+            self.recipe.measure_by(self.frequencies),
             id,
             lambda: sources.documents,
             lambda: sources.reference or sources.documents,
@@ -274,9 +296,10 @@ class Result:
                 f"threshold {threshold} is below {self.recipe.threshold}, the threshold of this run, so not all pairs "
                 "are known; run dedup again"
             )
+        from .by_value import lost_of
         from .decisions import decide
         from .partners import selected
-        from .stages import at_least
+        from .stages import Verified, at_least
         from .tables import decided_counts, tables_of, warnings_of
 
         if threshold == self.recipe.threshold:
@@ -290,27 +313,68 @@ class Result:
                 "with max_partners=None"
             )
         verified = before.verified
+        if recipe.only_equal:  # whatever the shingles say
+            verified = Verified(NO_PAIRS, np.empty(0))
         verified = at_least(threshold, verified.pairs.left, verified.pairs.right, verified.resemblance)
         listed, deciding = selected(
             verified, groups.pinned, recipe.cluster, recipe.max_partners, recipe.method.measure.directed
         )
         with Engine(backend="cpu").start() as runtime:
             nearest = None if before.nearest is None else before.nearest.at_least(threshold)
-            facts = self.facts._replace(decisions=decide(ranked, groups, deciding, listed, nearest, recipe, runtime))
+            decisions = decide(ranked, groups, deciding, listed, nearest, recipe, runtime)
+        facts = self.facts.with_decisions(decisions, recipe.unit)
         assert self.sources is not None
         sources = self.sources
         tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
         counts, sizes = decided_counts(facts, recipe)
         report = dict(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
+        report.pop("by", None)  # the columns would have to be read again: see `by`
+        report.pop("lost_most", None)
+        report |= lost_of(tables.documents)
         report["limits"] = limits | {"unlisted_pairs": len(verified.pairs) - len(listed.pairs)}
         report["candidates"] = list(recipe.method.in_words(threshold))
         report["recall"] = {"expected": recipe.expected_recall, "sampled": None}
-        report["warnings"] = warnings_of(facts, recipe, sources)
-        found = {"documents": tables.documents, "pairs": tables.pairs, "report": report, "recipe": recipe}
-        return replace(self, **found, facts=facts)
+        report["warnings"] = warnings_of(facts, recipe, sources, report["counts"])
+        return replace(self, **tables._asdict(), report=report, recipe=recipe, facts=facts)
+
+    def by(self, column: str) -> ByValue:
+        """Count documents, and near-duplicates between them, by the values of a column.
+
+        Parameters
+        ----------
+        column : str
+            A column of the input, or "file".
+
+        Returns
+        -------
+        ByValue
+            Two tables. The input is read once more, unless the column is "file" and the result is of a job in memory.
+
+        Raises
+        ------
+        InputError
+            If there is no such column, or the documents were a stream or have changed.
+        ParameterError, ArgumentTypeError
+            If `column` is not the name of a column.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> table = {"text": ["to be or not"] * 3, "site": ["a", "b", "b"]}
+        >>> dedup(table, text_columns="text").by("site").values.to_pylist()[0]
+        {'value': 'b', 'documents': 2, 'kept': 0, 'removed': 2, 'words': 8}
+        """
+        from .by_value import ByValue, read_groups
+
+        column = checks.text("column", column)
+        if self.sources is None:
+            raise InputError("this result has no documents to count; run dedup again")
+        num_tokens = None if self.facts is None else self.facts.num_tokens
+        groups, num_tokens = read_groups(column, self.documents, self.sources.documents, self.recipe, num_tokens)
+        return ByValue.of(groups, num_tokens, self.documents, self.pairs)
 
     def write_report(
-        self, path: str | Path, *, text: bool = True, source_column: str | None = None, overwrite: bool = False
+        self, path: str | Path, *, text: bool = True, by: str | None = None, overwrite: bool = False
     ) -> Page:
         """Write an HTML page that shows the result.
 
@@ -320,9 +384,9 @@ class Result:
             The file to write.
         text : bool, default True
             Show texts. For this the documents are read once more, up to the last one that is shown.
-        source_column : str, default None
-            The column of the input that names the source of a document, for the table of losses. If None, the source is
-            the file.
+        by : str, default None
+            The column of the input by whose values documents are counted, or "file". If None, it is the column of
+            `Writing.by`, else the file.
         overwrite : bool, default False
             Replace an earlier page at `path`.
 
@@ -337,7 +401,7 @@ class Result:
         ParameterError
             If the packages that draw it are not installed: ``pip install 'neardup-gpu[report]'``.
         InputError
-            If there is no column `source_column`. Texts that cannot be read again are left out, and the page says why.
+            If there is no column `by`. Texts that cannot be read again are left out, and the page says why.
         OutputError
             If `path` exists already or cannot be written.
 
@@ -350,15 +414,15 @@ class Result:
 
         path, overwrite = checks.path("path", path), checks.flag("overwrite", overwrite)
         check_installed()
-        page = make(self._run(), text=text, source_column=source_column)
+        page = make(self._run(), text=text, by=by)
         page.write(path, overwrite)
         return page
 
     def _run(self, folder: str | None = None) -> Run:
         """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
 
-        sources = self.sources
-        return run_of_tables(self.documents, self.pairs, self.report, self.recipe, self.frequencies, sources, folder)
+        tables = self.documents, self.pairs, self.report, self.recipe, self.frequencies, self.sources
+        return run_of_tables(*tables, folder, self.units)
 
     def plot(self) -> Any:
         """Draw the resemblance, or the containment, of the listed pairs and the sizes of the groups.

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .documents.rewritten import write_kept
 from .documents.writing_options import Writing
-from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS
+from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
 from .store.parquet import write_table
 
 
@@ -45,6 +45,8 @@ def write_result(
 def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
     write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
     write_table(result.pairs, folder / f"{PAIRS}.parquet")
+    if result.units is not None:
+        write_table(result.units, folder / f"{UNITS}.parquet")
     if result.skipped is not None:
         about = result.documents.schema.metadata
         write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")

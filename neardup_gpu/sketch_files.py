@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels._launch import check_rows
 
 from .arrow_versions import may_be_kept_as
+from .conditions import WITHIN
 from .data import Ragged, large_enough
 from .engine.arrays import take_rows
 from .errors import DamagedError, InputError, RecipeMismatchError
@@ -67,9 +68,16 @@ def _files_in(path: Path) -> list[Path]:
 
 
 def columns_of(recipe: Recipe) -> dict[str, pa.DataType]:
-    """The columns that `sketch` writes beside ids."""
+    """Return the columns that `sketch` writes besides ids."""
     sizes = {NUM_SHINGLES: pa.int64()} if recipe.method.elements == "shingles" else {}
-    return {"num_tokens": pa.int64(), **sizes, **recipe.method.schema()}
+    words = {WITHIN: pa.uint64()} if recipe.within else {}
+    return {
+        **dict.fromkeys(recipe.unit.columns, pa.int64()),
+        "num_tokens": pa.int64(),
+        **sizes,
+        **words,
+        **recipe.method.schema(),
+    }
 
 
 def check_columns(schema: pa.Schema, recipe: Recipe, path: str | Path) -> None:
@@ -141,7 +149,8 @@ def read_sketches(
     schema = pa.schema([("id", id_type), *columns_of(recipe).items()])
     tables = list(_checked(files, schema, recipe))
     joined = pa.concat_tables(tables)
-    (ids,) = large_enough(joined["id"])
+    first = joined.filter(pc.equal(joined["unit"], 0)) if recipe.unit.divides else joined  # one row per document
+    (ids,) = large_enough(first["id"])
     if len(pc.unique(ids)) < len(ids):
         counts = pc.value_counts(ids)
         repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0]
@@ -178,24 +187,29 @@ def arrays_of(table: pa.Table, recipe: Recipe, paths: Sequence[str | Path]) -> t
     Returns
     -------
     rows, sketches, keys, columns
-        Rows with tokens; of these the sketches, the keys, and the arrays of all of the method's columns.
+        Rows with tokens, at least `min_words` of the unit; their sketches, their keys, and the arrays of all of the
+        method's columns and, if there is one, of `WITHIN`. Its words are mixed into the keys.
 
     Raises
     ------
     DamagedError
         If a file holds no sketches of its recipe; it names the first such file.
     """
-    rows = np.flatnonzero(table["num_tokens"].to_numpy() > 0)
+    rows = np.flatnonzero(table["num_tokens"].to_numpy() >= recipe.unit.min_words)
     # Nulls of a fixed-size list are in its values too, so rows without tokens stay in place until here.
     columns = {name: take_rows(array_of(table[name]), rows) for name in recipe.method.schema()}
     try:
-        return rows, *recipe.method.from_columns(columns), columns
+        sketches, keys = recipe.method.from_columns(columns)
     except DamagedError as error:
         files = distinct_files(paths)
         if len(files) > 1:
             for path in files:
                 arrays_of(read_sketches([path])[0], recipe, [path])
         raise DamagedError(f"{files[0]}: {error}") from None
+    if recipe.within:
+        columns[WITHIN] = array_of(table[WITHIN])[rows]
+        keys = recipe.method.keys_apart(keys, columns[WITHIN])
+    return rows, sketches, keys, columns
 
 
 def array_of(column: pa.ChunkedArray) -> Any:
@@ -245,7 +259,8 @@ def _checked(files: list[Path], schema: pa.Schema, recipe: Recipe) -> Iterator[p
             table = table.select(schema.names).replace_schema_metadata(None).cast(schema)
         except pa.ArrowInvalid as error:
             raise DamagedError(f"{path}: is not as its recipe makes it ({error}); sketch it again") from None
-        present = [name for name in ("id", "num_tokens", "document_hash") if name in table.column_names]
+        needed = ("id", *recipe.unit.columns, "num_tokens", "document_hash", WITHIN)
+        present = [name for name in needed if name in table.column_names]
         present += [NUM_SHINGLES] if sized else []
         for name in present:
             if table[name].null_count:

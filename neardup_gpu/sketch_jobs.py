@@ -16,12 +16,12 @@ from neardup_gpu.kernels import shared
 from . import checks
 from .arguments import Arguments
 from .bounded import text_bytes
+from .conditions import WITHIN, apart
 from .data import arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
-from .documents import open_documents
 from .documents.reading_options import Reading, chosen_reading
-from .documents.sources import Sources
+from .documents.units import check_divisible, check_whole
 from .documents.writing_options import Writing
 from .engine.arrays import take_rows
 from .engine.choice import kernel
@@ -131,7 +131,7 @@ def sketch(
     ...     sketch({"text": ["to be or not to be", "that is the question"]}, f"{folder}/s.parquet")["documents"]
     2
     """
-    recipe = choose_recipe(recipe, "minhash", method=method)
+    recipe = choose_recipe(recipe, "minhash", units=True, method=method)
     of_integers = recipe.shingles.token_kind.of_integers
     arguments = Arguments(
         source=source,
@@ -146,6 +146,7 @@ def sketch(
     )
     check_sketches(recipe.method)
     if workers is not None:
+        check_whole(recipe, "work_dir")
         return sketch_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _sketch_here(arguments)
 
@@ -154,7 +155,9 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
     """Sketch in this process."""
     clock, engine = Clock(arguments.progress), arguments.engine
     recipe, statistics = arguments.recipe.with_statistics(None)
-    sources = Sources(open_documents(arguments.source, reading=arguments.reading))
+    sources = arguments.opened()
+    if recipe.unit.divides:
+        check_divisible(f"unit '{recipe.unit}'", sources.documents)
     engine = for_text(engine, lambda: text_bytes(sources))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))
@@ -178,6 +181,8 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
                 store.write(sketcher.recipe)
         counts = {name: getattr(sketched.counts, name) for name in counted(recipe)}
         counts["empty"] = int(np.count_nonzero(sketched.num_tokens == 0))
+        if recipe.unit.divides:
+            counts["units"] = len(sketched.num_tokens)
         with clock.stage("write"):
             if counts_first and sketcher.statistics is not None:
                 sketcher.statistics.write(places.frequencies)
@@ -193,6 +198,7 @@ class _StoredSketches(NamedTuple):
     """Sketches of all documents with tokens, of all files; `rows` are their rows in the files.
 
     Documents that agree in `identity` count as one: it is the hash of all words, or the simhash if files have no hash.
+    `words` are those of their groups, if only documents of equal values are compared.
     """
 
     rows: np.ndarray
@@ -200,6 +206,7 @@ class _StoredSketches(NamedTuple):
     keys: np.ndarray
     identity: np.ndarray
     num_shingles: np.ndarray
+    words: np.ndarray | None
 
 
 @with_bars
@@ -298,7 +305,14 @@ def pairs(
         else:
             columns = _containing(stored, recipe, containment, clock, runtime)
         ids = one_array(table["id"])
-        named = {name: taken(ids, arrow(stored.rows[columns.pop(name)])) for name in ("id_a", "id_b")}
+        rows = {side: stored.rows[columns.pop(f"id_{side}")] for side in "ab"}
+        if recipe.unit.divides and not recipe.unit.inside:
+            codes = array_of(pa.chunked_array([ids.dictionary_encode().indices]))
+            apart = codes[rows["a"]] != codes[rows["b"]]
+            rows, columns = ({name: each[apart] for name, each in some.items()} for some in (rows, columns))
+        named = {f"id_{side}": taken(ids, arrow(some)) for side, some in rows.items()}
+        parts = {f"{name}_{side}": (name, some) for side, some in rows.items() for name in recipe.unit.columns}
+        named |= {column: arrow(array_of(table[name])[some]) for column, (name, some) in parts.items()}
         values = {name: arrow(each) for name, each in columns.items()}
         found = pa.table({**named, **values}).replace_schema_metadata({METADATA_KEY: recipe.to_json().encode()})
         if file is not None:
@@ -349,6 +363,8 @@ def _containing(
     with clock.stage("collide"):
         own, copies, stands_for = _copies(stored, runtime)
         postings = method.postings(_resident(take_rows(stored.sketches, own), runtime))
+        if stored.words is not None:
+            postings = apart(postings, stored.words[own])
         run = partial(kernel(shared, runtime.backend), postings.values, postings.offsets, 1)
         left, right, _, large, uncompared, _ = runtime.run(run, method.bucket_limit, method.bucket_probe)
         _warn_of_limits(large, "element", uncompared, recipe)
@@ -402,7 +418,8 @@ def _stored(table: pa.Table, recipe: Recipe, paths: list[str]) -> _StoredSketche
     sizes = np.zeros(len(table), np.int64)
     if NUM_SHINGLES in table.column_names:
         sizes = array_of(table[NUM_SHINGLES])
-    return _StoredSketches(rows, sketches, keys, columns.get("document_hash", keys), sizes[rows])
+    identity = columns.get("document_hash", keys)
+    return _StoredSketches(rows, sketches, keys, identity, sizes[rows], columns.get(WITHIN))
 
 
 def _resident(array: Any, runtime: Runtime) -> Any:

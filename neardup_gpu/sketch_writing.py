@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrow_versions import kept_lists
+from .conditions import WITHIN, remarks_about
 from .data import Ragged, arrow, one_array
 from .definitions import METADATA_KEY
 from .documents.batches import one_integer_type
@@ -204,8 +205,9 @@ def counted(recipe: Recipe) -> list[str]:
     """Return the names of the counts of a report, as `Sketches` has them."""
     names = ["documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"]
     spots = recipe.shingles.kind == "spots" and recipe.method.elements == "shingles"
-    dropping = ["only_dropped_words"] if recipe.shingles.drop_words is not None else []
-    return [*names, "text_bytes", "tokens", *dropping, *(["without_spots"] if spots else [])]
+    special = ["only_dropped_words"] if recipe.shingles.drop_words is not None else []
+    special += ["without_spots"] if spots else []
+    return [*names, "text_bytes", "tokens", *special, *(["without_value"] if recipe.within else [])]
 
 
 def reported(
@@ -230,7 +232,7 @@ def reported(
     """
     if not counts["documents"]:
         log.warning(NO_DOCUMENTS)
-    for remark in remarks_on(counts):
+    for remark in (*remarks_on(counts), *remarks_about(recipe.within, counts)):
         log.warning(remark)
     report = {**counts, **({"left_out_records": left_out} if left_out else {})}
     if skipped is not None:
@@ -322,11 +324,13 @@ def table_of(recipe: Recipe, ids: pa.Array, columns: dict[str, Any]) -> pa.Table
         The columns of `columns_of`, in host memory. The sketches of documents without tokens become null.
     """
     num_tokens, every_row = columns["num_tokens"], np.zeros(len(ids), bool)
-    made = {"id": ids, "num_tokens": arrow(num_tokens)}
+    made = {"id": ids, **{name: arrow(columns[name]) for name in recipe.unit.columns}, "num_tokens": arrow(num_tokens)}
     if "document_hash" in columns:
         made["document_hash"] = _column(columns["document_hash"], every_row)
     if NUM_SHINGLES in columns:
         made[NUM_SHINGLES] = arrow(columns[NUM_SHINGLES])
+    if recipe.within:
+        made[WITHIN] = arrow(columns[WITHIN])
     for name in recipe.method.schema():  # type: ignore[attr-defined]
         if name not in made:
             made[name] = _column(columns[name], num_tokens == 0)

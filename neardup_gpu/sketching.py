@@ -11,8 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels import distinct, sequences, texts
+from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import check_rows, know, known
 
+from .common_shingles import common_shingles
+from .conditions import WITHIN, apart, group_words
 from .data import Ragged
 from .documents.skipped import check_skipped
 from .documents.sources import Sources, ids_of
@@ -36,6 +39,9 @@ from .token_changes import TokenCounts
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
 
+ALONE = np.uint64(0xFFFFFFFFFFFFFFFE)
+"""Second word of `document_hashes` of a document of common shingles alone; the first one is of its row."""
+
 BLANK = np.uint64(0)
 """Value of `text_hashes` of a document that is empty or nothing but white space, which is nobody's duplicate."""
 
@@ -53,12 +59,17 @@ class Sketches:
     document_hashes: Stack = field(default_factory=Stack)
     text_hashes: Stack = field(default_factory=Stack)
     num_tokens: Stack = field(default_factory=Stack)
+    words: Stack = field(default_factory=Stack)
     column: list[pa.Array] = field(default_factory=list)
     documents: int = 0
+    units: int = 0
     text_bytes: int = 0
     tokens: int = 0
     shingles: int = 0
     without_spots: int = 0
+    without_value: int = 0
+    common_shingles: int = 0
+    only_common: int = 0
     only_dropped_words: int = 0
     places: list[Places] = field(default_factory=list)
     null_text: int = 0
@@ -98,12 +109,12 @@ class SketchStore(Protocol):
 class Sketched(NamedTuple):
     """The data that stays in memory of all documents, the reference set before the input.
 
-    num_known : int
-        Units of the reference set.
+    num_known, num_known_documents : int
+        Units and documents of the reference set.
     ids : pyarrow.Array
         Of documents.
     places : Places or None
-        Where the units of the input are; None if each document is a unit.
+        Where the units are; None if each document is a unit.
     num_tokens : array of int64, shape (units,)
     column : pyarrow.ChunkedArray or None
         Of the input: what decides who is kept.
@@ -113,9 +124,12 @@ class Sketched(NamedTuple):
         On a GPU, if all of them are there; empty if they were handed over to a store. See `WORDLESS` and `BLANK`.
     counts : Sketches
         Counts of the input.
+    words : array of uint64, shape (units,)
+        The word of each unit's group, see `conditions.py`; empty without groups, or if it was handed over to a store.
     """
 
     num_known: int
+    num_known_documents: int
     ids: pa.Array
     places: Places | None
     num_tokens: np.ndarray
@@ -125,13 +139,20 @@ class Sketched(NamedTuple):
     document_hashes: Any
     text_hashes: Any
     counts: Sketches
+    words: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class _UnitPiece(OfBatch):
-    """Some units of a batch, whose text lies where the backend wants it."""
+    """Some units of a batch, whose text lies where the backend wants it.
+
+    `words` are the group words of all units of the batch, and `missing` counts its documents without a value. Without
+    groups, they are None and 0.
+    """
 
     text: Ragged
+    words: np.ndarray | None
+    missing: int
 
 
 class _UnitSummary(NamedTuple):
@@ -150,8 +171,10 @@ class _UnitSummary(NamedTuple):
     text_hash: Any
     num_tokens: np.ndarray
     set_sizes: Any
+    words: np.ndarray | None
     counts: TokenCounts
     without_spots: int
+    missing: int
 
 
 @dataclass
@@ -176,6 +199,10 @@ class Sketcher:
         be stored, whole texts, by which identical ones are found.
     max_bytes : int, optional
         Text read at a time.
+    number : int
+        A number that no other sketcher of the job has.
+    spare : optional
+        An empty spool, if common shingles are left out. It takes the other ones, and the place of `spool`.
     """
 
     recipe: Recipe
@@ -187,6 +214,8 @@ class Sketcher:
     store: SketchStore | None = None
     hashed: bool = True
     max_bytes: int | None = None
+    number: int = 0
+    spare: Waiting | None = None
     told: bool = field(default=False, init=False)
 
     def sketch_all(self, sources: Sources, *, column: str | None = None) -> Sketched:
@@ -207,7 +236,11 @@ class Sketcher:
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
-        return self._joined(known, sketches, ids, sources, column)
+        sketched = self._joined(known, sketches, ids, sources, column)
+        if self.spare is not None:
+            with self.clock.stage("weigh"):
+                self._leave_out_common(sketched)
+        return sketched
 
     def sketch_part(self, part: Sources, *, column: str | None = None) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
@@ -221,26 +254,32 @@ class Sketcher:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
             most = self.runtime.batch_bytes(kind, method.device_bytes) // self.recipe.shingles.token_kind.density
         known = sketches = Sketches()
-        for documents in sources.in_order:
+        for number, documents in enumerate(sources.in_order, self.number):
             check_rows(sketches.documents + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
             columns = [column] if column is not None and documents is sources.documents else []
-            units = units_in(documents, self.recipe.unit, columns, most, at_least_one=self.store is not None)
-            known, sketches = sketches, self._sketch(units, sketches, lambda: sources.num_rows)
+            wanted = [*columns, *self.recipe.within]
+            units = units_in(documents, self.recipe.unit, wanted, most, at_least_one=self.store is not None)
+            staged = (self._piece(some, text, number) for some, text in self.runtime.staged(units))
+            known, sketches = sketches, self._sketch(staged, sketches, lambda: sources.num_rows, columns)
             for name in ("stripped_pages", "replaced_text", "garbled_text", "left_out_records"):
                 setattr(sketches, name, getattr(documents, name))
         return known, sketches
 
-    def _sketch(self, units: Iterator[Units], known: Sketches, total: Callable[[], int | None]) -> Sketches:
-        """Sketch units, after those of another source; `total` returns the expected number of all documents."""
-        before = known.documents
+    def _sketch(
+        self, pieces: Iterator[_UnitPiece], known: Sketches, total: Callable[[], int | None], columns: list[str]
+    ) -> Sketches:
+        """Sketch units, after those of another source, and keep some columns.
+
+        `total` returns the expected number of all documents.
+        """
+        before, units_before = known.documents, len(known.num_tokens)
         kept = Sketches(
             keys=known.keys,
             document_hashes=known.document_hashes,
             text_hashes=known.text_hashes,
             num_tokens=known.num_tokens,
+            words=known.words,
         )
-        staged = self.runtime.staged(units)
-        pieces = (_UnitPiece(some, Span.of_documents(some.text.offsets, some.ids), text) for some, text in staged)
         for part in self.runtime.map(self._summarise, pieces):
             try:
                 self._add(kept, part, total())
@@ -257,14 +296,14 @@ class Sketcher:
             if ended is None:
                 continue
             if ended.places is not None:
-                kept.places.append(ended.places._replace(owner=ended.places.owner + kept.documents))
+                kept.places.append(ended.places._replace(owner=ended.places.owner + before + kept.documents))
                 check_rows(len(kept.num_tokens), "units")
             batch = ended.batch
-            kept.column += batch.columns.values()
+            kept.column += [batch.columns[name] for name in columns]
             kept.ids.append(batch.ids)
             kept.documents += batch.num_rows
             if self.store is not None:
-                self.store.add(ids=batch.ids)
+                self.store.add(ids=ended.ids, **ended.columns)
                 if self.store.full:
                     self.store.write(self.recipe)
             check_rows(before + kept.documents, "documents")
@@ -272,7 +311,17 @@ class Sketcher:
             kept.null_text += batch.num_null
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
+        kept.units = len(kept.num_tokens) - units_before
         return kept
+
+    def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
+        """Return all units of a batch of source `number`, with the words of their groups."""
+        span, words, missing = Span.of_documents(units.text.offsets, units.ids), None, 0
+        if self.recipe.within:
+            columns = [units.batch.columns[name] for name in self.recipe.within]
+            words, missing = group_words(columns, number, units.batch.first_row)
+            words = words if units.places is None else words[units.places.owner]
+        return _UnitPiece(units, span, text, words, missing)
 
     def _look_ahead(self, kept: Sketches, before: int, total: int | None) -> None:
         """Say in one line, once, that the temporary disk will hardly do; the job goes on until it does not."""
@@ -298,9 +347,14 @@ class Sketcher:
         self.statistics, parts = self.first_pass.finish(self.recipe, report)
         self.recipe, _ = self.recipe.with_statistics(self.statistics)
         method, seed = self.recipe.method, self.recipe.seed
+        words = sketches.words.take(np.uint64)
+        sketches.words.append(words)
         for found in parts:
             keys = method.keys(found, seed=seed, backend=self.runtime.backend)
             if self.store is None:
+                begin = len(sketches.keys)
+                if len(words):
+                    keys = method.keys_apart(keys, *same_device(keys, words[begin : begin + len(keys)]))
                 sketches.keys.append(keys)
                 continue
             kept = method.stored(found, seed=seed, backend=self.runtime.backend)
@@ -310,27 +364,43 @@ class Sketcher:
                 self.store.write(self.recipe)
         self.first_pass.close()
 
+    def _leave_out_common(self, sketched: Sketched) -> None:
+        """Leave common shingles out of what waits. Documents that have no others are made unlike all documents."""
+        spool: Any = self.spool
+        found = common_shingles(spool, self.recipe, self.runtime)
+        found.leave_out(spool, self.spare, self.runtime)
+        self.spool, self.statistics, self.recipe = self.spare, found.frequencies, found.settled(self.recipe)
+        alone = np.flatnonzero((np.diff(found.offsets) == 0) & (sketched.num_tokens > 0))
+        hashes = sketched.document_hashes
+        rows, words = same_device(hashes, alone, mix64_all(alone.astype(np.uint64)))
+        hashes[rows, 0], hashes[rows, 1] = words, ALONE
+        sketched.counts.common_shingles = len(found.frequencies)
+        sketched.counts.only_common = int(np.count_nonzero(alone >= sketched.num_known))
+
     def _summarise(self, piece: _UnitPiece) -> _UnitSummary:
         """Run the first stages for some documents; has no effect on the sketcher."""
         recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
         text = text_of(piece.text, piece.span.first, piece.span.last)
         names = piece.span.ids[piece.span.first : piece.span.last]
+        words = None if piece.words is None else piece.words[piece.span.first : piece.span.last]
         tokens, counts = count_tokens(text, recipe, backend, names)
         shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
         if self.spool is not None or (isinstance(method, Sketch) and method.elements == "shingles"):
             shingles, without_spots = count_shingles(tokens, recipe, backend)
             elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
-        waiting = None
-        if self.spool is not None and shingles is not None:
-            waiting = method.measure.waiting(shingles, backend)
         measured = sketch = keys = hashes = of_texts = None
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
         elif isinstance(method, Sketch):
             sketch = method.sketch(elements, seed=recipe.seed, statistics=self.statistics, backend=backend)
             keys = method.keys(sketch, seed=recipe.seed, backend=backend)
-            if self.store is not None:
+            if self.store is not None:  # which takes the words as well
                 sketch = method.stored(sketch, seed=recipe.seed, backend=backend)
+            elif words is not None:
+                keys = method.keys_apart(keys, *same_device(keys, words))
+        waiting = None
+        if self.spool is not None and shingles is not None:
+            waiting = method.measure.waiting(shingles if words is None else apart(shingles, words), backend)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
@@ -339,11 +409,13 @@ class Sketcher:
             if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
                 on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
+        if words is not None and hashes is not None:
+            hashes[:, 0] ^= same_device(hashes, words)[0]
         if self.store is not None and method.elements == "shingles":
             set_sizes = kernel(distinct, backend)(elements.values, elements.offsets)
-        found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes
+        found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes, words
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
-        return _UnitSummary(ended, *found, counts, without_spots)
+        return _UnitSummary(ended, *found, counts, without_spots, 0 if ended is None else piece.missing)
 
     def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
@@ -354,9 +426,11 @@ class Sketcher:
             stays = self.runtime.keeps(sum(array.nbytes for array, _ in made))
             for array, arrays in made:
                 arrays.append(array if stays else self.runtime.fetch(array), total)
+            if part.words is not None:
+                kept.words.append(part.words, total)
         else:
             columns = {"keys": part.keys, "document_hash": part.document_hash, "sketches": part.sketch}
-            columns["num_shingles"] = part.set_sizes
+            columns |= {"num_shingles": part.set_sizes, WITHIN: part.words}
             given = {name: array for name, array in columns.items() if array is not None}
             self.store.add(num_tokens=part.num_tokens, **dict(zip(given, fetched(list(given.values())), strict=True)))
         if self.first_pass is not None:
@@ -369,15 +443,17 @@ class Sketcher:
         kept.invalid_utf8 += part.counts.invalid
         kept.only_dropped_words += part.counts.only_dropped_words
         kept.without_spots += part.without_spots
+        kept.without_value += part.missing
 
     def _joined(
         self, known: Sketches, sketches: Sketches, ids: pa.Array, sources: Sources, column: str | None
     ) -> Sketched:
         """Join the data of all documents, the reference set before the input."""
         return Sketched(
-            num_known=known.documents,
+            num_known=known.units,
+            num_known_documents=known.documents,
             ids=ids,
-            places=joined_places(sketches.places, self.recipe.unit),
+            places=joined_places(known.places + sketches.places, self.recipe.unit),
             num_tokens=sketches.num_tokens.take(np.int64),
             column=pa.chunked_array(sketches.column) if sketches.column else None,
             categories=None if column is None else sources.documents._categories(column),
@@ -385,6 +461,7 @@ class Sketcher:
             document_hashes=sketches.document_hashes.take(np.uint64, 2),
             text_hashes=sketches.text_hashes.take(np.uint64),
             counts=sketches,
+            words=sketches.words.take(np.uint64),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,25 +11,31 @@ import pyarrow as pa
 from neardup_gpu.kernels._cpu import num_threads
 
 from . import __version__
+from .conditions import remarks_about
 from .data import arrow, strings, taken
 from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents.skipped import summary_of
 from .documents.sources import Sources
-from .documents.units import Fates, Places, fates_of
+from .documents.units import NO_REASON, REASONS, Fates, Places, UnitDecisions, fates_of
 from .engine.contract import Runtime
 from .joining import FILTERS
 from .methods.contract import Candidates, Join, Sketch
 from .nothing_removed import reasons, sizes_of
 from .partners import Partners
 from .printable import readable_id
+from .priority import keep_column
 from .recipe import Recipe
 from .sketching import Sketched, Sketches
 from .token_changes import remarks_on
+from .unit_options import Unit
 
 
 class Facts(NamedTuple):
-    """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them."""
+    """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them.
+
+    `num_known` documents are of the reference set.
+    """
 
     ranked: Ranked
     groups: Groups
@@ -37,16 +43,34 @@ class Facts(NamedTuple):
     ids: pa.Array
     places: Places | None = None
     fates: Fates | None = None
+    num_known: int = 0
 
     @classmethod
-    def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched) -> Facts:
+    def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched, unit: Unit) -> Facts:
         """Collect the facts of a job; if units are parts of documents, decide about documents as well."""
-        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places)
-        if facts.places is None:
-            return facts
-        ranks = ranked.ranks
-        keeper, num_tokens = ranked.rows[decisions.keeper[ranks]], ranked.num_tokens[ranks]
-        return facts._replace(fates=fates_of(facts.places, keeper, num_tokens, len(facts.ids)))
+        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places, None, sketched.num_known_documents)
+        return facts.with_decisions(decisions, unit)
+
+    def with_decisions(self, decisions: Decisions, unit: Unit) -> Facts:
+        """Return the facts with other decisions."""
+        if self.places is None:
+            return self._replace(decisions=decisions)
+        ranked, ranks = self.ranked, self.ranked.ranks
+        decided = UnitDecisions(
+            source=ranked.rows[decisions.keeper[ranks]],
+            first=ranked.rows[self.groups.representative[ranks]],
+            kind=self.groups.kinds(ranks, decisions.keeper[ranks]),
+            rank=ranks,
+            num_tokens=ranked.num_tokens[ranks],
+        )
+        known = self.num_known, ranked.num_known
+        fates = fates_of(self.places, decided, unit, len(self.ids), known)
+        return self._replace(decisions=decisions, fates=fates)
+
+    @property
+    def num_tokens(self) -> np.ndarray:
+        """The number of tokens of each document of the input."""
+        return self.ranked.num_tokens[self.ranked.of_input] if self.fates is None else self.fates.num_tokens
 
     def ids_of(self, ranks: np.ndarray, null: np.ndarray | None = None) -> pa.Array | pa.ChunkedArray:
         """Return the ids of the documents of some ranks; null where `null`."""
@@ -55,10 +79,11 @@ class Facts(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Documents and pairs as `Result` describes them."""
+    """Documents, pairs and units as `Result` describes them."""
 
     documents: pa.Table
     pairs: pa.Table
+    units: pa.Table | None = None
 
 
 def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
@@ -66,8 +91,9 @@ def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, agai
     if facts.fates is None:
         documents = _documents_of(facts, recipe, places, against)
     else:
-        documents = _cut_documents_of(facts.ids, facts.fates, recipe, places)
-    return Tables(documents_table(documents, recipe), pairs_table(_pairs_of(facts, recipe, against), recipe))
+        documents = _cut_documents_of(facts, facts.fates, recipe, places, against)
+    pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
+    return Tables(documents_table(documents, recipe), pairs, _units_of(facts, recipe, against))
 
 
 class DocumentColumns(NamedTuple):
@@ -124,8 +150,9 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
         **{name: arrow(values, kept) for name, values in found.told.items()},
         **{name: arrow(values) for name, values in found.units.items()},
     }
-    if found.in_reference is not None and found.near is not None:
+    if found.in_reference is not None:
         columns["in_reference"] = arrow(found.in_reference)
+    if found.near is not None:
         columns["near_reference"] = found.near_reference
         columns[f"reference_{measure}"] = arrow(found.near, np.isnan(found.near))
     return with_recipe(columns, recipe)
@@ -187,31 +214,69 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
     )
 
 
-def _cut_documents_of(ids: pa.Array, fates: Fates, recipe: Recipe, places: dict[str, pa.Array]) -> DocumentColumns:
-    """Return the columns of documents that are divided into units, and count the units that are cut."""
+def _cut_documents_of(
+    facts: Facts, fates: Fates, recipe: Recipe, places: dict[str, pa.Array], against: bool
+) -> DocumentColumns:
+    """Return the columns of documents that are divided into units, and count their units and words.
+
+    Units that overlap have words in common, which are not counted.
+    """
+    number, words = len(fates.kept), {"words": fates.num_tokens, "words_left": fates.num_left}
+    in_reference = fates.keeper < facts.num_known
     return DocumentColumns(
-        ids=ids,
+        ids=facts.ids[facts.num_known :],
         kept=fates.kept,
-        duplicate_of=taken(ids, arrow(fates.keeper, fates.kept)),
-        group=taken(ids, arrow(fates.keeper)),
-        kinds=np.full(len(ids), -1, np.int8),
-        resemblance=np.full(len(ids), np.nan),
+        duplicate_of=taken(facts.ids, arrow(fates.keeper, fates.kept)),
+        group=taken(facts.ids, arrow(fates.keeper)),
+        kinds=np.full(number, -1, np.int8),
+        resemblance=np.full(number, np.nan),
         places=places,
         told={},
-        units={f"{recipe.unit}s": fates.num_units, f"{recipe.unit}s_cut": fates.num_cut},
+        in_reference=in_reference if against else None,
+        units={"units": fates.num_units, "units_cut": fates.num_cut, **({} if recipe.unit.overlaps else words)},
     )
 
 
-def _cut_counts(fates: Fates, recipe: Recipe) -> dict[str, int]:
+def _cut_counts(fates: Fates, unit: Unit) -> dict[str, int]:
     """Count the decisions about documents that are divided into units."""
     return {
         "kept": int(fates.kept.sum()),
         "removed": int((~fates.kept).sum()),
         **dict.fromkeys((*REMOVED_COUNTS, "removed_unverified", "verified_pairs", "groups"), 0),
-        f"{recipe.unit}s": int(fates.num_units.sum()),
-        f"{recipe.unit}s_cut": int(fates.num_cut.sum()),
+        "units": int(fates.num_units.sum()),
+        "units_cut": int(fates.num_cut.sum()),
+        "units_listed": int(np.count_nonzero((fates.reason != NO_REASON) & fates.unit_kept)),
+        **({} if unit.overlaps else {"tokens_left": int(fates.num_left.sum())}),
+        "short_sources": int(fates.is_source.sum()),
         "empty": int(np.count_nonzero(fates.num_tokens == 0)),
     }
+
+
+def _units_of(facts: Facts, recipe: Recipe, against: bool) -> pa.Table | None:
+    """Return the table of units; None if each document is a unit."""
+    if facts.fates is None or facts.places is None:
+        return None
+    fates, places, known = facts.fates, facts.places, facts.ranked.num_known
+    owner = places.owner
+    number = places.numbers
+    mine = np.arange(known, len(owner))
+    no_source = fates.source == mine
+    measure = facts.decisions.resemblance[facts.ranked.ranks[known:]]
+    columns = {
+        "id": taken(facts.ids, arrow(owner[known:])),
+        "unit": arrow(number[known:]),
+        "begin": arrow(places.begin[known:]),
+        "end": arrow(places.end[known:]),
+        "kept": arrow(fates.unit_kept),
+        "source_id": taken(facts.ids, arrow(owner[fates.source], no_source)),
+        "source_unit": arrow(number[fates.source], no_source),
+        recipe.method.measure.name: arrow(measure, no_source | np.isnan(measure)),
+        "copies": arrow(fates.copies),
+        "reason": words_column(fates.reason, REASONS, fates.reason == NO_REASON),
+    }
+    if against:
+        columns["in_reference"] = arrow(fates.source < known)
+    return with_recipe(columns, recipe)
 
 
 KIND = "kind"
@@ -220,7 +285,12 @@ KIND = "kind"
 
 def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.DictionaryArray:
     """Return places in `KINDS` as a column of the words in `KINDS`; null where `null`."""
-    return pa.DictionaryArray.from_arrays(arrow(kinds, null), strings(list(KINDS)).cast(pa.string()))
+    return words_column(kinds, KINDS, null)
+
+
+def words_column(numbers: np.ndarray, words: Sequence[str], null: np.ndarray | None = None) -> pa.DictionaryArray:
+    """Return numbers of words as a column of the words; null where `null`."""
+    return pa.DictionaryArray.from_arrays(arrow(numbers, null), strings(list(words)).cast(pa.string()))
 
 
 def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
@@ -229,6 +299,8 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     copied = (groups.representative != everyone) & (everyone >= ranked.num_known)
     if recipe.only_against:
         copied &= groups.representative < ranked.num_known
+    if facts.places is not None:  # the table of units names them
+        copied[:] = False
     exact = np.flatnonzero(copied)
     a = np.concatenate([groups.ranks[verified.pairs.left], groups.representative[exact]])
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
@@ -237,8 +309,11 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
         resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
-    sides = () if facts.places is None else (("a", ranked.rows[a]), ("b", ranked.rows[b]))
-    where = {f"{end}_{side}": getattr(facts.places, end)[rows] for side, rows in sides for end in ("begin", "end")}
+    where: dict[str, np.ndarray] = {}
+    if (places := facts.places) is not None:
+        columns = {"unit": places.numbers, "begin": places.begin, "end": places.end}
+        for side, rows in (("a", ranked.rows[a]), ("b", ranked.rows[b])):
+            where |= {f"{name}_{side}": values[rows] for name, values in columns.items()}
     return PairColumns(
         id_a=facts.ids_of(a),
         id_b=facts.ids_of(b),
@@ -312,8 +387,10 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     """
     skipped = None if counted.skipped is None else summary_of(counted.skipped)
     counts = counted.counts if skipped is None else {**counted.counts, "skipped": skipped["rows"]}
-    absent = {"near_reference"} if source["against"] is None else set()
+    absent = {"near_reference"} if source["against"] is None or recipe.unit.divides else set()
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
+    absent |= set() if recipe.within else {"without_value"}
+    absent |= set() if recipe.ignore_common is not None else {"common_shingles", "only_common"}
     absent |= {"only_dropped_words"} if recipe.shingles.drop_words is None else set()
     return {
         "version": __version__,
@@ -339,7 +416,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     counts = {
         **decided,
         **{name: getattr(job.sketches, name) for name in SKETCH_COUNTS},
-        "reference_documents": ranked.num_known,
+        "reference_documents": facts.num_known,
         "near_reference": decided.get("near_reference", 0),
         "empty": decided.get("empty", int(np.count_nonzero(ranked.num_tokens[ranked.of_input] == 0))),
         "representatives": len(facts.groups.ranks),
@@ -352,7 +429,7 @@ def report_of_job(facts: Facts, job: JobFacts, sampled: dict[str, Any] | None) -
     records = job.sketches.left_out_records
     counted = Counted(counts, sizes, limits, records, job.sources.skipped, sampled, filtered)
     engine = {"backend": job.runtime.backend, "device": job.runtime.describe(), "threads": num_threads()}
-    warnings = [*remarks_on(counts), *warnings_of(facts, job.recipe, job.sources)]
+    warnings = warnings_of(facts, job.recipe, job.sources, counts)
     return {**report_of(job.recipe, job.sources.describe(), engine, counted), "warnings": warnings}
 
 
@@ -361,9 +438,20 @@ def filtered_of(looks: Any) -> dict[str, int]:
     return dict(zip(FILTERS, (int(number) for number in looks[1:]), strict=True))
 
 
-def warnings_of(facts: Facts, recipe: Recipe, sources: Sources) -> list[str]:
+def remarks_of(recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
+    """Return remarks about words that are left out, and about columns that are compared."""
+    column, _ = keep_column(recipe.keep)
+    ordered = [] if column is None else [column]
+    return [
+        *remarks_on(dict(counts)),
+        *sources.documents._remarks(ordered),
+        *remarks_about(recipe.within, counts),
+    ]
+
+
+def warnings_of(facts: Facts, recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
     """Return remarks about columns that are compared, and the reasons for which nothing was removed."""
-    remarks = sources.documents._remarks()
+    remarks = remarks_of(recipe, sources, counts)
     ranked, keeper = facts.ranked, facts.decisions.keeper[facts.ranked.of_input]
     removed = int(np.count_nonzero(keeper != ranked.of_input))
     if removed or facts.places is not None:
@@ -405,6 +493,7 @@ def limits_of(
 SKETCH_COUNTS = (
     *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
     *("text_bytes", "tokens", "shingles", "only_dropped_words", "without_spots"),
+    *("without_value", "common_shingles", "only_common"),
 )
 """Counts of a report that sketching finds."""
 
@@ -413,7 +502,7 @@ REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 
 COUNTS = (
     *("documents", "kept", "removed", *REMOVED_COUNTS, "removed_unverified", "reference_documents", "near_reference"),
-    *("empty", *SKETCH_COUNTS[1:], "lines", "lines_cut"),
+    *("empty", *SKETCH_COUNTS[1:], "tokens_left", "units", "units_cut", "units_listed", "short_sources"),
     *("representatives", "comparisons", "candidate_pairs"),
     *("verified_pairs", "groups", "skipped"),
 )
@@ -428,7 +517,7 @@ def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Count the decisions and the sizes of groups, as a report has them."""
     if facts.fates is not None:
-        return _cut_counts(facts.fates, recipe), {"group_sizes": [], "largest_groups": []}
+        return _cut_counts(facts.fates, recipe.unit), {"group_sizes": [], "largest_groups": []}
     ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine

@@ -169,7 +169,7 @@ class World:
             "Writing",
             nd.Writing,
             {},
-            "output_format:choice? shard_bytes:bytes? ids_only:flag overwrite:flag report:flag check:count?",
+            "output_format:choice? shard_bytes:bytes? ids_only:flag overwrite:flag report:flag check:count? by:name?",
         )
         yield (
             "Workers",
@@ -220,7 +220,8 @@ class World:
         kept = {"folder": "kept", "keep": [True, False, True]}
         yield "Documents.write_kept", documents.write_kept, kept, "folder:path keep:array progress:function?"
         yield "Result.explain", self.result.explain, {"id": "a"}, "id:source full:flag"
-        page = "text:flag source_column:name? overwrite:flag"
+        yield "Result.by", self.result.by, {"column": "id"}, "column:name"
+        page = "text:flag by:name? overwrite:flag"
         of_page = {"path": "page.html", "overwrite": True}
         yield "Result.write_report", self.result.write_report, of_page, f"path:path {page}"
         stored = {"text": self.stored}
@@ -319,7 +320,7 @@ class World:
             nd.Recipe,
             {},
             "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count "
-            "only_against:flag unit:choice",
+            "only_against:flag unit:choice within:columns length_ratio:fraction? ignore_common:size? ignored:name?",
         )
         yield (
             "Shingles",

@@ -9,7 +9,7 @@ import pytest
 from flat import flat
 from page_of import page_of
 
-from neardup_gpu import Recipe, Workers, Writing, cli, dedup
+from neardup_gpu import Recipe, Shingles, Workers, Writing, cli, compare, dedup
 from neardup_gpu.nothing_removed import merged, sizes_of
 
 
@@ -23,6 +23,10 @@ ITEMS = [words(25, 1000 * number + 100) for number in range(10)]
 CASES = {
     "no words": ({"texts": ["...", "!", ""]}, "have no words"),
     "short": ({"texts": [f"one two {number}" for number in range(20)]}, "shorter than a shingle of 5 words"),
+    "fragile": (
+        {"texts": [words(48, 1000 * number) for number in range(10)]},
+        "at most 48 words, where one changed word leaves a resemblance below 0.8; docs/how_to/choose.md has settings",
+    ),
     "sizes": ({"texts": LONG, "against": {"text": ITEMS}}, "medians: 800 words in the input and 25 in the reference"),
     "contained": (
         {"texts": LONG, "against": {"text": ITEMS}, "method": "containment"},
@@ -81,6 +85,15 @@ def test_nothing_is_said_where_something_is_removed(caplog):
 def test_nothing_is_said_of_ordinary_texts():
     assert dedup({"text": LONG}, writing=Writing(check=0)).warnings == ()
     assert dedup({"text": LONG}, against={"text": [words(700, 50_000)]}, writing=Writing(check=0)).warnings == ()
+
+
+@pytest.mark.parametrize(("size", "threshold", "most"), [(5, 0.8, 48), (1, 0.6, 3), (2, 0.5, 6), (5, 0.9, 98)])
+def test_one_changed_word_takes_a_text_of_so_few_words_below_the_threshold(size, threshold, most):
+    recipe = Recipe(shingles=Shingles(size), threshold=threshold)
+    for number, is_fragile in ((most, True), (most + 1, False)):
+        changed = words(number).replace(f"word{number // 2}", "other", 1)
+        assert (compare(words(number), changed, shingles=recipe.shingles).resemblance < threshold) == is_fragile
+    assert any(f"have at most {most} words" in line for line in dedup({"text": [words(most)]}, recipe=recipe).warnings)
 
 
 def test_another_threshold_has_its_own():

@@ -131,6 +131,10 @@ def test_documents_of_listed_words_alone_keep_them_and_are_counted(tmp_path, cap
     caplog.clear()
     counts = sketch(path, tmp_path / "s.parquet", recipe=recipe.with_(method="minhash"))
     assert counts["only_dropped_words"] == 2 and line in caplog.text
+    caplog.clear()
+    with nd.Index.create(tmp_path / "index", recipe=recipe) as index:
+        index.add(path)
+    assert line in caplog.text
     assert "only_dropped_words" not in dedup(path).report["counts"]
 
 

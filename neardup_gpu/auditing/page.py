@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..documents.rereading import texts_of
 from ..printable import printable, readable_id
-from ..report import percent, resemblance as in_digits, shorten
+from ..report import percent, resemblance as in_digits, shorten, shown
 from ..report_page.plain import plain_page, section
 from ..report_page.texts import HELD, LONGEST, SHOWN, clean, difference
 from .verdict import Audit, matching_lines, reason_lines, sentences
@@ -68,7 +68,7 @@ def _sources(report: dict[str, Any]) -> Iterator[str]:
     counts = report["counts"]
     column = report["settings"]["by"]
     whole = {name: counts[name] for name in ("documents", "kept", "removed", "lost")}
-    rows = report.get("by") or [{"": "all", **whole, "in_missed_pairs": counts["missed_documents"]}]
+    rows = report.get("by") or [{"value": "all", **whole, "in_missed_pairs": counts["missed_documents"]}]
     names = ("documents", "kept", "removed", "lost", "in_missed_pairs")
 
     def inner() -> Iterator[str]:
@@ -78,7 +78,7 @@ def _sources(report: dict[str, Any]) -> Iterator[str]:
         for row in rows[:LISTED]:
             cells = "".join(f'<td class="number">{row[name]:,}</td>' for name in names)
             share = percent(row["lost"] / row["removed"]) if row["removed"] else ""
-            name = escape(printable(shorten(str(row[column or ""]), 300)))
+            name = escape(printable(shorten(shown(row["value"]), 300)))
             yield f'<tr><th scope="row"><bdi>{name}</bdi></th>{cells}<td class="number">{share}</td></tr>'
         yield "</tbody></table></div>"
         if len(rows) > LISTED:

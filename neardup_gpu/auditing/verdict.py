@@ -13,7 +13,7 @@ from ..printable import readable_id
 from ..raw_text import to_bytes
 from ..recipe import Recipe
 from ..records import dataclass
-from ..report import beside, count, duration, heading, percent, resemblance as in_digits, row, shorten, some
+from ..report import count, duration, percent, resemblance as in_digits, row, some, table_by
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
@@ -264,15 +264,8 @@ def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> li
     parts += [row("" if i else "matched", line) for i, line in enumerate(matching_lines(report))]
     parts += [row("" if i else "reasons", line) for i, line in enumerate(reason_lines(report))]
     if "by" in report:
-        column = report["settings"]["by"]
-        parts += ["", heading(f"by {column}")]
         names = ("documents", "kept", "removed", "lost", "in_missed_pairs")
-        parts.append(beside(f"  {'':24}" + "".join(f"{name.replace('_', ' '):>16}" for name in names)))
-        for found in report["by"][:20]:
-            numbers = "".join(f"{found[name]:>16,}" for name in names)
-            parts.append(beside(f"  {shorten(found[column], 24):24}{numbers}"))
-        if len(report["by"]) > 20:
-            parts.append(beside(f"  and {len(report['by']) - 20:,} more in audit.json"))
+        parts += table_by(report["settings"]["by"], report["by"], names, len(report["by"]), "audit.json")
         parts.append("")
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:

@@ -116,6 +116,7 @@ def _page(
         beside_it = "" if threshold is None else f"  {percent(_exact(x, threshold)):>7}"
         line = f"{x:>11}  {candidates:>12}  {missed:>12}{beside_it}"
         parts.append(heading(line) if x == threshold else line)
+    parts.append("short or noisy texts need other shingles: docs/how_to/choose.md")
     return parts if shown.output is None else [*parts, "", row("written", shown.output)]
 
 

@@ -11,9 +11,10 @@ from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
+from ..unit_options import Unit
 from . import methods
 from .console import goes_on, say, say_json, shown_progress, stdout
-from .methods import Choice, ShingleSettings, chosen_recipe
+from .methods import Choice, Conditions, ShingleSettings, chosen_recipe
 from .options import (
     DECIDING,
     DOCUMENTS,
@@ -55,7 +56,6 @@ class Keeping:
         "first", "Which document of a group to keep: first, longest, or by a column such as date:desc.", metavar="RULE"
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
-    unit: str = setting("document", "Compare whole documents, or cut repeated lines: document or line.", metavar="UNIT")
     max_partners: str = setting(
         "64",
         "Maximum number of listed pairs per document with better documents, and again with kept documents; or all.",
@@ -84,9 +84,9 @@ class Bound:
 
 
 DocumentsFlags: Any = flags(DOCUMENTS, Reading, Reference)
-ChoiceFlags: Any = flags(MATCHING, Choice, ShingleSettings)
+ChoiceFlags: Any = flags(MATCHING, Choice, ShingleSettings, Conditions)
 MethodFlags: Any = method_flags(MATCHING, methods.DECIDING)
-KeepingFlags: Any = flags(DECIDING, Keeping)
+KeepingFlags: Any = flags(DECIDING, Keeping, Unit)
 OutputFlags: Any = flags(OUTPUT, DedupOutput, Writing)
 RunningFlags: Any = flags(RUNNING, Engine, Bound)
 WorkersFlags: Any = flags(TASKS, Workers)
@@ -107,7 +107,8 @@ def dedup(
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
     output = None if shown.dry_run else shown.output
-    kept, reference = given(keeping), given(documents, of=Reference)
+    kept, reference = given(keeping, of=Keeping), given(documents, of=Reference)
+    kept["unit"] = Unit(**given(keeping, of=Unit))
     if "max_partners" in kept:
         kept["max_partners"] = number_or_all(kept["max_partners"])
     against = reference.pop("against", None)

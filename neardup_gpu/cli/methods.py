@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ParameterError
 from ..methods import METHODS, names_with
 from ..records import dataclass
 from ..settings import setting
@@ -73,6 +74,29 @@ class ShingleSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Which documents are compared at all."""
+
+    within: list[str] | None = setting(
+        None,
+        "Compare only documents with equal values in COLUMN, or in several, as in site,language.",
+        metavar="COLUMN",
+        shown="all",
+    )
+    length_ratio: float | None = setting(
+        None,
+        "Compare two documents only if the shorter one has at least this share of the longer one's tokens.",
+        metavar="R",
+    )
+    ignore_common: str | None = setting(
+        None,
+        "For exact and containment: leave out shingles of more than N documents, or of more than a share such as 0.1.",
+        metavar="N",
+        shown="none",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verifying:
     """Whether near simhashes are verified."""
 
@@ -112,11 +136,21 @@ def chosen_recipe(settings: dict[str, tuple[type, ...]], of_method: Given | None
     name, shingles = own.pop("method", next(iter(settings))), chosen_shingles(own)
     if name not in settings:
         return Recipe(shingles=shingles, method=name, **own)  # which the library refuses
+    if "ignore_common" in own:
+        own["ignore_common"] = _number_or_share(own["ignore_common"])
     refuse_others(name, of_method)
     values = given(of_method)
     if values.pop("verify", False):
         own.setdefault("threshold", 0.8)
     return Recipe(shingles=shingles, method=METHODS[name](**values), **own)
+
+
+def _number_or_share(word: str) -> int | float:
+    """Return what --ignore-common gives: a whole number, or a share with a decimal point."""
+    try:
+        return float(word) if "." in word else int(word)
+    except ValueError:
+        raise ParameterError(f"ignore_common {word}: give a number of documents, or a share such as 0.1") from None
 
 
 def chosen_shingles(own: dict[str, Any]) -> Any:

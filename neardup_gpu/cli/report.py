@@ -18,8 +18,11 @@ class ReportFile:
     output: str = setting("report.html", "File to write.", metavar="FILE", flag="--output -o")
     overwrite: bool = setting(False, "Replace an existing page.")
     no_text: bool = setting(False, "Leave texts out. The input is not read then.")
-    source_column: str | None = setting(
-        None, "Column of the input that names the source of a document.", metavar="NAME", shown="its file"
+    by: str | None = setting(
+        None,
+        "Column of the input by whose values documents are counted, or file.",
+        metavar="COLUMN",
+        shown="that of the run, else file",
     )
     quiet: bool = setting(False, "Print nothing.", flag="--quiet -q")
 
@@ -42,7 +45,7 @@ def report(
             out,
             output=shown.output,
             text=not shown.no_text,
-            source_column=shown.source_column,
+            by=shown.by,
             overwrite=shown.overwrite,
         )
     if not shown.quiet:

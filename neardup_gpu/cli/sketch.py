@@ -10,8 +10,9 @@ from ..printable import shell_path
 from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
+from ..unit_options import Unit
 from .console import goes_on, say_written, shown_progress
-from .methods import SKETCHING, ShingleSettings, Summary, chosen_recipe
+from .methods import SKETCHING, Conditions, ShingleSettings, Summary, chosen_recipe
 from .options import (
     MATCHING,
     OUTPUT,
@@ -38,7 +39,8 @@ class SketchesFile(Output):
 
 
 SketchesFlags: Any = flags(OUTPUT, SketchesFile)
-ChoiceFlags: Any = flags(MATCHING, Summary, ShingleSettings)
+ChoiceFlags: Any = flags(MATCHING, Summary, ShingleSettings, Conditions, without=("length_ratio", "ignore_common"))
+UnitFlags: Any = flags(MATCHING, Unit, without=("keep_copies", "drop_below"))
 MethodFlags: Any = method_flags(MATCHING, SKETCHING)
 SketchingFlags: Any = flags(RUNNING, Engine, without=("max_comparisons",))
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool",))
@@ -48,6 +50,7 @@ def sketch(
     *inputs: Inputs,
     reading: ReadingFlags = None,
     choice: ChoiceFlags = None,
+    unit: UnitFlags = None,
     method: MethodFlags = None,
     written: SketchesFlags = None,
     engine: SketchingFlags = None,
@@ -55,7 +58,7 @@ def sketch(
 ) -> None:
     """Summarise documents by small sketches, to be compared by `neardup pairs`."""
     shown = SketchesFile(**given(written))
-    recipe = chosen_recipe(SKETCHING, method, **given(choice))
+    recipe = chosen_recipe(SKETCHING, method, **given(choice), unit=Unit(**given(unit)))
     options: dict[str, Any] = {"reading": Reading(**given(reading)), "engine": Engine(**given(engine))}
     options |= {"shard_bytes": shown.shard_bytes, "workers": Workers(**given(tasks)) if given(tasks) else None}
     from .. import sketch_jobs

@@ -220,7 +220,7 @@ def _checked_writing(options: _Options, documents: Documents) -> Writing:
         raise InputError("the training text is a stream and cannot be read again to write kept/; pass a table or files")
     documents._check_kept()
     if action != "drop":
-        check_divisible("document", documents, None)
+        check_divisible(f"action {action!r}", documents)
         writing = rewriting(writing, documents)
     if action == "mark" and any(MARKS in reader.schema.names for reader in documents._readers):
         raise InputError(f"the training text has a column {MARKS!r} already, which --action mark would add; rename it")

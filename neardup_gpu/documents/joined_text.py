@@ -17,6 +17,12 @@ from .columns import decoded, plain_type
 from .encodings import decode
 from .html import read_page, visible_pages
 
+COLUMN_END = BORDER_BYTES + b"\n"
+"""The bytes between two columns."""
+
+BETWEEN_COLUMNS = b"\n" * len(COLUMN_END)
+"""Bytes that are written in place of `COLUMN_END` where the text is divided into units: blank lines."""
+
 
 @cache
 def _border() -> pa.Scalar:
@@ -24,7 +30,7 @@ def _border() -> pa.Scalar:
 
     The line break ends words and marks, so that both columns keep their own tokens.
     """
-    return pa.scalar(BORDER_BYTES + b"\n", pa.large_binary())
+    return pa.scalar(COLUMN_END, pa.large_binary())
 
 
 _NO_BORDER = BORDER_BYTES[:1] + "\u00ad".encode() + BORDER_BYTES[1:]

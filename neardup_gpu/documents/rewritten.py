@@ -35,7 +35,7 @@ from .columns import decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
-from .joined_text import as_bytes
+from .joined_text import BETWEEN_COLUMNS, COLUMN_END, as_bytes
 from .jsonlines import JsonLines
 from .kept import each_in_order, in_groups, united, writing
 from .memory import bounded
@@ -108,25 +108,40 @@ def write_rewritten(
     kind, readers = format_for(how, documents), documents._readers
     schema = schema_of(documents, how) if schema is None else schema
     queue, parts = documents._queued(edits, progress)
-    cut = partial(with_cuts, column=documents.text_columns[0], encoding=documents._policy.encoding)
-    if edits.marks is not None:
-        cut, schema = partial(with_marks, column=edits.marks), _with_column(schema, edits.marks)
+    extracts = edits.cuts is not None and documents.extracts_text
+    added = [pa.field(EXTRACTED, pa.large_string())] if extracts else []
+    added += [] if edits.marks is None else [pa.field(edits.marks, MARKS)]
+    if schema is not None:
+        schema = pa.schema([*schema, *added], schema.metadata)
+
+    def cut(reader: Reader, batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
+        column, encoding = documents.text_columns[0], documents._policy.encoding
+        if extracts:
+            text = _readable(documents._text(batch, reader)[0], reader.name)
+            batch, column, encoding = batch.append_column(EXTRACTED, text), EXTRACTED, None
+        return with_cuts(batch, cuts, column, encoding) if edits.marks is None else with_marks(batch, cuts, edits.marks)
+
+    def own_schema(reader: Reader) -> pa.Schema:
+        if schema is not None:
+            return schema
+        own = reader.kept_schema()
+        return pa.schema([*own, *added], own.metadata)
+
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = _OutputFiles(folder, kind, how.most_bytes)
     if how.most_bytes is not None:
         with closing(
-            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, schema, files.step, cut), _size_of)
+            over_readers(readers, lambda i: _pieces(readers[i], parts[i], kind, own_schema, files.step, cut), _size_of)
         ) as pieces:
             made = (f"{prefix}-{i:05}{OUTPUT_FORMATS[kind]}" for i in itertools.count())
             files.write(made, schema, (piece for _, piece in pieces))
     else:
 
         def write(reader: Reader, part: EditQueue, name: str) -> None:
-            own = schema
-            if schema is None and not kind.startswith("jsonl"):
-                own = _with_column(reader.kept_schema(), edits.marks)
-            with closing(in_order(_pieces(reader, part, kind, own, files.step, cut), _size_of)) as pieces:
+            own = schema if schema is not None or kind.startswith("jsonl") else own_schema(reader)
+            of_rows = own_schema if own is None else lambda _: own
+            with closing(in_order(_pieces(reader, part, kind, of_rows, files.step, cut), _size_of)) as pieces:
                 files.write(iter([name]), own, pieces)
 
         each_in_order(write, readers, parts, names or new_names(documents._kept_names, kind))
@@ -233,28 +248,45 @@ def _stem(name: str) -> str:
 
 
 def _pieces(
-    reader: Reader, queue: EditQueue, kind: str, schema: pa.Schema | None, most_bytes: int, cut: Callable[..., Any]
+    reader: Reader,
+    queue: EditQueue,
+    kind: str,
+    schema_for: Callable[[Reader], pa.Schema],
+    most_bytes: int,
+    cut: Callable[..., pa.RecordBatch],
 ) -> Iterator[Step[Piece]]:
     """Return the kept rows of a reader; lines of JSON that stay as they are come in pieces of about `most_bytes`."""
     if isinstance(reader, JsonLines) and kind.startswith("jsonl") and queue.edits.cuts is None:
         return kept_rows(reader, queue, lambda block, edits: block.select(edits.keep).in_pieces(most_bytes))
-    own = _with_column(reader.kept_schema(), queue.edits.marks) if schema is None else schema
+    own = schema_for(reader)
     _check(own, kind, reader.name)
     return kept_rows(reader, queue, partial(_edited, reader, own, kind, cut))
 
 
 def _edited(
-    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., Any], piece: StoredRows, edits: Edits
+    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., pa.RecordBatch], piece: StoredRows, edits: Edits
 ) -> Iterator[pa.RecordBatch]:
     """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
     cuts, first = edits.cuts_of_kept(), 0
-    with closing(reader.batches(piece.select(edits.keep), schema)) as batches:
+    stored = pa.schema([field for field in schema if field.name != EXTRACTED or EXTRACTED in reader.schema.names])
+    with closing(reader.batches(piece.select(edits.keep), stored)) as batches:
         for batch in batches:
             if cuts is not None:
-                batch = cut(batch, cuts.of(first, first + batch.num_rows))
+                batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
                 first += batch.num_rows
             with reading(reader.name, "a column cannot be converted"):
                 yield _conformed(batch, schema, kind, reader.name)
+
+
+EXTRACTED = "extracted_text"
+"""The column for texts that are cut and are not the value of one column: of HTML, and of joined columns."""
+
+
+def _readable(text: pa.Array, name: str) -> pa.Array:
+    """Return extracted texts as strings of the same size in bytes, with line breaks between columns."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        return pc.replace_substring(text, COLUMN_END, BETWEEN_COLUMNS).cast(pa.large_string())
+    raise InputError(f"{name}: holds text that is not UTF-8, which {EXTRACTED} cannot hold; name its encoding.")
 
 
 def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
@@ -291,11 +323,6 @@ def with_marks(batch: pa.RecordBatch, spans: Cuts, column: str) -> pa.RecordBatc
     marks = pa.ListArray.from_arrays(arrow(spans.offsets.astype(np.int32)), values).cast(MARKS)
     names = [name for name in batch.schema.names if name != column]  # which JSON lines read as nulls
     return batch.select(names).append_column(pa.field(column, MARKS), marks)
-
-
-def _with_column(schema: pa.Schema | None, marks: str | None) -> pa.Schema | None:
-    """Return the columns with one for spans, if it has a name."""
-    return schema if schema is None or marks is None else schema.append(pa.field(marks, MARKS))
 
 
 def _size_of(piece: Piece) -> int:

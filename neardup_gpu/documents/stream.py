@@ -184,6 +184,11 @@ class Documents:
         return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
 
     @property
+    def extracts_text(self) -> bool:
+        """Whether the text of a document is made from its columns: of HTML, or of several columns."""
+        return not self._columns.are_own and (len(self.text_columns) > 1 or (bool(self.html) and not self.reads_html))
+
+    @property
     def num_files(self) -> int:
         """Number of input files; 0 for documents in memory."""
         return sum(len(reader.files) for reader in self._readers)
@@ -496,9 +501,9 @@ class Documents:
         """Return what the values of a column that is compared looked like in the last reading."""
         return self._looks.get(name, Looks()).seen(lambda document: located(self._passes, document))
 
-    def _remarks(self) -> list[str]:
-        """Return a sentence for each column that files do not have, or that was compared as text."""
-        texts = [remark(name, [self._strings(name)]) for name in self._looks if not self._orders[name]]
+    def _remarks(self, ordered: Iterable[str]) -> list[str]:
+        """Return a sentence for each column that files do not have, or whose values were ordered as text."""
+        texts = [remark(name, [self._strings(name)]) for name in ordered if not self._orders.get(name)]
         return [*self._columns_lacking(), *(text for text in texts if text is not None)]
 
     def _columns_lacking(self) -> list[str]:
@@ -506,7 +511,7 @@ class Documents:
         found = []
         for name, (first, *others) in ((name, files) for name, files in self._columns.lacking.items() if files):
             which = f"{first} and {count(len(others), 'other file')} have" if others else f"{first} has"
-            found.append(f"{which} no column {name!r}, so that its rows come last")
+            found.append(f"{which} no column {name!r}, so that its rows have no value there")
         return found
 
     def _each_file(self) -> list[Documents]:
@@ -633,6 +638,14 @@ class Documents:
 
         each_in_order(write, self._readers, self._kept_names, parts)
         queue.finish()
+
+    def _check_plain(self, name: str, parameter: str) -> None:
+        """Raise InputError unless there is a column of this name, and its values can be equal, as lists cannot."""
+        self._columns.check_values(name, parameter)
+        kind = self._columns.type_of(name)
+        if pa.types.is_nested(kind):
+            where = self._readers[0].name
+            raise InputError(f"{where}: column {name!r} holds {kind}; {parameter} needs strings, numbers or dates")
 
     def _check_kept(self) -> None:
         """Raise InputError, before all work, if rows cannot be written with all their columns."""

@@ -7,16 +7,23 @@ each unit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from .. import boundaries
+from ..boundaries import Spans, full, grouped, read_only
 from ..data import Ragged, arrow
 from ..errors import ParameterError
 from ..records import dataclass
-from .edits import Cuts, Edits, inside
+from ..unit_options import Unit
+from .batches import ragged
+from .edits import Cuts, Edits
+from .joined_text import BETWEEN_COLUMNS, COLUMN_END
 from .nested import holder
+from .rewritten import EXTRACTED
 from .stream import Batch, Documents
 
 if TYPE_CHECKING:
@@ -29,9 +36,11 @@ class Places(NamedTuple):
     owner : array of int64
         The number of the document that a unit is part of.
     begin, end : arrays of int64
-        The bytes of the text of the document; a line is given without its line break.
-    before, after : arrays of uint8
-        Bytes of the line break before the unit and of the one after it; 0 if there is none.
+        The bytes of the text of the document, without what divides the unit from others.
+    before, after : arrays of int32
+        Bytes that divide the unit from the one before it and from the one after it; 0 if there are none.
+    marks : array of uint8
+        As in `boundaries.Spans`.
     """
 
     owner: np.ndarray
@@ -39,6 +48,12 @@ class Places(NamedTuple):
     end: np.ndarray
     before: np.ndarray
     after: np.ndarray
+    marks: np.ndarray
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The number of each unit in its document, from 0."""
+        return np.arange(len(self.owner)) - np.searchsorted(self.owner, self.owner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,127 +79,301 @@ class Units:
         """The id of the document of each unit."""
         return self.batch.ids if self.places is None else self.batch.ids.take(arrow(self.places.owner))
 
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns that a file of sketches has of each unit; none if each document is a unit."""
+        if self.places is None:
+            return {}
+        return {"unit": self.places.numbers, "begin": self.places.begin, "end": self.places.end}
+
 
 def units_in(
-    documents: Documents, unit: str, columns: Iterable[str], max_bytes: int, *, at_least_one: bool = False
+    documents: Documents, unit: Unit, columns: Iterable[str], max_bytes: int, *, at_least_one: bool = False
 ) -> Iterator[Units]:
     """Yield the units of batches of documents, of about `max_bytes`.
 
     If `at_least_one`, and there are no documents, yield units of none, so that there are sketches of none.
     """
-    batches = documents.batches(columns=columns, max_bytes=max_bytes)
+    size, step = unit.grouped
+    batches = documents.batches(columns=columns, max_bytes=max(1, max_bytes * step // size))
     first = next(batches, None)
     if first is None and at_least_one:
         first = Batch(0, pa.nulls(0, pa.int64()), Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64)), 0, {})
     while first is not None:
-        yield Units(first.text, first) if unit == "document" else Units(*_lines_of(first.text, first))
+        if unit.divides and len(documents.text_columns) > 1:
+            first = replace(first, text=_with_blank_lines(first.text))
+        yield divided(first, unit) if unit.divides else Units(first.text, first)
         first = next(batches, None)
 
 
-def _lines_of(text: Ragged, batch: Batch) -> tuple[Ragged, Batch, Places]:
-    r"""Divide texts at each ``\n``, with a ``\r`` before it; a line of nothing but white space is not a unit."""
+def _with_blank_lines(text: Ragged) -> Ragged:
+    """Return joined columns with blank lines between columns, so that no unit is part of two."""
+    values, size = text.values.copy(), len(COLUMN_END)
+    is_end = np.ones(max(0, len(values) - size + 1), bool)
+    for i, byte in enumerate(COLUMN_END):
+        is_end &= values[i : len(values) - size + 1 + i] == byte
+    places = np.flatnonzero(is_end)
+    for i, byte in enumerate(BETWEEN_COLUMNS):
+        values[places + i] = byte
+    return Ragged._trusted(read_only(values), text.offsets)
+
+
+def divided(batch: Batch, unit: Unit) -> Units:
+    """Divide the documents of a batch. Parts of nothing but white space and control characters are not units."""
+    text = batch.text
     values, offsets = text.values[text.offsets[0] : text.offsets[-1]], text.offsets - text.offsets[0]
-    is_stop = np.append(False, values == ord("\n"))
-    is_stop[offsets[1:]] = True
-    is_stop[0] = False
-    stops = np.flatnonzero(is_stop)
-    begins = np.append(0, stops[:-1])[: len(stops)]
-    ended = values[stops - 1] == ord("\n")
-    after = ended.astype(np.uint8) + (ended & (stops - begins > 1) & (values[stops - 2] == ord("\r")))
-    owner = np.searchsorted(offsets, begins, side="right") - 1
-    before = np.append(np.uint8(0), after[:-1])[: len(stops)] * (begins > offsets[owner])
-    ends = stops - after
-    full = np.logical_or.reduceat(values > ord(" "), begins) if len(stops) else ended
-    begins, ends, owner = begins[full], ends[full], owner[full]
-    lines = values[inside(begins, ends, len(values))]
-    found = Ragged._trusted(lines, np.append(0, np.cumsum(ends - begins)))
-    for array in (found.values, found.offsets):
-        array.flags.writeable = False  # like those of a batch: kernels are compiled for one kind of array
-    start = offsets[owner]
-    return found, batch, Places(owner, begins - start, ends - start, before[full], after[full])
+    spans: Spans = getattr(boundaries, unit.boundaries)(values, offsets)
+    document = np.searchsorted(offsets, spans.begin, side="right") - 1
+    before = spans.begin - np.append(0, spans.end[:-1])[: len(spans.end)]
+    before[np.append(-1, document[:-1])[: len(document)] != document] = 0
+    if unit.boundaries != "words":
+        is_full = full(values, spans)
+        spans, document, before = spans.some(is_full), document[is_full], before[is_full]
+    size, step = unit.grouped
+    if size > 1:
+        spans, first = grouped(spans, np.bincount(document, minlength=batch.num_rows), size, step)
+        document, before = document[first], before[first]
+    start, after = offsets[document], spans.stop - spans.end
+    places = Places(
+        *(document, spans.begin - start, spans.end - start, before.astype(np.int32), after.astype(np.int32)),
+        spans.marks,
+    )
+    return Units(_texts(values, spans), batch, places)
 
 
-def joined_places(places: list[Places], unit: str) -> Places | None:
+def _texts(values: np.ndarray, spans: Spans) -> Ragged:
+    """Return the texts of some spans."""
+    if (spans.begin[1:] >= spans.end[:-1]).all():
+        bounds = np.append(
+            np.stack([spans.begin, spans.end], axis=1).reshape(-1), len(values)
+        )  # units and what is between
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(values)]
+        pieces = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
+        return ragged(pieces.take(arrow(np.arange(0, len(bounds) - 1, 2))))
+    sizes = spans.end - spans.begin
+    offsets = np.append(0, np.cumsum(sizes))
+    values = values[np.arange(offsets[-1]) + np.repeat(spans.begin - offsets[:-1], sizes)]
+    return Ragged._trusted(read_only(values), read_only(offsets))
+
+
+def joined_places(places: list[Places], unit: Unit) -> Places | None:
     """Join the places of several batches; None if each document is a unit."""
-    if unit == "document":
+    if not unit.divides:
         return None
-    none = Places(*(np.empty(0, np.int64) for _ in range(3)), *(np.empty(0, np.uint8) for _ in range(2)))
+    kinds = np.int64, np.int64, np.int64, np.int32, np.int32, np.uint8
+    none = Places(*(np.empty(0, kind) for kind in kinds))
     return Places(*map(np.concatenate, zip(none, *places, strict=True)))
 
 
 def check_whole(recipe: Recipe, option: str) -> None:
     """Raise ParameterError if a recipe has units for which an option does not work yet."""
-    if recipe.unit != "document":
-        raise ParameterError(f"unit {recipe.unit!r} and {option}: only a job in memory cuts {recipe.unit}s")
-
-
-def check_divisible(unit: str, documents: Documents, against: Any) -> None:
-    """Raise ParameterError if documents cannot be divided into such units, or their parts cannot be cut."""
-    if against is not None:
-        raise ParameterError(f"unit {unit!r} and against: {unit}s are compared within the input; leave one of them out")
-    if documents.html:
-        raise ParameterError(f"unit {unit!r} and html: markup cannot be cut; extract the text first, or leave html out")
-    names = documents.text_columns
-    if len(names) > 1 or any(holder(reader.schema, names[0]) != names[0] for reader in documents._readers):
+    if recipe.unit.divides:
         raise ParameterError(
-            f"unit {unit!r}: needs one column of text, not inside another one, not {', '.join(names)}; name it "
-            "with text_columns"
+            f"unit '{recipe.unit}' and {option}: only a job in memory divides documents; leave one out"
         )
 
 
-class Fates(NamedTuple):
-    """Decisions about documents that are divided into units.
+def check_divisible(what: str, documents: Documents) -> None:
+    """Raise ParameterError if parts of documents cannot be cut; `what` is the option that cuts them."""
+    names, readers = documents.text_columns, documents._readers
+    if any(holder(reader.schema, name) != name for reader in readers for name in names):
+        raise ParameterError(
+            f"{what}: needs columns of text that are not inside another one, not {', '.join(names)}; name them "
+            "with text_columns"
+        )
+    if documents.extracts_text and any(EXTRACTED in reader.schema.names for reader in readers):
+        raise ParameterError(
+            f"{what}: the text would be written as the column {EXTRACTED!r}, which is there already; rename it, "
+            f"or name it with text_columns"
+        )
 
-    num_units, num_cut, num_tokens : arrays of int64, shape (documents,)
-        Units of each document, those of them that are cut, and tokens of all its units.
+
+class UnitDecisions(NamedTuple):
+    """The decisions about units: arrays with a value per unit, of a reference set before those of the input.
+
+    source : array of int64
+        The unit that is kept in place of each one, itself if it is kept.
+    first : array of int64
+        The first unit by priority that has the same tokens, itself if there is none.
+    kind : array of int8
+        How the unit is like its source: a place in `decisions.KINDS`.
+    rank : array of int64
+        The place of the unit by priority.
+    num_tokens : array of int64
+    """
+
+    source: np.ndarray
+    first: np.ndarray
+    kind: np.ndarray
+    rank: np.ndarray
+    num_tokens: np.ndarray
+
+
+REASONS = ("identical", "same_words", "near", "copy", "seam", "overlaps", "dropped")
+"""Why a unit is not kept, or is kept though it repeats a source:
+
+- identical, same_words, near: it is cut, as it repeats its source in this way.
+- copy: it is kept as one of several copies.
+- seam: it is kept, as its neighbours would grow together to one unit.
+- overlaps: it is kept, as it shares text with other units.
+- dropped: it is not a copy, but its document is dropped.
+"""
+
+NO_REASON = -1
+COPY, SEAM, OVERLAPS, DROPPED = range(3, 7)
+
+
+class Fates(NamedTuple):
+    """Decisions about documents that are divided into units, and about the units.
+
+    num_units, num_cut, num_tokens, num_left : arrays of int64, shape (documents,)
+        Units of each document, those of them that are cut, tokens of all its units, and tokens that are left.
     kept : array of bool, shape (documents,)
-        A document is dropped if units of it are cut and no words are left.
+        Whether each document is kept.
+    is_source : array of bool, shape (documents,)
+        Whether a document has few tokens left, and is kept because it has a source.
     keeper : array of int64, shape (documents,)
-        The document itself if it is kept, else the one that keeps its first unit. That one is kept.
+        The document itself if it is kept, else the one that keeps its first unit, among those of a reference set and of
+        the input. That one is kept.
     edits : Edits
+    source : array of int64, shape (units,)
+        The unit that each unit repeats, itself if none, among those of a reference set and of the input.
+    copies : array of int64, shape (units,)
+        The number of units that have the same source, and the source.
+    reason : array of int8, shape (units,)
+        A place in `REASONS`, or `NO_REASON`.
+    unit_kept : array of bool, shape (units,)
     """
 
     num_units: np.ndarray
     num_cut: np.ndarray
     num_tokens: np.ndarray
+    num_left: np.ndarray
     kept: np.ndarray
+    is_source: np.ndarray
     keeper: np.ndarray
     edits: Edits
+    source: np.ndarray
+    copies: np.ndarray
+    reason: np.ndarray
+    unit_kept: np.ndarray
 
 
-def fates_of(places: Places, keeper: np.ndarray, num_tokens: np.ndarray, num_documents: int) -> Fates:
+def fates_of(
+    places: Places, decided: UnitDecisions, unit: Unit, num_documents: int, num_known: tuple[int, int]
+) -> Fates:
     """Decide about documents.
 
     Parameters
     ----------
     places : Places
-    keeper, num_tokens : arrays of int64, shape (units,)
-        The unit that each unit is cut for, itself if it is not cut; and its number of tokens.
+    decided : UnitDecisions
+    unit : Unit
     num_documents : int
+    num_known : (int, int)
+        The documents and the units of the reference set, which come first.
     """
-    cut = keeper != np.arange(len(keeper))
-    owner = places.owner
+    owner, source = places.owner, decided.source
+    itself = np.arange(len(owner))
+    copies = np.bincount(source, minlength=len(owner))[source]
+    if not unit.inside:
+        stays = (owner[decided.first] == owner) & (source[decided.first] == decided.first)
+        source = np.where(stays, itself, source)
+    repeats = source != itself
+    reason = np.where(repeats, decided.kind, NO_REASON).astype(np.int8)
+    cut = repeats.copy()
+    if unit.overlaps:
+        reason[cut], cut = OVERLAPS, np.zeros(len(cut), bool)
+    if unit.keep_copies > 1:
+        spared = _spared(source, np.flatnonzero(cut), itself if unit.inside else owner, decided.rank, unit.keep_copies)
+        reason[spared], cut[spared] = COPY, False
+    joins = _joining(places, cut)
+    reason[joins], cut[joins] = SEAM, False
     num_units, num_cut, num_left, tokens = (
         np.bincount(owner, weights, num_documents).astype(np.int64)
-        for weights in (None, cut, np.where(cut, 0, num_tokens), num_tokens)
+        for weights in (None, cut, np.where(cut, 0, decided.num_tokens), decided.num_tokens)
     )
-    kept = (num_cut == 0) | (num_left > 0)
+    named = np.zeros(num_documents, bool)
+    named[owner[source[repeats]]] = True
+    is_short = (num_cut > 0) & (num_left < unit.drop_below)
+    kept = ~is_short | named
+    dropped = ~kept[owner]
+    reason[dropped] = np.where(repeats, decided.kind, DROPPED)[dropped]
     keepers = np.arange(num_documents)
-    first = np.flatnonzero(cut & ~kept[owner])[::-1]  # the first one of a document is assigned last
-    keepers[owner[first]] = owner[keeper[first]]
+    first = np.flatnonzero(cut & dropped)[::-1]  # the first one of a document is assigned last
+    keepers[owner[first]] = owner[source[first]]
+    cuts = _cuts(places, cut & ~dropped, num_documents)
+    known, known_units = num_known
     return Fates(
-        num_units, num_cut, tokens, kept, keepers, Edits(kept, _cuts(places, cut & kept[owner], num_documents))
+        num_units=num_units[known:],
+        num_cut=num_cut[known:],
+        num_tokens=tokens[known:],
+        num_left=np.where(kept, num_left, 0)[known:],
+        kept=kept[known:],
+        is_source=(is_short & named)[known:],
+        keeper=keepers[known:],
+        edits=Edits(kept[known:], cuts._replace(offsets=cuts.offsets[known:])),
+        source=source[known_units:],
+        copies=copies[known_units:],
+        reason=reason[known_units:],
+        unit_kept=~(cut | dropped)[known_units:],
     )
+
+
+def _spared(source: np.ndarray, cut: np.ndarray, holder: np.ndarray, rank: np.ndarray, keep_copies: int) -> np.ndarray:
+    """Return which of the cut units are kept, so that `keep_copies` holders of each source have it.
+
+    The first holders by the rank of their first copy keep it, besides that of the source.
+    """
+    order = cut[np.argsort(rank[cut], kind="stable")]
+    pairs = np.stack([source[order], holder[order]], axis=1)
+    _, first, number = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+    chosen = np.argsort(first, kind="stable")
+    by_source = chosen[np.argsort(source[order[first[chosen]]], kind="stable")]
+    sources = source[order[first[by_source]]]
+    begins = np.searchsorted(sources, sources)
+    place = np.empty(len(first), np.int64)
+    place[by_source] = np.arange(len(first)) - begins
+    return order[place[number.reshape(-1)] < keep_copies - 1]
+
+
+def _joining(places: Places, cut: np.ndarray) -> np.ndarray:
+    """Return the cut units that have to stay, as their neighbours would become one unit without them.
+
+    Of a run of units that are cut, the last ones stay until what stands before them and after them stays apart.
+    """
+    stays: list[np.ndarray] = []
+    if len(cut) == 0 or (places.marks == boundaries.ALWAYS).all():
+        return np.empty(0, np.int64)
+    cut, touches = cut.copy(), _touches(places)
+    while True:
+        follows = np.append(False, cut[:-1]) & cut & touches
+        first = np.flatnonzero(cut & ~follows)
+        last = np.flatnonzero(cut & ~np.append(follows[1:], False))
+        between = touches[first] & np.append(touches, False)[last + 1]
+        first, last = first[between], last[between]
+        last = last[~boundaries.stay_apart(places.marks[first - 1], places.marks[last + 1])]
+        if len(last) == 0:
+            return np.concatenate([np.empty(0, np.int64), *stays])
+        stays.append(last)
+        cut[last] = False
+
+
+def _touches(places: Places) -> np.ndarray:
+    """Return whether each unit begins where the one before it, with what divides the two, ends."""
+    owner, begin, end, _, after, _ = places
+    return np.append(False, (owner[1:] == owner[:-1]) & (begin[1:] == end[:-1] + after[:-1]))
 
 
 def _cuts(places: Places, cut: np.ndarray, num_documents: int) -> Cuts:
-    """Return the spans that cut units leave: each takes the line break after it along.
+    """Return the spans that cut units leave: each takes along what divides it from the unit after it.
 
-    A last line without a line break takes the one before it, so that the text ends without one, as it did.
+    The last one of a text, if nothing follows it, takes what divides it from the unit before it.
     """
-    owner, begins, ends, before, after = (array[cut] for array in places)
+    last = np.append(places.owner[1:] != places.owner[:-1], True)[: len(cut)]
+    owner, begins, ends, before, after, _ = (array[cut] for array in places)
     ends = ends + after
     follows = np.append(False, (owner[1:] == owner[:-1]) & (begins[1:] == ends[:-1]))[: len(begins)]
-    run = np.maximum.accumulate(np.where(follows, 0, np.arange(len(begins))))[after == 0]
+    run = np.maximum.accumulate(np.where(follows, 0, np.arange(len(begins))))[(after == 0) & last[cut]]
     begins[run] -= before[run]
     return Cuts(np.searchsorted(owner, np.arange(num_documents + 1)), begins, ends)

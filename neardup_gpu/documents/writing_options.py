@@ -50,6 +50,9 @@ class Writing:
     check : int, default None
         Number of documents sampled to estimate the recall, which the report states; 0 for none. If None, it is 200, or
         0 for the exact method and containment, which miss no pair. It has no effect if nothing is verified.
+    by : str, default None
+        A column of the input, or "file". The report counts documents, and near-duplicates between them, by its values;
+        see `Result.by`. It changes no decision. The input is read once more for a column.
 
     Raises
     ------
@@ -81,7 +84,14 @@ class Writing:
         shown="200, none by exact and containment",
     )
 
+    by: str | None = setting(
+        None,
+        "Count documents and near-duplicates by the values of COLUMN, or by file.",
+        metavar="COLUMN",
+    )
+
     def __post_init__(self) -> None:
+        checks.optional(checks.text, "by", self.by)
         if self.output_format is not None:
             checks.one_of("output_format", self.output_format, OUTPUT_FORMATS)
         if self.shard_bytes is not None:

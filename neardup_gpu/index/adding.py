@@ -14,6 +14,7 @@ import pyarrow as pa
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
 from ..arrow_versions import bytes_of
+from ..conditions import group_words
 from ..data import arrow, numpy_of
 from ..definitions import METADATA_KEY
 from ..documents import open_documents
@@ -28,6 +29,7 @@ from ..records import dataclass
 from ..report import count, skipped_in_words
 from ..sketch_writing import skipped_path
 from ..store.artefacts import BY_ITSELF
+from ..token_changes import remarks_on
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
 from .inputs import inputs_of, rows_done, with_progress
@@ -176,6 +178,8 @@ class Adding:
     def _check_columns(self, documents: Any) -> None:
         """Find out the types of the columns that the index keeps, before anything is added."""
         self._types = types_of(documents, self._writer.manifest.column_types)
+        for name in self._opened.recipe.within:
+            documents._check_plain(name, "within")
 
     def _say_outgrown(self) -> None:
         expected, entries = self._writer.manifest.keeps.expected, self._writer.manifest.entries
@@ -195,7 +199,7 @@ class Adding:
         self._marks.expected = self._writer.manifest.entries + max(0, (documents.num_rows or 0) - done)
         numbered = documents.id_column is None and documents.format != "text"
         waiting: list[_SketchedPart] = []
-        rows, total = done, documents.num_rows
+        rows, total, only_dropped = done, documents.num_rows, 0
         with closing(self._sketches(documents, done)) as parts:
             while True:
                 with self._clock.stage("sketch"):
@@ -204,6 +208,7 @@ class Adding:
                         break
                     self._clock.report("sketch", len(part.ids), None if total is None else total - rows)
                 rows += len(part.ids)
+                only_dropped += part.sketched.only_dropped_words
                 waiting.append(part)
                 if part.ends or sum(len(each.sketched.sets.values) for each in waiting) > COMMIT_SHINGLES:
                     self._commit(waiting, numbered, files, rows, False)
@@ -212,7 +217,8 @@ class Adding:
             self._commit(waiting, numbered, files, rows, True)
         self._end_commit()
         self._note_skipped(documents.skipped)
-        for remark in documents._remarks():
+        dropped = remarks_on({"documents": rows - done, "only_dropped_words": only_dropped})
+        for remark in (*documents._remarks(self._types), *dropped):
             log.warning(remark)
         return rows > 0
 
@@ -224,7 +230,11 @@ class Adding:
 
         def sketch(piece: _AddedPiece) -> _SketchedPart:
             batch, some = piece.batch, slice(piece.span.first, piece.span.last)
-            found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span)
+            words = None
+            if recipe.within:
+                named = [batch.columns[name] for name in recipe.within]
+                words, _ = group_words(named, 0, self._input_begins - done + batch.first_row)
+            found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span, words=words)
             columns = {name: values[some] for name, values in batch.columns.items()}
             return _SketchedPart(batch.ids[some], columns, found, piece.ends)
 

@@ -21,6 +21,7 @@ import numpy as np
 from neardup_gpu.kernels import components, resemblance as resemblance_kernel, standing
 from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
 
+from ..conditions import of_like_lengths
 from ..data import Pairs
 from ..engine.choice import to_host
 from ..measures import worth
@@ -104,6 +105,10 @@ class EntryJoin:
             if label is not None:
                 apart = label[candidates.entries] != label[self.founders[asking[candidates.queries]]]
                 candidates = FoundEntries(candidates.queries[apart], candidates.entries[apart])
+            if self.recipe.length_ratio is not None:
+                sizes = self.sketches.tokens[asking[candidates.queries]], self.snapshot.tokens(candidates.entries)
+                near = of_like_lengths(*sizes, self.recipe.length_ratio)
+                candidates = FoundEntries(candidates.queries[near], candidates.entries[near])
             worthy, values = self._worthy(candidates.entries, asking[candidates.queries])
             found[some] = np.bincount(candidates.queries[worthy], minlength=len(asking))
             right = self.founders[asking[candidates.queries[worthy]]]

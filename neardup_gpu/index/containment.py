@@ -49,6 +49,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import tally
 from neardup_gpu.kernels._bounds import least_shares_of, surely_reached
 
+from ..conditions import of_like_lengths
 from ..data import Ragged, arrow
 from ..engine.choice import kernel, to_host
 from ..measures import ContainmentMeasure
@@ -106,13 +107,17 @@ def answered(
     runtime: Runtime,
     *,
     limits: ContainmentQuery,
+    words: np.ndarray | None = None,
 ) -> pa.Table:
     """Answer queries, as `Index.query` says."""
     assert manifest.keeps.containment is not None
-    sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime, features=False)
+    sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime, features=False, words=words)
     elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
     lists = Lists(snapshot, elements, limits.common)
     query, entry = candidates(snapshot, sketches.sets, lists, limits, manifest.keeps.containment)
+    if recipe.length_ratio is not None:
+        near = of_like_lengths(sketches.tokens[query], snapshot.tokens(entry), recipe.length_ratio)
+        query, entry = query[near], entry[near]
     measure = ContainmentMeasure(limits.direction).with_reference  # as if the entries were a reference set
     value = compared(snapshot, sketches, query, entry, measure, limits.least, runtime, entry_first=True)
     some = np.flatnonzero(value >= limits.least)

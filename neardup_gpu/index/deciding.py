@@ -175,7 +175,8 @@ def decided(
             keys = recipe.method.finder(recipe, keeps).keys(snapshot, live.entry[rows])
         ranks = np.flatnonzero((representative == np.arange(len(rows))) & (ranked.num_tokens > 0))
         mine = live.entry[rows[ranks]]  # the entry of each representative
-        groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool))
+        tokens = ranked.num_tokens[ranks]
+        groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool), tokens)
     limits = {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False}
     if not recipe.verifies:
         with clock.stage("collide"):
@@ -232,7 +233,10 @@ def _found_anew(
     sets: Any = StoredSets(snapshot, in_file, folder)
     rows = np.searchsorted(in_file, entries)
     measure = recipe.method.measure
-    found = partners_of(groups.keys, groups.pinned, rows, sets, candidates, recipe, measure, None, clock, runtime)
+    found = partners_of(
+        *(groups.keys, groups.pinned, rows, sets, candidates, recipe, measure, None, clock, runtime),
+        num_tokens=groups.num_tokens,
+    )
     return found.listed, found.deciding
 
 
@@ -243,9 +247,11 @@ def _estimated_anew(
     number, finder = len(entries), recipe.method.finder(recipe, keeps)
     nothing = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
     keys, sketch = finder.keys(snapshot, entries), snapshot.sketches_of(entries)
-    sketches = SketchedEntries(np.empty((number, 2), np.uint64), np.ones(number, np.int64), keys, nothing, sketch)
+    tokens = groups.num_tokens
+    sketches = SketchedEntries(np.empty((number, 2), np.uint64), tokens, keys, nothing, sketch)
     ranks = np.arange(number)
-    arrays = {"sequence": ranks, "entry": ranks, "founders": ranks, "sketch": sketch, **finder.arrays(sketches)}
+    arrays = {"sequence": ranks, "entry": ranks, "founders": ranks, "tokens": tokens, "sketch": sketch}
+    arrays |= finder.arrays(sketches)
     by_rank = Snapshot([], snapshot.backend, Segment.in_memory(arrays, "integer"))
     found = all_joined if recipe.cluster == "components" else join
     left, right, values = found(by_rank, sketches, recipe, keeps, runtime)[:3]

@@ -143,6 +143,9 @@ class Index:
         keeps = chosen_keeps(chosen, sets, expected, containment)
         if chosen.keep != "first" or chosen.cluster != "greedy":
             raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
+        if chosen.ignore_common is not None:
+            raise ParameterError("ignore_common: an index does not know all documents; leave it out")
+        names |= {name: "null" for name in chosen.within if name not in names}
         place = as_engine(engine)
         if (around := index_around(Path(os.path.realpath(folder)).parent)) is not None:
             raise OutputError(f"{folder}: lies in the index {around.name}; name another folder")

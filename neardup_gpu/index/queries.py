@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
+from ..conditions import group_words, of_like_lengths
 from ..data import Ragged, arrow
 from ..documents.html import read_page
 from ..errors import InputError, ParameterError
@@ -48,8 +49,8 @@ class QueryLimits(NamedTuple):
     nearest: int | None
 
 
-Answer = Callable[["Manifest", Snapshot, pa.Array, Ragged, "Recipe", "Runtime"], pa.Table]
-"""What answers queries, given their ids and texts: `answered`, or that of `containment.py`, and what was asked for."""
+Answer = Callable[..., pa.Table]
+"""What answers queries: `answered`, or that of `containment.py`, with the limits that were asked for."""
 
 
 def asked_for(
@@ -85,6 +86,9 @@ def asked_for(
 
 def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, columns: list[str]) -> pa.Table:
     """The answer to one text, on one thread; `html` says how its markup is read, if it has any."""
+    if opened.recipe.within:
+        names = ", ".join(opened.recipe.within)
+        raise ParameterError(f"within {names}: one text has no value there; give documents that have the column")
     with opened.alone() as runtime:
         if html:
             text = read_page(text, tree=html == "tree").text
@@ -106,10 +110,14 @@ def ask(opened: Opened, documents: Documents, answer: Answer, columns: list[str]
     """
     with opened.running() as runtime:
         manifest, snapshot = opened.snapshot(runtime)
-        tables = [
-            answer(manifest, snapshot, batch.ids, batch.text, opened.recipe, runtime)
-            for batch in documents.batches(max_bytes=AT_ONCE)
-        ]
+        recipe, tables = opened.recipe, []
+        for name in recipe.within:
+            documents._check_plain(name, "within")
+        for batch in documents.batches(recipe.within, max_bytes=AT_ONCE):
+            words = None
+            if recipe.within:
+                words, _ = group_words([*batch.columns.values()], 1, batch.first_row)
+            tables.append(answer(manifest, snapshot, batch.ids, batch.text, recipe, runtime, words=words))
         if not tables:
             raise InputError("the input holds no documents; there is nothing to ask")
         return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
@@ -124,18 +132,22 @@ def answered(
     runtime: Runtime,
     *,
     limits: QueryLimits,
+    words: np.ndarray | None = None,
 ) -> pa.Table:
-    """Answer queries, the best first, ties by sequence number.
+    """Answer queries, the best first, ties by sequence number; `words` are those of their groups, if there are any.
 
     The columns are query_id, id, resemblance (or cosine, if simhashes are all that is known), low, high, exact, kept,
     and the method's own columns of pairs.
     """
-    sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime)
+    sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime, words=words)
     present = np.flatnonzero(sketches.tokens > 0)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
     finder = recipe.method.finder(recipe, manifest.keeps)
     found = finder.first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
     query, entry = present[found.queries], found.entries  # copies too, which share all features
+    if recipe.length_ratio is not None:
+        near = of_like_lengths(sketches.tokens[query], snapshot.tokens(entry), recipe.length_ratio)
+        query, entry = query[near], entry[near]
     told = _told(snapshot, sketches, query, entry, recipe)
     if limits.radius is not None:
         near = told["distance"] <= limits.radius

@@ -39,6 +39,7 @@ from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._probing import find_rows
 from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
 
+from ..conditions import WITHIN
 from ..data import Ragged
 from ..errors import DamagedError, OutputError
 from ..records import dataclass
@@ -91,7 +92,7 @@ class SortedQueries(NamedTuple):
 
 KEPT, OPEN = np.uint8(1), np.uint8(2)
 
-COLUMNS = ("founders", "tokens", "flags", "hash_second", "sketch")
+COLUMNS = ("founders", "tokens", "flags", "hash_second", "sketch", WITHIN)
 """Arrays that have a row for each entry; a segment has those that its method keeps."""
 
 
@@ -412,6 +413,8 @@ def limits_of(place: SegmentPlace, id_kind: str, arrays: dict[str, np.ndarray]) 
             limits[offsets] = Limits(0, arrays[values].size, rows_of + 1, whole=True)
     if "sketch" in arrays:
         shapes["sketch"] = arrays["sketch"].dtype, (entries, *arrays["sketch"].shape[1:])
+    if WITHIN in arrays:
+        shapes[WITHIN] = np.uint64, (entries,)
     if "columns" in arrays:
         shapes["columns"] = np.uint8, (arrays["columns"].size,)
     for name, (dtype, shape) in shapes.items():

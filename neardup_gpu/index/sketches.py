@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import gather, sequences
 
+from ..conditions import WITHIN, apart
 from ..data import Ragged
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import Span
@@ -36,6 +37,11 @@ class SketchedEntries(NamedTuple):
         Distinct shingles, ascending; of an index without sets, no shingles.
     sketch : array, a row for each document, or None
         What `Sketch.stored` gives, in an index that keeps it.
+    words : array of uint64, shape (documents,), or None
+        The word of each document's group, if only documents of equal values are compared. It is mixed into the hashes,
+        the keys, the sets, and simhashes; see `conditions.py`.
+    only_dropped_words : int
+        Number of the documents that have no words but dropped ones, where they are sketched.
     """
 
     hashes: np.ndarray
@@ -43,6 +49,8 @@ class SketchedEntries(NamedTuple):
     keys: Any
     sets: Ragged
     sketch: np.ndarray | None = None
+    words: np.ndarray | None = None
+    only_dropped_words: int = 0
 
     @property
     def are_written(self) -> np.ndarray:
@@ -61,14 +69,22 @@ class SketchedEntries(NamedTuple):
             return self
         sets = Ragged(*gather.cpu(self.sets.values, self.sets.offsets, rows))
         sketch = None if self.sketch is None else self.sketch[rows]
-        return SketchedEntries(self.hashes[rows], self.tokens[rows], self.keys[rows], sets, sketch)
+        words = None if self.words is None else self.words[rows]
+        return SketchedEntries(self.hashes[rows], self.tokens[rows], self.keys[rows], sets, sketch, words)
 
 
 def sketched(
-    text: Ragged, ids: pa.Array, recipe: Recipe, keeps: Keeps, runtime: Runtime, *, features: bool = True
+    text: Ragged,
+    ids: pa.Array,
+    recipe: Recipe,
+    keeps: Keeps,
+    runtime: Runtime,
+    *,
+    features: bool = True,
+    words: np.ndarray | None = None,
 ) -> SketchedEntries:
     """Sketch documents of UTF-8 text; without features their sets and hashes alone are made."""
-    make = partial(sketched_span, text, recipe, keeps, runtime.backend, features=features)
+    make = partial(sketched_span, text, recipe, keeps, runtime.backend, features=features, words=words)
     return joined(list(runtime.map(make, [Span.of_documents(text.offsets, ids)])))
 
 
@@ -92,7 +108,10 @@ def stored(segments: list[Segment], rows: list[np.ndarray]) -> SketchedEntries:
         sketch = np.concatenate([segment.sketches_of(some) for segment, some in pairs])
     tokens = np.concatenate([segment["tokens"][some] for segment, some in pairs]).astype(np.int64)
     nothing = np.empty((number, 0), np.uint64)
-    return SketchedEntries(nothing, tokens, nothing, sets, sketch)
+    words = None
+    if WITHIN in segments[0].arrays:
+        words = np.concatenate([segment[WITHIN][some] for segment, some in pairs])
+    return SketchedEntries(nothing, tokens, nothing, sets, sketch, words)
 
 
 def joined(parts: list[SketchedEntries]) -> SketchedEntries:
@@ -102,21 +121,32 @@ def joined(parts: list[SketchedEntries]) -> SketchedEntries:
     sizes = np.concatenate([part.sets.sizes for part in parts])
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     sketches = [part.sketch for part in parts if part.sketch is not None]
+    words = [part.words for part in parts if part.words is not None]
     return SketchedEntries(
         np.concatenate([part.hashes for part in parts]),
         np.concatenate([part.tokens for part in parts]),
         np.concatenate([part.keys for part in parts]),
         Ragged(np.concatenate([part.sets.values for part in parts]), offsets),
         np.concatenate(sketches) if sketches else None,
+        np.concatenate(words) if words else None,
+        sum(part.only_dropped_words for part in parts),
     )
 
 
 def sketched_span(
-    text: Ragged, recipe: Recipe, keeps: Keeps, backend: str, span: Span, *, features: bool = True
+    text: Ragged,
+    recipe: Recipe,
+    keeps: Keeps,
+    backend: str,
+    span: Span,
+    *,
+    features: bool = True,
+    words: np.ndarray | None = None,
 ) -> SketchedEntries:
-    """Sketch some documents of a batch."""
+    """Sketch some documents of a batch, which has `words`."""
     part = text_of(text, span.first, span.last)
-    tokens, _ = count_tokens(part, recipe, backend, span.ids[span.first : span.last])
+    words = None if words is None else words[span.first : span.last]
+    tokens, counts = count_tokens(part, recipe, backend, span.ids[span.first : span.last])
     method: Any = recipe.method
     how: Any = {"seed": recipe.seed, "backend": backend}
     by_tokens = method.elements == "tokens"
@@ -125,13 +155,19 @@ def sketched_span(
     if features and isinstance(method, Sketch):
         made = method.sketch(tokens if by_tokens else shingles, **how)
         keys = to_host(method.keys(made, **how))
+        keys = keys if words is None else method.keys_apart(keys, words)
     hashes = to_host(kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents))
     wordless = np.flatnonzero(to_host(tokens.sizes) == 0)
     if len(wordless):
         mark_wordless(hashes, to_host(text_hashes_of(part, recipe, backend)), part, wordless)
+    if words is not None:
+        hashes[:, 0] ^= words
+        shingles = shingles if shingles is None else apart(shingles, words)
     sets = Ragged(np.empty(0, np.uint64), np.zeros(len(tokens) + 1, np.int64))
     if keeps.sets:
         found: Any = to_host(method.measure.prepared(shingles, backend))
         sets = Ragged(found.values, np.array(found.offsets))
     sketch = to_host(method.stored(made, **how)) if features and keeps.sketches(recipe) else None
-    return SketchedEntries(hashes, to_host(tokens.sizes), keys, sets, sketch)
+    if method.tells_pairs and sketch is not None:  # of the keys themselves
+        sketch = keys
+    return SketchedEntries(hashes, to_host(tokens.sizes), keys, sets, sketch, words, counts.only_dropped_words)

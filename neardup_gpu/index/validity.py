@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ..conditions import WITHIN
 from ..errors import InputError, ParameterError
 from ..store.ids import KINDS, NAMES, Ids
 from .columns import kept_as, type_named
@@ -139,6 +140,8 @@ def misses(segment: Segment, finder: Finder, recipe: Recipe, keeps: Keeps, colum
         sketch = arrays.get("sketch")
         if sketch is None or sketch.dtype != np.dtype(dtype) or sketch.shape[1:] != width:
             return "sketch"
+    if recipe.within and WITHIN not in arrays:
+        return WITHIN
     if columns and "columns" not in arrays:
         return "columns"
     expected = {f"{name}_{part}" for name in tables for part in ("keys", "rows")} | set(NAMES)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import identical
 
+from ..conditions import WITHIN
 from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..store.folder import Folder
@@ -162,6 +163,7 @@ def segment_of(
         **({} if keeps.containment is None else tables(mine.sets, keeps.containment, recipe, snapshot.backend)),
         **({"set_offsets": mine.sets.offsets, "set_values": mine.sets.values} if keeps.sets else {}),
         **({} if mine.sketch is None else {"sketch": mine.sketch}),
+        **({} if mine.words is None else {WITHIN: mine.words}),
     }
     new = Segment.in_memory(arrays, kind, order)
     grown = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)

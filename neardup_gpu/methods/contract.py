@@ -416,6 +416,18 @@ class Sketch(Method):
     def keys(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
         """Return what collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
 
+    def keys_apart(self, keys: Any, words: Any) -> Any:
+        """Return keys that agree only in documents of one group; see `conditions.py`.
+
+        Parameters
+        ----------
+        keys : array of uint64, shape (rows,) or (rows, key_columns)
+            What `keys` returns.
+        words : array of uint64, shape (rows,)
+            The word of each document's group.
+        """
+        return keys ^ (words if keys.ndim == 1 else words[:, None])
+
     def permuted(self, seed: int) -> tuple[Any, ...] | None:
         """Return what the kernel `one_text` takes if it makes sketches and keys; None if it does not."""
         return None

@@ -202,6 +202,14 @@ class OnePermutation(Sketch):
             rows = np.flatnonzero(column != EMPTY)
             yield Entries(0, column[rows], rows, None if needed is None else needed[rows])
 
+    def keys_apart(self, keys: Any, words: Any) -> Any:
+        """Return keys that agree only in documents of one group, ascending; see `conditions.py`."""
+        from neardup_gpu.kernels._launch import array_module
+        from neardup_gpu.kernels.groups import EMPTY
+
+        xp = array_module(keys)
+        return xp.sort(xp.where(keys == EMPTY, EMPTY, super().keys_apart(keys, words)), axis=1)
+
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return whether pairs of rows share enough keys, or all of a row that has fewer: bool, shape (pairs,)."""
         import numpy as np

@@ -2,7 +2,6 @@
 
 run.py         what a page is made from: a result in memory, or a folder
 thresholds.py  how many documents other thresholds would remove
-losses.py      which files lost how much
 groups.py      groups, and those that are listed
 texts.py       texts, taken from the input again, and the words in which they differ
 charts.py      drawings
@@ -30,7 +29,7 @@ def of_folder(
     *,
     output: str | Path | None = None,
     text: bool = True,
-    source_column: str | None = None,
+    by: str | None = None,
     overwrite: bool = False,
     source: Any = None,
     against: Any = None,
@@ -46,8 +45,9 @@ def of_folder(
     text : bool, default True
         Show texts, for which the input is read once more; it must still be where it was, else the page says why it
         shows none.
-    source_column : str, default None
-        The column of the input that says where a document is from; its file unless given.
+    by : str, default None
+        The column of the input by whose values documents are counted, or "file". If None, it is the column by which
+        the run counted, else the file.
     overwrite : bool, default False
         Replace an earlier page at `output`.
     source : table, default None
@@ -86,9 +86,9 @@ def of_folder(
         sources = given(report["input"], source), given(report["against"], against)
         run = run_of_folder(Path(folder), report, folder, sources)
         if output is None:
-            return make(run, text=text, source_column=source_column)
+            return make(run, text=text, by=by)
         with new_file(output, overwrite, is_ours=is_page) as file:
-            page = make(run, text=text, source_column=source_column)
+            page = make(run, text=text, by=by)
             file.write_text(page.html, encoding="utf-8")
     return page
 

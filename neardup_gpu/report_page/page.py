@@ -16,17 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks
+from ..by_value import ByValue, read_groups
+from ..data import bools
 from ..decisions import KINDS
 from ..errors import InputError, OutputError, ParameterError
+from ..grouping import WARNED, Grouping, most_lost
 from ..log import log
 from ..printable import printable, readable_id
 from ..records import dataclass
-from ..report import count, facts, histogram, percent, resemblance as in_digits, size
+from ..report import count, facts, histogram, percent, resemblance as in_digits, shown as shown_value, size
 from ..store.outputs import new_file
 from ..tables import KIND
 from . import charts
 from .groups import MEMBERS, GroupTable, chosen, groups_of
-from .losses import WARNED, Losses, losses
+from .parts import parted
 from .run import Run
 from .texts import Difference, Pair, clean, compared
 from .thresholds import curve
@@ -45,6 +48,9 @@ TEXTS = 3
 
 GROUP_BYTES, TEXT_BYTES = 1_800_000, 2_000_000
 """Bytes of the page for groups and for texts, at most."""
+
+LISTED_VALUES, LISTED_PAIRS = 200, 50
+"""Values that a page lists, those that lost most documents, and pairs of values."""
 
 LONGEST_NAME = 300
 """Characters of an id or of a name of a source that are shown, at most."""
@@ -115,7 +121,7 @@ def check_installed() -> None:
     del jinja2
 
 
-def make(run: Run, *, text: bool = True, source_column: str | None = None) -> Page:
+def make(run: Run, *, text: bool = True, by: str | None = None) -> Page:
     """Make the page of a run.
 
     Parameters
@@ -123,16 +129,16 @@ def make(run: Run, *, text: bool = True, source_column: str | None = None) -> Pa
     run : Run
     text : bool, default True
         Whether it holds texts, for which the input is read once more.
-    source_column : str, optional
-        The column of the input that says where a document is from; its file unless given, for which the input is read
-        once more.
+    by : str, optional
+        The column of the input by whose values documents are counted, for which the input is read once more, or "file".
+        If None, it is the column of the run's report, else the file.
 
     Notes
     -----
     Memory: about 400 bytes for each document and 200 for each listed pair, ids among them, and the texts that are
     shown.
     """
-    text, source_column = checks.flag("text", text), checks.optional(checks.text, "source_column", source_column)
+    text, by = checks.flag("text", text), checks.optional(checks.text, "by", by)
     check_installed()
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -146,7 +152,7 @@ def make(run: Run, *, text: bool = True, source_column: str | None = None) -> Pa
     script = parts["page.js"]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     shown = environment.from_string(parts["template.html"]).render(
-        **gathered(run, text, source_column),
+        **gathered(run, text, by),
         generator=Markup(GENERATOR),
         style=Markup(parts["page.css"]),
         script=Markup(script),
@@ -170,11 +176,11 @@ def _num_bytes(value: Any) -> int:
 # --------------------------------------------------------------------------------------------------------- what it says
 
 
-def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
+def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
     """What the template shows, as plain data."""
     report, groups = run.report, groups_of(run)
-    found = losses(run.documents, *_sources(run, source_column))
-    steps = curve(run)
+    found = _groups_by(run, by)
+    steps = curve(run) if run.units is None else None
     worth = pc.drop_null(run.pairs[run.column]).to_numpy()
     kinds = run.pairs[KIND].cast(pa.string())
     drawn: dict[str, str | None] = {"pairs": None, "groups": None}
@@ -201,9 +207,10 @@ def gathered(run: Run, text: bool, source_column: str | None) -> dict[str, Any]:
         "num_pairs": len(run.pairs),
         "steps": steps,
         "is_exact": steps is not None and all(step.least == step.most for step in steps),
-        "losses": None if found is None else _told(found),
+        "losses": None if found is None else _losses(run, found),
         "warned": f"{WARNED:.0%}",
         "why_nothing": [clean(line) for line in report.get("warnings", ())],
+        "parted": None if run.units is None else parted(run, run.units(), text),
         "groups": listed,
         "num_groups": len(groups),
         "members": TEXTS,
@@ -220,6 +227,14 @@ def sentences(run: Run, num_groups: int) -> list[str]:
         f"Of {count(documents, 'document')}{text}, {counts['kept']:,} are kept and {removed:,} are removed "
         f"({percent(removed / max(1, documents))})."
     ]
+    if recipe.unit.divides:
+        number, cut = counts["units"], counts["units_cut"]
+        said.append(
+            f"Of {count(number, 'part')} of documents ({recipe.unit}), {cut:,} are cut as copies of kept parts."
+        )
+        if "tokens_left" in counts:
+            said.append(f"That leaves {counts['tokens_left']:,} of {counts['tokens']:,} words.")
+        return said
     if removed:
         same_text, same_words, near = (counts[f"removed_{kind}"] for kind in ("identical", "same_words", "near"))
         said.append(
@@ -246,9 +261,9 @@ def sentences(run: Run, num_groups: int) -> list[str]:
             f"The {count(counts['reference_documents'], 'document')} of a reference set may stand for others and are "
             "never removed."
         )
-        leaks = counts["near_reference"]
-        how = "matches" if leaks == 1 else "match"
-        said.append(f"{count(leaks, 'document')} of the input {how} one of them; all of these are removed.")
+        if (leaks := counts.get("near_reference")) is not None:
+            how = "matches" if leaks == 1 else "match"
+            said.append(f"{count(leaks, 'document')} of the input {how} one of them; all of these are removed.")
     return said
 
 
@@ -259,47 +274,43 @@ def _timings(report: dict[str, Any]) -> list[tuple[str, float, float]]:
     return [(stage, seconds, seconds / longest) for stage, seconds in timings.items()]
 
 
-def _told(found: Losses) -> dict[str, Any]:
-    rows, warnings = found.rows(), found.warnings()
+def _groups_by(run: Run, by: str | None) -> Grouping | None:
+    """Group the documents of a run by a column of the input, or by their files or folders; None without any."""
+    by = by or run.report.get("by", {}).get("column")
+    if by is not None:
+        return read_groups(by, run.documents, run.source(), None)[0]
+    return Grouping.of_files(run.documents["file"]) if "file" in run.documents.column_names else None
+
+
+def _losses(run: Run, found: Grouping) -> dict[str, Any]:
+    """Return the groups that lost most, and the pairs of groups with most near-duplicates between them."""
+    removed = found.count(~bools(run.documents["kept"].combine_chunks()))
+    rows = sorted(found.rows(removed=removed), key=lambda row: (-row["removed"], -row["documents"]))
+    warnings, no_words = most_lost(rows), np.zeros(len(run.documents), np.int64)
+    pairs = ByValue.of(found, no_words, run.documents, run.pairs).pairs.slice(0, LISTED_PAIRS)
+
+    def named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [row | {"name": _name(row["value"])} for row in rows]
+
     return {
-        "kind": found.kind,
-        "kinds": {"file": "files", "folder": "folders"}.get(found.kind, f"values of {found.kind}"),
-        "number": len(found.names),
-        "rows": [row | {"name": _short(row["name"])} for row in rows],
-        "warnings": [row | {"name": _short(row["name"])} for row in warnings[:20]],
+        "kind": found.column,
+        "kinds": {"file": "files", "folder": "folders"}.get(found.column, f"values of {found.column}"),
+        "number": len(rows),
+        "rows": named(rows[:LISTED_VALUES]),
+        "pairs": [row | {name: _name(row[name]) for name in ("value_a", "value_b")} for row in pairs.to_pylist()],
+        "warnings": named(warnings[:20]),
         "num_warnings": len(warnings),
     }
 
 
-def _sources(run: Run, column: str | None) -> tuple[Any, str | None]:
-    """The values of a column of the input, for each document, and its name; nothing where there is no column."""
-    if column is None:
-        return None, None
-    import pyarrow as pa
-
-    documents, values = run.source(), []
-    documents._columns.check_values(column, "source_column")
-    for batch in documents.batches([column]):
-        found = batch.columns[column]
-        try:
-            values.append(found.cast(pa.string()))
-        except pa.ArrowException:
-            raise InputError(
-                f"{run.name}: column {column!r} of its input holds {found.type}, not names of sources. "
-                "Name one with source_column=..."
-            ) from None
-    sources = pa.chunked_array(values, pa.string())
-    if len(sources) != len(run.documents):
-        raise InputError(
-            f"{run.name}: its input has {count(len(sources), 'document')}, not {len(run.documents):,} as it had"
-        )
-    return sources, column
+def _name(value: str | None) -> str:
+    return _short(shown_value(value))
 
 
 # --------------------------------------------------------------------------------------------------------- its groups
 
 
-def _listed(run: Run, groups: GroupTable, found: Losses | None, text: bool) -> dict[str, Any]:
+def _listed(run: Run, groups: GroupTable, found: Grouping | None, text: bool) -> dict[str, Any]:
     """The groups that are listed, and what is said of those that are not."""
     picked, how = chosen(groups, LISTED)
     differences, why_not = _differences(run, groups, picked[:WITH_TEXTS], text)
@@ -311,7 +322,7 @@ def _listed(run: Run, groups: GroupTable, found: Losses | None, text: bool) -> d
     for group in picked.tolist():
         named = dict(sources)
         row = _group(run, groups, found, group, named)
-        names = [] if found is None else [_short(found.names[source]) for source in list(named)[len(sources) :]]
+        names = [] if found is None else [_name(found.names[source]) for source in list(named)[len(sources) :]]
         length = _num_bytes([row, names])
         if group_bytes + length > GROUP_BYTES:
             how = how or "those that fit a page"
@@ -331,7 +342,7 @@ def _listed(run: Run, groups: GroupTable, found: Losses | None, text: bool) -> d
         group_bytes += length
         sources = named
         rows.append(row)
-    names = [] if found is None else [_short(found.names[source]) for source in sources]
+    names = [] if found is None else [_name(found.names[source]) for source in sources]
     return {
         "shown": len(rows),
         "how": how,
@@ -350,7 +361,7 @@ def _listed(run: Run, groups: GroupTable, found: Losses | None, text: bool) -> d
 _OPS = {"equal": 0, "removed": 1, "added": 2, "cut": 3, "moved_from": 4, "moved_to": 5}
 
 
-def _group(run: Run, groups: GroupTable, found: Losses | None, group: int, sources: dict[int, int]) -> dict[str, Any]:
+def _group(run: Run, groups: GroupTable, found: Grouping | None, group: int, sources: dict[int, int]) -> dict[str, Any]:
     members = groups.members(group)
     every = groups.rows[groups.offsets[group] : groups.offsets[group + 1]]
     kept = groups.kept[group].as_py()

@@ -18,7 +18,7 @@ from ..measures import Measure
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
 from ..records import dataclass
-from ..store.artefacts import DOCUMENTS, PAIRS, parts_of
+from ..store.artefacts import DOCUMENTS, PAIRS, UNITS, parts_of
 from ..store.parquet import read_table
 
 _UNUSED = {"duplicate_of", "row", "near_reference", "reference_resemblance", "reference_containment"}
@@ -46,7 +46,9 @@ class Run:
     source, reference : callable
         Open the documents, and those of the reference set.
     command : callable
-        What explains a document: the words before its id, the id, and the words behind it.
+        What explains a document: the words before its id, the id, and the words after it.
+    units : callable, optional
+        Returns the table of units; None if each document is a unit.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Run:
     source: Source
     reference: Source
     command: Callable[[Any], tuple[str, str, str]]
+    units: Callable[[], pa.Table] | None = None
 
     def __post_init__(self) -> None:
         for name, table in zip(("documents", "pairs"), large_tables(self.documents, self.pairs), strict=True):
@@ -77,6 +80,7 @@ def run_of_tables(
     frequencies: Any,
     sources: Sources | None,
     folder: str | None = None,
+    units: pa.Table | None = None,
 ) -> Run:
     """The run of a `Result`, or of tables that are about to be written to `folder`."""
 
@@ -92,10 +96,11 @@ def run_of_tables(
         recipe,
         documents,
         pairs,
-        lambda: recipe.method.measure.knowing(frequencies),
+        lambda: recipe.measure_by(frequencies),
         partial(opened, 0),
         partial(opened, 1),
         _call if folder is None else partial(_words, folder),
+        None if units is None else lambda: units,
     )
 
 
@@ -128,11 +133,12 @@ def run_of_folder(
 
     def measure() -> Any:
         known, measure = statistics, recipe.method.measure
-        if known is None and measure.weighted and recipe.method.needs_statistics:
+        needs = recipe.ignored is not None or (measure.weighted and recipe.method.needs_statistics)
+        if known is None and needs:
             from ..methods.frequencies import Frequencies
 
             known = Frequencies.load(folder / "frequencies.parquet")
-        return measure.knowing(known)
+        return recipe.measure_by(known)
 
     def opened(number: int, entry: str) -> Documents:
         known = sources[number]
@@ -152,6 +158,7 @@ def run_of_folder(
         partial(opened, 0, "input"),
         partial(opened, 1, "against"),
         partial(_words, name),
+        partial(read_table, folder / f"{UNITS}.parquet") if recipe.unit.divides else None,
     )
 
 

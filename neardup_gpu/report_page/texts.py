@@ -108,7 +108,7 @@ def _worth(run: Run, measure: Any, kept: str, text: str, names: tuple[Any, Any])
     ours = shingle(tokens, run.recipe, backend="cpu")
     if measure.weighted:
         return float(measure.of(*measure.sums(ours)))
-    left, right = np.unique(ours[0]), np.unique(ours[1])
+    left, right = (measure.counting(np.unique(ours[number])) for number in (0, 1))
     return float(measure.of(len(np.intersect1d(left, right, assume_unique=True)), len(left), len(right)))
 
 

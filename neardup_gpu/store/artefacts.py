@@ -39,7 +39,7 @@ MOST_REPORT = 1 << 28
 PAGE = "report.html"
 """The report as a page, if the user wants one."""
 
-DOCUMENTS, PAIRS, KEPT_IDS = "documents", "pairs", "kept_ids"
+DOCUMENTS, PAIRS, UNITS, KEPT_IDS = "documents", "pairs", "units", "kept_ids"
 """The tables of a result: a file each, or a folder of parts where tasks wrote them. `KEPT_IDS` is written where no rows
 are."""
 

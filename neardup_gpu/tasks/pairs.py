@@ -19,6 +19,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._sort import in_order
 
+from ..conditions import alike_in_length
 from ..data import Pairs, Ragged, numpy_of
 from ..documents.slices import Slice
 from ..engine.arrays import concat_and_clear
@@ -32,12 +33,13 @@ from .columns import lists_of, load, ragged_of, rows_of, schema_of
 from .deciding import renumbered
 from .dividing import divided, join_rows
 from .layout import Layout
-from .sketching import shingles_of
+from .sketching import ROWS, shingles_of
 from .work import WAITING_BESIDE, Files, file_name
 
 PAIRS = pa.schema([("left", pa.int64()), ("right", pa.int64())])
 WANTED = pa.schema([("row", pa.int64()), ("rank", pa.int64())])
 SETS = pa.schema([("rank", pa.int64()), ("shingles", pa.large_list(pa.uint64()))])
+LENGTHS = pa.schema([("rank", pa.int64()), ("num_tokens", pa.int64())])
 VERIFIED = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("resemblance", pa.float64())])
 
 TOGETHER = 1 << 22
@@ -133,7 +135,7 @@ def sets(files: Files, names: list[str], slice: Slice) -> None:
     """Answer who asked for documents of a slice with what waits of them."""
     rows, ranks, who = read_requests(files, names)
     with contextlib.ExitStack() as stack:
-        writer = stack.enter_context(files.exchange("sets", SETS, len(names)))
+        writer = stack.enter_context(files.exchange("sets", _with_lengths(files, SETS), len(names)))
         if len(rows) == 0:
             return
         runtime = stack.enter_context(files.shared.start())
@@ -141,15 +143,36 @@ def sets(files: Files, names: list[str], slice: Slice) -> None:
             begin, end = np.searchsorted(rows, [wanted[0], wanted[-1] + 1])
             values, offsets = runtime.fetch(shingles.values), runtime.fetch(shingles.offsets)
             found = Ragged(*gather.cpu(values, offsets, np.searchsorted(wanted, rows[begin:end])))
-            writer.add(who[begin:end], {"rank": ranks[begin:end], "shingles": lists_of(found)})
+            columns = {"rank": ranks[begin:end], "shingles": lists_of(found)}
+            writer.add(who[begin:end], columns | _lengths_of(files, rows[begin:end]))
 
 
 def keys(files: Files, names: list[str]) -> None:
     """Answer who asked for documents of a slice with their keys."""
     rows, ranks, who = read_requests(files, names)
     of_slice = load_keys(files, files.number)
-    with files.exchange("keys", keys_schema(files), len(names)) as writer:
-        writer.add(who, {"rank": ranks, "keys": of_slice[rows]})
+    with files.exchange("keys", _with_lengths(files, keys_schema(files)), len(names)) as writer:
+        writer.add(who, {"rank": ranks, "keys": of_slice[rows]} | _lengths_of(files, rows))
+
+
+def _with_lengths(files: Files, schema: pa.Schema) -> pa.Schema:
+    """Return the schema of answers, with the numbers of tokens if these decide which documents are compared."""
+    return schema if files.shared.recipe.length_ratio is None else schema.append(LENGTHS.field("num_tokens"))
+
+
+def _lengths_of(files: Files, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the column of `_with_lengths` of some rows of a slice, if there is one."""
+    if files.shared.recipe.length_ratio is None:
+        return {}
+    return {"num_tokens": load(files.place, file_name("sketch", files.number, "rows"), ROWS)["num_tokens"][rows]}
+
+
+def answered_lengths(files: Files, names: Sequence[str], asker: int) -> np.ndarray | None:
+    """Return the numbers of tokens of what was answered, by ascending rank; None if they do not matter."""
+    if files.shared.recipe.length_ratio is None:
+        return None
+    found = read_arrays(files.place, names, asker, LENGTHS)
+    return found["num_tokens"][np.argsort(found["rank"])]
 
 
 def load_keys(files: Files, number: int) -> np.ndarray:
@@ -216,9 +239,21 @@ def comparing(
     """The ranks that were asked for, ascending, and what compares pairs of their places, in host memory."""
     shared = files.shared
     recipe, statistics = shared.settled()
+    lengths, ratio = answered_lengths(files, names, asker), recipe.length_ratio
+
+    def compared(pairs: Pairs) -> Pairs:
+        if lengths is None or ratio is None:
+            return pairs
+        return pairs.where(alike_in_length(lengths, pairs.left, pairs.right, ratio))
+
     if not recipe.verifies:
         ranks, of = answered_keys(files, names, asker)
-        yield ranks, lambda pairs: Verified(pairs, recipe.method.likeness(of, pairs.left, pairs.right))
+
+        def likeness(pairs: Pairs) -> Verified:
+            pairs = compared(pairs)
+            return Verified(pairs, recipe.method.likeness(of, pairs.left, pairs.right))
+
+        yield ranks, likeness
         return
     with shared.start() as runtime, runtime.spool(shared.temporary) as spool:
         ranks, rows = answered_sets(files, names, asker, spool, runtime)
@@ -232,7 +267,7 @@ def comparing(
             return Verified(Pairs(places[found.pairs.left], places[found.pairs.right]), found.resemblance)
 
         num_known = int(np.searchsorted(ranks, layout.num_known))
-        yield ranks, lambda pairs: verify_apart(compare_by, pairs, num_known, measure)
+        yield ranks, lambda pairs: verify_apart(compare_by, compared(pairs), num_known, measure)
 
 
 def answered_sets(

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..by_value import lost_most
+from ..conditions import remarks_about
 from ..documents.sources import Sources
+from ..grouping import merged_files
 from ..log import log
 from ..nothing_removed import merged, reasons
 from ..tables import REMOVED_COUNTS, SKETCH_COUNTS, Counted, filtered_of, limits_of, report_of as table_report
@@ -52,6 +55,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
         merged(facts["sizes"] for facts in part) for part in (mine, made.sketched.facts[: job.num_known])
     )
     notes = [*sources.documents._columns_lacking(), *remarks(job, made.sketched), *remarks_on(counts)]
+    notes += remarks_about(recipe.within, counts)
     for note in notes:
         log.warning(note)
     threads = min(facts["threads"] for facts in made.sketched.facts)
@@ -61,6 +65,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     known_sizes = None if sources.reference is None else of_reference
     return {
         **table_report(recipe, sources.describe(), engine, counted_all),
+        **lost_most(*merged_files([facts["by_file"] for facts in written.facts])),
         "warnings": [*notes, *reasons(removed, recipe, sources, of_input, known_sizes)],
         "tasks": {
             "workers": job.work.workers.num_workers,

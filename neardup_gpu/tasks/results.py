@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..by_value import counts_of_files
 from ..data import arrow, numpy_of
 from ..decisions import kinds_of
 from ..documents.edits import Edits
@@ -302,6 +303,7 @@ def write(
         "empty": int((num_tokens == 0).sum()),
         "near_reference": int((partner >= 0).sum()),
         "unverified": int(np.isnan(resemblance[removed]).sum()),
+        "by_file": counts_of_files(columns.places["file"], kept) if columns.places else {},
         **counts_of_kinds(of_removed),
     }
 

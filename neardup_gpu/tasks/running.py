@@ -12,10 +12,12 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from .. import __version__
 from ..arguments import Arguments
+from ..by_value import ByValue, read_groups
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import Documents
 from ..documents.rewritten import check_writing, infers_columns, schema_of
@@ -31,19 +33,21 @@ from ..priority import keep_column
 from ..recipe import Recipe
 from ..report_page import write_page
 from ..report_page.run import run_of_folder
-from ..store.artefacts import files_in, write_report
+from ..store.artefacts import DOCUMENTS, PAIRS, files_in, write_report
 from ..store.disk import room
 from ..store.folder import Folder
 from ..store.leases import Lease
 from ..store.locks import FileLock
 from ..store.outputs import new_folder
-from ..store.parquet import write_table
+from ..store.parquet import read_table, write_table
 from ..store.places import Place
 from ..store.uris import is_uri
+from .columns import load
 from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, run, skipped_rows
 from .reporting import report_of
-from .work import Shared, Stage, Work
+from .sketching import ROWS
+from .work import Shared, Stage, Work, file_name
 from .workers import Workers
 
 T = TypeVar("T")
@@ -66,7 +70,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     column, _ = keep_column(recipe.keep)
     if column and sources.reference is not None and sources.reference.format != "text":
         named = replace(arguments.reading, text_columns=sources.reference.text_columns)
-        sources = arguments.opened_reference(sources, named, [])  # its slices do not have the column
+        sources = arguments.opened_reference(sources, named, list(recipe.within))  # its slices lack the other column
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()
@@ -87,6 +91,9 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
                 statistics.write(folder / "frequencies.parquet")
         if told := described(writing):
             said["written"] = told
+        if writing.by is not None:
+            with clock.stage("read"):
+                said["by"] = _counted_by(writing.by, job, folder, documents).to_report(writing.by)
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
         if writing.report:
             written = {**said, "files": list(files_in(folder))}
@@ -171,6 +178,16 @@ def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Sch
     writing = replace(writing, output_format=format_for(writing, documents))
     inferred = infers_columns(documents, writing)
     return writing, None if inferred else schema_of(documents, writing), inferred
+
+
+def _counted_by(column: str, job: Job, folder: Path, documents: Documents) -> ByValue:
+    """Count the documents of a result by a column; takes memory for all documents and pairs, as a page does."""
+    parts = [map(read_table, sorted((folder / name).iterdir())) for name in (DOCUMENTS, PAIRS)]
+    tables = [pa.concat_tables(some) for some in parts]
+    names = [file_name("sketch", number, "rows") for number in range(job.num_known, len(job.slices))]
+    num_tokens = np.concatenate([load(job.work.place, name, ROWS)["num_tokens"] for name in names])
+    groups, _ = read_groups(column, tables[0], documents, None, num_tokens)
+    return ByValue.of(groups, num_tokens, *tables)
 
 
 def _slice_bytes(workers: Workers, begun: dict[str, Any], documents: Documents) -> int:

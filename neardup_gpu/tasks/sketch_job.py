@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from ..arguments import Arguments
 from ..data import Ragged
-from ..documents import open_documents
 from ..documents.slices import Offset, Slice
 from ..documents.sources import Sources
 from ..engine.clock import Clock
@@ -71,7 +70,7 @@ def sketch(files: Files, slice: Slice) -> dict[str, Any]:
     schema = pa.schema([*columns.items()])
     with shared.start() as runtime, files.exchange("sketches", schema, 1) as writer:
         store, hashed = _SketchExchange(writer, method), "document_hash" in columns
-        sketcher = Sketcher(recipe, runtime, Clock(None), statistics, store=store, hashed=hashed)
+        sketcher = Sketcher(recipe, runtime, Clock(None), statistics, store=store, hashed=hashed, number=files.number)
         sketched = sketcher.sketch_part(Sources(documents))
         check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
     facts = save_documents(files, slice, documents, sketched)
@@ -135,7 +134,7 @@ def run(job: Job, shard_bytes: int | None) -> SketchStages:
 def run_sketch_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock) -> dict[str, Any]:
     """Run a job on a runner that has been started, and return its report."""
     recipe, statistics = arguments.recipe.with_statistics(None)
-    sources = Sources(open_documents(arguments.source, reading=arguments.reading))
+    sources = arguments.opened()
     counts_first = recipe.method.needs_statistics and statistics is None
     output = new_places(arguments, arguments.files_read(sources), counts_first=counts_first)
     with working(runner, arguments, workers, clock, sources, recipe, output, "sketch") as (work, slices, _, places):

@@ -6,6 +6,7 @@ NUMBER-ids       id, and where the document lies, if it is of files: file and ro
     NUMBER-order     a word of each document that puts them in random order, if recall is checked
 NUMBER-skipped   rows that could not be read, if they are to be skipped
 NUMBER-column    the column that says which document of a group stays, if one does
+NUMBER-within    the word of each document's group, if only documents of equal values are compared
 NUMBER-keys      keys, if the method sketches
     NUMBER-counters, NUMBER-beyond    the table in which shingles are counted, if the method compares these alone
     NUMBER-slots     the number of the counter of each shingle in their place, by ranges, where that is less
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cpu import num_threads
 
+from ..conditions import WITHIN, apart
 from ..data import Ragged, arrow
 from ..documents.batches import ragged
 from ..documents.slices import Slice, extent_of
@@ -50,6 +53,7 @@ from .columns import (
     TABLE,
     add_table,
     lists_of,
+    load,
     mixed,
     name_of,
     partition_of,
@@ -65,6 +69,7 @@ from .work import Files, file_name, plain
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
 ALIKE = pa.schema([("words", pa.list_(pa.uint64(), 2)), ("text", pa.uint64())])
+GROUPS = pa.schema([(WITHIN, pa.uint64())])
 ORDER = pa.schema([("order", pa.uint64())])
 HASHES = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("row", pa.int64())])
 SLOTS = pa.schema([("slots", pa.uint32())])
@@ -142,7 +147,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
             elif isinstance(recipe.method, Join):
                 by_slots = stack.enter_context(files.exchange("slots", SLOTS, ranges_of(shared.partitions)))
             waiting = _WaitingShingles(shared.temporary, writer, counter, by_slots, bits)
-        sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting)
+        sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting, number=files.number)
         sketched = sketcher.sketch_part(Sources(documents), column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
         check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
@@ -159,6 +164,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
             add_table(out, 0, pa.table({"column": sketched.column}))
     if isinstance(recipe.method, Sketch):
         save(files, "keys", {"keys": keys})
+    if recipe.within:
+        save(files, WITHIN, {WITHIN: sketched.words})
     if checked:
         save(files, "order", {"order": random_order(hashes)})
     texts = runtime.fetch(sketched.text_hashes)
@@ -218,7 +225,10 @@ def shingles_of(
     files: Files, number: int, slice: Slice, rows: np.ndarray, runtime: Runtime
 ) -> Iterator[tuple[Ragged, np.ndarray]]:
     """(what waits of them, their rows) of some rows of a slice, ascending: from its file, or again from the text."""
-    made = _from_file(files, number, rows, runtime) if files.shared.spool else _from_text(files, slice, rows, runtime)
+    if files.shared.spool:
+        made = _from_file(files, number, rows, runtime)
+    else:
+        made = _from_text(files, number, slice, rows, runtime)
     first = 0
     for shingles in made:
         yield shingles, rows[first : first + len(shingles)]
@@ -234,13 +244,16 @@ def _from_file(files: Files, number: int, rows: np.ndarray, runtime: Runtime) ->
             yield Ragged(runtime.put(found.values), runtime.put(found.offsets))
 
 
-def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -> Iterator[Ragged]:
+def _from_text(files: Files, number: int, slice: Slice, rows: np.ndarray, runtime: Runtime) -> Iterator[Ragged]:
     recipe, backend = files.shared.recipe, runtime.backend
+    words = load(files.place, file_name("sketch", number, WITHIN), GROUPS)[WITHIN] if recipe.within else None
 
-    def made(text: Ragged, span: Span) -> Ragged:
+    def made(text: Ragged, own: np.ndarray, span: Span) -> Ragged:
         names = span.ids[span.first : span.last]
         tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend, names)
         shingles, _ = count_shingles(tokens, recipe, backend)
+        if words is not None:
+            shingles = apart(shingles, words[own[span.first : span.last]])
         return recipe.method.measure.waiting(shingles, backend)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
@@ -252,7 +265,7 @@ def _from_text(files: Files, slice: Slice, rows: np.ndarray, runtime: Runtime) -
             begin, end = np.searchsorted(rows, [batch.first_row, batch.first_row + batch.num_rows])
             ids = batch.ids.take(arrow(rows[begin:end] - batch.first_row))
             span = Span.of_documents(found.offsets, ids)
-            yield from runtime.map(lambda part, text=text: made(text, part), [span])  # type: ignore[misc]
+            yield from runtime.map(partial(made, text, rows[begin:end]), [span])
 
 
 def _chosen(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:

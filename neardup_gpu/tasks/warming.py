@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 def warm_up(recipe: Recipe | None) -> None:
     """Sketch one document, so that the kernels of the first stage are loaded; the exact method's for None."""
+    from dataclasses import replace
+
     from .. import recipe as recipes
     from ..data import strings
     from ..documents import open_documents
@@ -25,6 +27,7 @@ def warm_up(recipe: Recipe | None) -> None:
     recipe = recipe or recipes.Recipe()
     if recipe.method.needs_statistics:
         return
+    recipe = replace(recipe, within=())  # for which the one document has no columns
     documents = open_documents({"text": strings(["to be or not to be"])})
     with Engine(backend="cpu").start() as runtime:
         Sketcher(recipe, runtime, Clock(None)).sketch_part(Sources(documents))

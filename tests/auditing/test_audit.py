@@ -187,9 +187,9 @@ def test_everything_is_counted_for_each_source():
     given = table(texts).append_column("source", pa.array(["web", "web", "books", None, None]))
     found = nd.audit(given, kept={"id": ["d0", "d1", "d2"]}, id_column="id", by="source", definitions=False)
     assert found.report["by"] == [
-        {"source": "web", "documents": 2, "kept": 2, "removed": 0, "lost": 0, "in_missed_pairs": 2},
-        {"source": "(none)", "documents": 2, "kept": 0, "removed": 2, "lost": 1, "in_missed_pairs": 0},
-        {"source": "books", "documents": 1, "kept": 1, "removed": 0, "lost": 0, "in_missed_pairs": 0},
+        {"value": "web", "documents": 2, "kept": 2, "removed": 0, "lost": 0, "in_missed_pairs": 2},
+        {"value": None, "documents": 2, "kept": 0, "removed": 2, "lost": 1, "in_missed_pairs": 0},
+        {"value": "books", "documents": 1, "kept": 1, "removed": 0, "lost": 0, "in_missed_pairs": 0},
     ]
 
 

@@ -374,15 +374,25 @@ def test_a_cut_between_words_without_a_separator_takes_the_word_before():
         assert pq.read_table(out / "kept")["text"].to_pylist() == ["zero two three"]
 
 
-def test_html_and_joined_columns_are_not_cut(tmp_path):
-    evals, table = {"s": {"q": [ITEM]}}, {"text": [ITEM], "more": ["x"]}
-    with pytest.raises(ParameterError, match="markup cannot be cut"):
-        nd.contaminated(
-            table, evals, output=tmp_path / "o", action="cut", reading=nd.Reading(html=True, text_columns="text")
-        )
-    with pytest.raises(ParameterError, match="needs one column of text"):
-        nd.contaminated(table, evals, output=tmp_path / "o", action="mark", text_columns=["text", "more"])
-    assert not (tmp_path / "o").exists()
+@pytest.mark.parametrize("action", ["cut", "mark"])
+def test_html_and_joined_columns_become_a_column(tmp_path, action):
+    """Hits are cut out of the extracted text, or marked in it; markup is never edited."""
+    evals, table = {"s": {"q": [ITEM]}}, {"text": [f"<p>One.</p> <p>{ITEM}</p>"], "more": [f"{ITEM} two"]}
+    sources = {"html": {"reading": nd.Reading(html=True, text_columns="text")}, "joined": {"text_columns": list(table)}}
+    for name, options in sources.items():
+        nd.contaminated(table, evals, output=tmp_path / name, action=action, engine="cpu", **options)
+        (row,) = pq.read_table(tmp_path / name / "kept").to_pylist()
+        text = row["extracted_text"]
+        assert (row["text"], row["more"]) == (table["text"][0], table["more"][0]) and "One." in text
+        assert (ITEM in text) == (action == "mark")
+        for span in row["contaminated"] if action == "mark" else ():
+            assert text.encode()[span["begin"] : span["end"]].decode() == ITEM
+    with pytest.raises(
+        ParameterError, match=f"action '{action}': needs columns of text that are not inside another one"
+    ):
+        nested = {"inner": [{"text": ITEM}]}
+        nd.contaminated(nested, evals, output=tmp_path / "no", action=action, text_columns="inner.text")
+    assert not (tmp_path / "no").exists()
 
 
 def test_ranges():

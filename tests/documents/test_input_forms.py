@@ -279,7 +279,8 @@ def test_splits_have_names(tmp_path):
     assert list(kept) == ["train", "test"]
     assert [*kept["train"]["id"], *kept["test"]["id"]] == result.kept["id"].to_pylist()
     lacking = datasets().DatasetDict(splits | {"test": splits["test"].select_columns(["id", "text"])})
-    assert dedup(lacking, keep="stars").warnings[0] == "test has no column 'stars', so that its rows come last"
+    warning = dedup(lacking, keep="stars").warnings[0]
+    assert warning == "test has no column 'stars', so that its rows have no value there"
     with pytest.raises(InputError, match=r"train: no column 'moons'; it has id, text"):
         dedup(lacking, keep="moons")
     with pytest.raises(InputError, match="no splits"):

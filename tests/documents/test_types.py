@@ -366,7 +366,7 @@ def test_a_shard_that_lacks_the_column_that_decides(tmp_path, form, by_tasks):
     for keep, best in (("v:desc", 2), ("v:asc", 1)):
         kept, (warning,) = kept_values(source, tmp_path, by_tasks=by_tasks, keep=keep)
         assert kept == [best]
-        assert warning == f"{source}/0.{form} has no column 'v', so that its rows come last"
+        assert warning == f"{source}/0.{form} has no column 'v', so that its rows have no value there"
     with pytest.raises(InputError, match=r"0\.\w+: no column 'w'; it has text"):
         dedup(source, keep="w")
 

@@ -7,6 +7,7 @@ import logging
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("cupy", reason="needs the environment of tests/gpu/requirements.txt, which .ci/run makes")
@@ -122,6 +123,28 @@ OPTIONS = {
 @pytest.mark.parametrize("case", OPTIONS)
 def test_same_as_cpu(gpu, case):
     assert check(gpu, **OPTIONS[case])["device"]["batches"] >= 1
+
+
+SITES = TABLE.append_column("site", pa.array([["x", "y", "x", None][row % 4] for row in range(len(TABLE))]))
+
+CONDITIONS = {
+    "within": {"within": "site"},
+    "within, containment": {"within": "site", "method": "containment", "threshold": 0.6},
+    "within, min-hash": {"within": "site", "method": MinHash()},
+    "within, bottom-k": {"within": "site", "method": BottomK(candidates="groups")},
+    "within, mod-m": {"within": "site", "method": ModM(m=1)},
+    "within, simhash": {"within": "site", "method": SimHash(bits=128, radius=9)},
+    "within, simhash, tfidf": {"within": "site", "method": SimHash(radius=9, weighting="tfidf"), "threshold": 0.5},
+    "length ratio": {"length_ratio": 0.9, "threshold": 0.4},
+    "length ratio, min-hash": {"length_ratio": 0.9, "method": MinHash()},
+    "ignore common": {"ignore_common": 3, "threshold": 0.4},
+    "ignore common, containment": {"ignore_common": 0.05, "method": "containment", "threshold": 0.4},
+}
+
+
+@pytest.mark.parametrize("case", CONDITIONS)
+def test_conditions(gpu, case):
+    check(gpu, table=SITES, recipe=Recipe(**CONDITIONS[case]))
 
 
 PARTNERS = {

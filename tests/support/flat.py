@@ -8,6 +8,7 @@ from typing import Any
 
 from neardup_gpu import Engine, Reading, Recipe, Shingles, Writing
 from neardup_gpu.methods import as_method
+from neardup_gpu.unit_options import UNIT_SETTINGS, Unit
 
 USUAL = {"dedup": "exact", "sketch": "minhash", "create": "minhash"}
 OF_METHOD = ("bucket_limit", "direction", "frequencies")
@@ -43,6 +44,8 @@ def flat(function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
     if name in USUAL and "recipe" not in settings:
         shingles = {SHINGLES[each]: settings.pop(each) for each in SHINGLES if each in settings}
         recipe = taken(Recipe, ("shingles",))
+        if any(each in settings for each in UNIT_SETTINGS):
+            recipe["unit"] = Unit(recipe.pop("unit"), **taken(Unit))
         if recipe or shingles or of_method:
             method = as_method(recipe.get("method", USUAL[name]))
             made = Recipe(**recipe | {"method": method}, shingles=Shingles(**shingles))

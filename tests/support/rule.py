@@ -119,9 +119,12 @@ def expected(documents: list[tuple], recipe, known: Iterable[tuple] = ()) -> Exp
 
     def find(ranks: list[int]) -> dict[Pair, float]:
         sets = [shingles_of(list(tokens[rank]), recipe.shingles.size, recipe.shingles.kind) for rank in ranks]
-        return all_pairs(
+        found = all_pairs(
             sets, [rank < len(known) for rank in ranks], recipe.threshold, contained if directed else jaccard
         )
+        sizes = [len(tokens[rank]) for rank in ranks]
+        ratios = {pair: min(sizes[i] for i in pair) / max(sizes[i] for i in pair) for pair in found}
+        return {pair: worth for pair, worth in found.items() if ratios[pair] >= (recipe.length_ratio or 0)}
 
     return stated(ids, tokens, len(known), recipe, find)
 

@@ -9,7 +9,7 @@ from ...printable import shell_path
 from ...records import dataclass
 from ...settings import setting
 from ..console import say_written
-from ..methods import DECIDING as DECIDING_BY, ShingleSettings, chosen_recipe
+from ..methods import DECIDING as DECIDING_BY, Conditions, ShingleSettings, chosen_recipe
 from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given, method_flags
 from .options import NewIndex, Said, SaidFlags, names_in
 
@@ -74,7 +74,7 @@ class KeptTables:
 
 
 StoredFlags: Any = flags(DOCUMENTS, StoredColumns)
-ChoiceFlags: Any = flags(MATCHING, IndexMethod, ShingleSettings)
+ChoiceFlags: Any = flags(MATCHING, IndexMethod, ShingleSettings, Conditions, without=("ignore_common",))
 MethodFlags: Any = method_flags(MATCHING, METHODS, without=("frequencies",))
 KeptFlags: Any = flags(MATCHING, KeptTables)
 ListingFlags: Any = flags(DECIDING, Listing)

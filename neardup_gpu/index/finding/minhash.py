@@ -9,6 +9,8 @@ import numpy as np
 from neardup_gpu.kernels._probing import sort_queries
 from neardup_gpu.kernels._tables import sorted_tables
 
+from ...conditions import apart
+from ...data import Ragged
 from ..segments import SortedQueries
 from ..snapshot import WITHOUT_END
 from .by_segment import found_of
@@ -60,13 +62,18 @@ class ByFeatures:
         """Return stored entries with their features for keys: made of the sets, or of samples if these are whole."""
         how: Any = {"seed": self.seed, "backend": "cpu"}
         if self.keeps.sets:
-            return sketches._replace(keys=self.method.keys(self.method.sketch(sketches.sets, **how), **how))
-        if self.method.sample_bits is None:
-            return sketches._replace(keys=self.method.keys(sketches.sketch, **how))
-        if self.method.candidates == "segments":
+            sets = sketches.sets
+            if sketches.words is not None:  # the sketch was made without them
+                sets = apart(Ragged(sets.values.copy(), sets.offsets), sketches.words)
+            keys = self.method.keys(self.method.sketch(sets, **how), **how)
+        elif self.method.sample_bits is None:
+            keys = self.method.keys(sketches.sketch, **how)
+        elif self.method.candidates == "segments":
             assert sketches.sketch is not None
-            return sketches._replace(keys=self.method.from_columns({"packed": sketches.sketch})[1])
-        return None
+            keys = self.method.from_columns({"packed": sketches.sketch})[1]
+        else:
+            return None
+        return sketches._replace(keys=keys if sketches.words is None else self.method.keys_apart(keys, sketches.words))
 
     def lengths(self, segment: Segment) -> np.ndarray:
         """Return how many rows each entry of a segment should have in each table: one, if it has words."""

@@ -1,0 +1,126 @@
+"""Common shingles, those of more documents than a bound, which `--ignore-common` leaves out.
+
+Document frequencies are exact, and only those of possibly common shingles are counted. A table of counters
+(`kernels/rarity.py`) never counts too little, so a shingle whose counter stays within the bound is not common. The
+others are few, and each is counted once per document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from neardup_gpu.kernels import rarity
+from neardup_gpu.kernels._launch import array_module
+
+from .data import Ragged
+from .engine.arrays import same_device
+from .engine.choice import to_host
+from .engine.contract import Rows, Runtime
+from .engine.pieces import Span
+from .joining import rarity_table, spool_parts
+from .measures import shingle_sets
+from .methods.frequencies import Frequencies, FrequencyCounter, occurrences
+from .recipe import Recipe
+from .records import dataclass
+
+
+@dataclass
+class CommonShingles:
+    """The common shingles of all documents.
+
+    Parameters
+    ----------
+    frequencies : Frequencies
+        The common shingles, and the number of documents of each.
+    most : int
+        Shingles of more documents are common.
+    suspects : array of bool
+        For each counter of the table, whether a common shingle may have it.
+    offsets : array of int64, shape (documents + 1,)
+        Where the shingles of each document begin that `leave_out` has kept.
+    """
+
+    frequencies: Frequencies
+    most: int
+    suspects: Any
+    offsets: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+
+    def settled(self, recipe: Recipe) -> Recipe:
+        """Return the recipe that states the bound as a number of documents, and the digest of the common shingles."""
+        return replace(recipe, ignore_common=self.most, ignored=self.frequencies.digest)
+
+    def leave_out(self, spool: Rows, target: Any, runtime: Runtime) -> None:
+        """Copy all rows of a spool to another one, without common shingles."""
+        for rows in runtime.map(partial(self._others, spool), _all_parts(spool, runtime)):
+            target.append(rows)
+        self.offsets = target.offsets
+
+    def _others(self, spool: Rows, part: Span) -> Ragged:
+        rows = _rows_of(spool, part)
+        xp = array_module(rows.values)
+        places = xp.flatnonzero(_suspected(self.suspects, rows.values))
+        (common,) = same_device(rows.values, self.frequencies.tokens)
+        values = rows.values[places]
+        at = xp.minimum(xp.searchsorted(common, values), len(common) - 1)
+        stays = xp.ones(len(rows.values), bool)
+        if len(common):
+            stays[places[common[at] == values]] = False
+        return _chosen(rows, stays)
+
+
+def common_shingles(spool: Rows, recipe: Recipe, runtime: Runtime) -> CommonShingles:
+    """Find the shingles that more documents of a spool have than the recipe allows."""
+    number = len(spool.offsets) - 1
+    bound = recipe.ignore_common
+    assert bound is not None
+    most = bound if isinstance(bound, int) else max(1, int(bound * number))
+    parts = _all_parts(spool, runtime)
+    suspects = _suspects(rarity_table(spool, np.arange(number), parts, runtime), most)
+    counter, table = FrequencyCounter(), partial(_suspected, suspects)
+    for held, documents, present in runtime.map(partial(_counted, spool, table, runtime.backend), parts):
+        counter.add((held, documents), present)
+    tokens, counts = counter.take()
+    common = counts > most
+    found = Frequencies(tokens[common], counts[common], number, recipe.seed, recipe.elements)
+    return CommonShingles(found, most, suspects)
+
+
+def _all_parts(spool: Rows, runtime: Runtime) -> list[Span]:
+    return spool_parts(spool, np.arange(len(spool.offsets) - 1), runtime)
+
+
+def _rows_of(spool: Rows, part: Span) -> Ragged:
+    return spool.gather(np.arange(len(spool.offsets) - 1)[part.rows])
+
+
+def _suspects(table: Any, most: int) -> Any:
+    """Return for each counter of a table whether it is above a bound."""
+    counters, beyond = table
+    if most < rarity.MOST:
+        return counters > most
+    xp = array_module(counters)
+    words = xp.repeat(beyond.astype(np.int64) + rarity.MOST > most, 1 << rarity.SHARED_BITS)
+    return (counters == rarity.MOST) & words
+
+
+def _suspected(suspects: Any, shingles: Any) -> Any:
+    return suspects[(shingles >> rarity.shift_of(suspects)).astype(np.int64)]
+
+
+def _counted(spool: Rows, suspected: Any, backend: str, part: Span) -> tuple[np.ndarray, np.ndarray, int]:
+    """Count the documents of each suspected shingle in a part of the rows; also count the rows."""
+    rows = _rows_of(spool, part)
+    held, documents = occurrences(shingle_sets(_chosen(rows, suspected(rows.values)), backend), backend)
+    return to_host(held), to_host(documents), len(rows)
+
+
+def _chosen(rows: Ragged, chosen: Any) -> Ragged:
+    """Return the values of rows for which `chosen` is true."""
+    xp = array_module(rows.values)
+    before = xp.zeros(len(chosen) + 1, np.int64)
+    xp.cumsum(chosen, out=before[1:])
+    return Ragged._trusted(rows.values[chosen], before[rows.offsets])

@@ -1,0 +1,203 @@
+"""Decisions about units: what is cut is repeated in what is kept, and equals the decisions about rows of units."""
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from flat import flat
+from hypothesis import given, settings, strategies as st
+
+import neardup_gpu as nd
+from neardup_gpu import Recipe, Shingles, Unit
+from neardup_gpu.documents.rewritten import with_cuts
+from neardup_gpu.stages import as_documents, tokenize
+
+dedup = partial(flat, nd.dedup)
+
+UNITS = ["paragraph", "line", "sentence", "sentences:2", "sentences:3/2", "window:2", "window:4/1"]
+PIECES = [
+    *(" ", "\n", "\r\n", "\r", "\n\n", "\n \n", ". ", "! ", ".", "? B", "\0", "\f", "}", ", "),
+    *("a b", "c", "A. b", "Who", "3.4", "the end. ", "漢", "字。", "ไทย", "كَتَبَ", "é", "\u0301", "½", "\u00ad"),
+]
+DOCUMENTS = st.lists(
+    st.lists(st.sampled_from([piece.encode() for piece in PIECES] + [b"\xff", b"\xe6\xbc"]), max_size=14).map(b"".join),
+    max_size=6,
+)
+
+
+def left_of(texts, result):
+    """Return the bytes of the kept documents, without what is cut."""
+    edits = result._edits()
+    batch = pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.binary())})
+    cut = with_cuts(batch, edits.cuts, "text", None)["text"].to_pylist()
+    return [text for text, kept in zip(cut, edits.keep.tolist(), strict=True) if kept]
+
+
+def words_of(texts):
+    found = tokenize(as_documents([text.decode("utf-8", "surrogateescape") for text in texts], Recipe()), Recipe())
+    return [tuple(found[i].tolist()) for i in range(len(found))]
+
+
+def rows_of(texts, result):
+    """Return the text of each unit."""
+    return [texts[row["id"]][row["begin"] : row["end"]] for row in result.units.to_pylist()]
+
+
+@settings(deadline=None, max_examples=120)
+@given(DOCUMENTS, st.sampled_from(UNITS), st.booleans(), st.integers(1, 3), st.integers(1, 3), st.sampled_from([1, 4]))
+def test_nothing_is_lost_and_a_second_run_removes_nothing(texts, unit, inside, min_words, keep_copies, drop_below):
+    options = {"unit": Unit(unit, min_words, keep_copies, inside, drop_below)}
+    result = nd.dedup({"text": pa.array(texts, pa.binary())}, recipe=Recipe(**options))
+    rows, words = result.units.to_pylist(), words_of(rows_of(texts, result))
+    number = {(row["id"], row["unit"]): i for i, row in enumerate(rows)}
+    documents = result.documents.to_pylist()
+    for row, own in zip(rows, words, strict=True):
+        if row["source_id"] is not None:
+            source = number[row["source_id"], row["source_unit"]]
+            assert words[source] == own and len(own) >= min_words
+            assert rows[source]["kept"] and documents[row["source_id"]]["kept"]
+            assert inside or row["source_id"] != row["id"]
+        else:
+            assert row["kept"] or row["reason"] == "dropped"
+        if row["reason"] == "dropped":
+            assert documents[row["id"]]["words_left"] < drop_below and not documents[row["id"]]["kept"]
+        assert row["kept"] <= documents[row["id"]]["kept"]
+    left = left_of(texts, result)
+    again = nd.dedup({"text": pa.array(left, pa.binary())}, recipe=Recipe(**options))
+    assert again.report["counts"]["units_cut"] == again.report["counts"]["removed"] == 0
+    assert left_of(left, again) == left
+    if not Unit(unit).overlaps:
+        kept = [own for row, own in zip(rows, words, strict=True) if row["kept"]]
+        assert words_of(rows_of(left, again)) == kept
+
+
+@settings(deadline=None, max_examples=40)
+@given(DOCUMENTS, st.sampled_from(["paragraph", "line", "sentence"]), st.integers(1, 3), st.booleans())
+def test_equal_units_are_those_of_a_set_of_strings(texts, unit, keep_copies, inside):
+    result = nd.dedup({"text": pa.array(texts, pa.binary())}, recipe=Recipe(unit=Unit(unit, 1, keep_copies, inside)))
+    rows, owners = result.units.to_pylist(), {}
+    for i, (row, own) in enumerate(zip(rows, words_of(rows_of(texts, result)), strict=True)):
+        if own:
+            holders = owners.setdefault(own, {})
+            holders.setdefault(i if inside else row["id"], len(holders))
+    for i, (row, own) in enumerate(zip(rows, words_of(rows_of(texts, result)), strict=True)):
+        if own:
+            place = owners[own][i if inside else row["id"]]
+            assert (row["source_id"] is None) == (place == 0)
+            if row["reason"] not in ("seam", "identical", "same_words"):
+                assert (row["reason"] == "copy") == (0 < place < keep_copies)
+            elif row["reason"] != "seam" and result.documents["kept"][row["id"]].as_py():
+                assert place >= keep_copies
+
+
+WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=7).map(" ".join)
+SIMILAR = st.lists(st.lists(WORDS, min_size=1, max_size=4).map("\n".join), min_size=1, max_size=5)
+METHODS = ["exact", "containment", "minhash", "bottomk", "modm", "simhash"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(deadline=None, max_examples=8)
+@given(SIMILAR)
+def test_near_units_are_the_near_rows_of_a_file_of_units(method, texts):
+    own = {"method": method, "max_partners": None}
+    if method != "simhash":
+        own["threshold"] = 0.5
+    recipe = Recipe(shingles=Shingles(2), unit=Unit("line", inside=True), **own)
+    lines = [line for text in texts for line in text.split("\n")]
+    units = nd.dedup({"text": texts}, recipe=recipe)
+    rows = nd.dedup({"text": lines}, recipe=recipe.with_(unit="document"))
+    table = units.units.to_pylist()
+    number = {(row["id"], row["unit"]): i for i, row in enumerate(table)}
+    of_units = [None if row["source_id"] is None else number[row["source_id"], row["source_unit"]] for row in table]
+    assert of_units == rows.documents["duplicate_of"].to_pylist()
+    measure = recipe.method.measure.name
+    assert units.units[measure].to_pylist() == rows.documents[measure].to_pylist()
+    pairs = [tuple(number[pair[f"id_{x}"], pair[f"unit_{x}"]] for x in "ab") for pair in units.pairs.to_pylist()]
+    near = rows.pairs.to_pylist()
+    assert pairs == [(pair["id_a"], pair["id_b"]) for pair in near if pair["kind"] == "near"]
+
+
+@pytest.mark.parametrize("method", ["exact", "minhash"])
+@settings(deadline=None, max_examples=15)
+@given(SIMILAR)
+def test_units_of_one_document_are_not_compared(method, texts):
+    recipe = Recipe(shingles=Shingles(2), method=method, threshold=0.5, unit="line", max_partners=None)
+    lines = [line for text in texts for line in text.split("\n")]
+    owner = np.repeat(np.arange(len(texts)), [text.count("\n") + 1 for text in texts])
+    rows = nd.dedup({"text": lines}, recipe=recipe.with_(unit="document"))
+    first = {line: lines.index(line) for line in lines}
+    near = {tuple(pair[name] for name in ("id_a", "id_b")) for pair in rows.pairs.to_pylist() if pair["kind"] == "near"}
+    kept = set()
+    for i, line in enumerate(lines):
+        alike = any((other, i) in near and owner[other] != owner[i] for other in kept)
+        if first[line] == i and not alike:
+            kept.add(i)
+    expected = [i in kept or (first[line] in kept and owner[first[line]] == owner[i]) for i, line in enumerate(lines)]
+    found = nd.dedup({"text": texts}, recipe=recipe)
+    assert found.units["source_id"].is_null().to_pylist() == expected
+    assert len(found.pairs) == len(
+        {(pair["id_a"], pair["begin_a"], pair["id_b"], pair["begin_b"]) for pair in found.pairs.to_pylist()}
+    )
+    assert all(pair["id_a"] != pair["id_b"] for pair in found.pairs.to_pylist())
+    again = nd.dedup(
+        {"text": [text.decode() for text in left_of([text.encode() for text in texts], found)]}, recipe=recipe
+    )
+    assert again.report["counts"]["units_cut"] == again.report["counts"]["removed"] == 0
+
+
+def test_a_source_is_never_dropped():
+    texts = [
+        "The long story ends.\n\nIt is new.",
+        "It is new.\n\nAlone here.\n\nThe long story ends.",
+        "Alone here.\n\nIt is new.",
+    ]
+    result = dedup(texts=texts, unit="paragraph", drop_below=3)
+    assert result.documents["kept"].to_pylist() == [True, True, False]
+    assert result.documents["words_left"].to_pylist() == [7, 2, 0]
+    assert result.report["counts"]["short_sources"] == 1
+    assert result.documents["duplicate_of"].to_pylist() == [None, None, 1]
+    result = dedup(texts=texts[:2], unit="paragraph", drop_below=3)
+    assert result.documents["kept"].to_pylist() == [True, False]
+    assert result.units["reason"].to_pylist() == [None, None, "identical", "dropped", "identical"]
+
+
+def test_a_higher_threshold_is_decided_from_the_pairs():
+    texts = ["a b c d\n\na b c d e", "a b c d f\n\na b c d"]
+    recipe = Recipe(unit="paragraph", threshold=0.4, shingles=Shingles(2), max_partners=None)
+    result = nd.dedup({"text": texts}, recipe=recipe)
+    usual = nd.dedup({"text": texts}, recipe=Recipe(unit="paragraph", threshold=0.1))
+    cases = [(result, recipe, 0.6), (result, recipe, 0.75), (usual, usual.recipe, 1.0)]
+    for first, made, threshold in cases:
+        found, again = first.at(threshold), nd.dedup({"text": texts}, recipe=made.with_(threshold=threshold))
+        assert found.units.equals(again.units)
+        assert found.documents.equals(again.documents)
+
+
+@pytest.mark.parametrize("threshold", [1.0, 0.5])
+def test_a_reference_set_is_left_untouched(tmp_path, threshold):
+    texts = ["We agree to the terms.\nIt is new.", "It is new.\nBut this is not."]
+    known = {"text": ["Nothing to see.\nwe agree to the terms", "But this is not."], "id": ["x", "y"]}
+    recipe = Recipe(unit="line", threshold=threshold)
+    options = {"against": {"text": known["text"]}, "recipe": recipe, "output": tmp_path / "out"}
+    result = nd.dedup({"text": texts}, **options)
+    table = result.units.select(["id", "unit", "kept", "source_id", "source_unit", "in_reference"]).to_pylist()
+    assert [tuple(row.values()) for row in table] == [
+        (0, 0, False, 0, 1, True),
+        (0, 1, True, None, None, False),
+        (1, 0, False, 0, 1, False),
+        (1, 1, False, 1, 0, True),
+    ]
+    assert result.documents["in_reference"].to_pylist() == [False, False]
+    assert result.documents["duplicate_of"].to_pylist() == [None, 0]
+    assert result.report["counts"]["reference_documents"] == 2
+    assert left_of([text.encode() for text in texts], result) == [b"It is new."]
+    only = nd.dedup({"text": texts}, **options | {"recipe": recipe.with_(only_against=True), "output": None})
+    assert only.units["kept"].to_pylist() == [False, True, True, False]
+    assert nd.dedup({"text": []}, against={"text": ["a\nb"]}, recipe=recipe).units.num_rows == 0
+    assert nd.dedup({"text": texts}, against={"text": []}, recipe=recipe).units["kept"].to_pylist() == [
+        True,
+        True,
+        False,
+        True,
+    ]
