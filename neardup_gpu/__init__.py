@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from . import errors, hamming, papers, plot, sketches, stages, theory
     from .auditing.audit import audit
     from .comparison import compare
+    from .contamination.contaminated import contaminated
     from .documents import open_documents
     from .documents.reading_options import Reading
     from .documents.writing_options import Writing
@@ -75,6 +76,7 @@ __all__ = [
     "Writing",
     "audit",
     "compare",
+    "contaminated",
     "dedup",
     "errors",
     "hamming",
@@ -105,6 +107,7 @@ _MODULES = {
     "Writing": "documents.writing_options",
     "audit": "auditing.audit",
     "compare": "comparison",
+    "contaminated": "contamination.contaminated",
     "dedup": "job",
     "open_documents": "documents",
 }

@@ -27,6 +27,8 @@ TELLING = {
     "sketches": "num_tokens",
     "frequencies": "token",
     "skipped": "reason",
+    "hits": "share_of_item",
+    "evals": "longest_run",
 }
 """A column by which each kind of table that carries a recipe is known."""
 

@@ -12,13 +12,14 @@ from .definitions import METADATA_KEY, TELLING, stored_settings
 from .errors import DamagedError, InputError
 from .printable import shell_path
 from .store.artefacts import (
-    AUDIT,
+    CERTIFICATE,
     DOCUMENTS,
     KEPT,
     KEPT_IDS,
     MOST_REPORT,
     PAIRS,
     REPORT,
+    REPORTS,
     SKETCHES,
     check_regular,
     index_around,
@@ -47,11 +48,12 @@ def describe(path: Path) -> dict[str, Any]:
     if (index := index_around(path)) is not None:
         what = "is an index that grows" if index == path else "is part of an index that grows"
         raise InputError(f"{path}: {what}; try neardup index info {shell_path(str(index))}")
-    if path.is_dir() or path.name in (REPORT, JOB, AUDIT):
+    if path.is_dir() or path.name in (REPORT, JOB, *REPORTS):
         folder = path if path.is_dir() else path.parent
-        if (folder / AUDIT).exists():
-            report = read_report(folder, AUDIT)
-            return {"kind": "audit", "folder": str(folder), "counts": report["counts"], "recipe": report["recipe"]}
+        if (own := report_name(folder)) != REPORT:
+            report = read_report(folder, own)
+            facts = {"counts": report["counts"], "recipe": report["recipe"]}
+            return {"kind": own.removesuffix(".json"), "folder": str(folder), **facts}
         if (folder / JOB).exists() and path.name != REPORT:
             return _describe_work(folder)
         if (folder / REPORT).exists() or not _around(path):
@@ -180,8 +182,11 @@ def _describe_index(path: Path) -> dict[str, Any]:
     return {"kind": "index", "counts": counts, "recipe": index.recipe}
 
 
-def check(path: Path) -> str:
+def check(path: Path, hits_only: bool = False) -> str:
     """Compare all of an artefact, which `describe` has found to be one, with its checksums.
+
+    A certificate of a check for contamination is also compared with another scan; of the documents that have hits, if
+    `hits_only`.
 
     Returns
     -------
@@ -202,9 +207,18 @@ def check(path: Path) -> str:
     if (folder / JOB).exists() and (path.is_dir() or path.name == JOB):
         number = sum(_check_task(folder, record) for _, record in _records(folder))
         return f"sizes and seals of all {number:,} files that tasks exchange in {folder}"
-    if path.is_dir() or path.name in (REPORT, AUDIT):
+    if path.is_dir() or path.name in (REPORT, *REPORTS):
         number = sum(1 for _ in _check_result(folder))
-        return f"all {number:,} files of {folder}"
+        again = ""
+        if report_name(folder) == CERTIFICATE:
+            from .contamination.checking import check_again
+
+            again = check_again(folder, hits_only)
+        elif hits_only:
+            raise InputError(f"{folder}: not a certificate of a check for contamination; leave out hits_only")
+        return f"all {number:,} files of {folder}{again}"
+    if hits_only:
+        raise InputError(f"{path}: not a certificate of a check for contamination; leave out hits_only")
     if INDEX.matches(path):
         ArraysFile(path, INDEX).verify_all()
         return f"all {os.path.getsize(path):,} bytes of {path}"

@@ -201,7 +201,7 @@ def _run_here(arguments: Arguments) -> Result:
     backend = engine.resolve()
     documents = sources.documents
     if recipe.unit.divides:
-        check_divisible(recipe.unit, documents)
+        check_divisible(f"unit '{recipe.unit}'", documents)
         writing = rewriting(writing, documents)
     if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)

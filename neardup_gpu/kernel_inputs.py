@@ -24,6 +24,7 @@ from neardup_gpu import kernels
 from neardup_gpu.kernels import (
     bbit as bbit_kernel,
     bucket_probe as bucket_probe_kernel,
+    common_runs as common_runs_kernel,
     gather as gather_kernel,
     hamming_table as table_kernel,
     huffman_encode as encode_kernel,
@@ -349,6 +350,22 @@ def spots(draw: Draw, size: int) -> tuple:
     if draw.chance() and number:
         stops = np.append(stops, draw.words(20))
     return values, offsets, np.unique(stops), draw.option([2, 1, 5, 17]), draw.modulus()
+
+
+def common_runs(draw: Draw, size: int) -> tuple:
+    """Draw documents, and rows to look for: their tokens come from the documents, with changes, or are few."""
+    random, few = draw.random, draw.option([0, 1, 2])
+    values, offsets = _ragged(draw, size, draw.option([100, 10]))
+    if few and size <= FEW:
+        values = random.integers(0, few, min(len(values), 200), np.uint64)
+        offsets = draw.offsets(len(values), 50)
+    wanted = np.resize(values[random.integers(0, len(values)) :] if len(values) else values, size // 4).copy()
+    changed = random.random(len(wanted)) < 0.02
+    wanted[changed] = random.integers(0, 2**64, int(changed.sum()), np.uint64)
+    rows = draw.offsets(len(wanted), draw.option([20, 6]))
+    sizes = np.diff(rows)
+    widths = np.where(sizes >= 2, np.minimum(sizes, random.integers(2, draw.option([9, 4]), len(sizes))), 0)
+    return values, offsets, common_runs_kernel.prepare(wanted, rows, widths)
 
 
 def drop(draw: Draw, size: int) -> tuple:

@@ -157,7 +157,7 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = arguments.opened()
     if recipe.unit.divides:
-        check_divisible(recipe.unit, sources.documents)
+        check_divisible(f"unit '{recipe.unit}'", sources.documents)
     engine = for_text(engine, lambda: text_bytes(sources))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))

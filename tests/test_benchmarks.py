@@ -20,7 +20,7 @@ sys.path.append(str(ROOT))
 
 
 @pytest.mark.parametrize(
-    "name", ["compression", "deciding", "gpu", "hamming", "kernel_times", "peers", "run", "simhash"]
+    "name", ["compression", "deciding", "gpu", "hamming", "kernel_times", "peers", "planted", "run", "simhash"]
 )
 def test_every_benchmark_can_be_run_as_a_module(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, "--help"])
@@ -44,6 +44,21 @@ def test_no_benchmark_reaches_into_what_is_private(path):
         elif isinstance(node, ast.ImportFrom) and node.module != "neardup_gpu.kernels":
             found += [alias.name for alias in node.names if is_private(alias.name)]
     assert found == []
+
+
+def test_planted_items_are_found(tmp_path):
+    """Each way of planting an item is found in its place, and nothing else."""
+    from benchmarks import planted
+
+    random = np.random.default_rng(1)
+    texts = [" ".join(f"w{word}" for word in row) for row in random.integers(0, 500, (60, 60)).tolist()]
+    pq.write_table(pa.table({"body": texts}), tmp_path / "corpus.parquet")
+    found = planted.run(tmp_path / "corpus.parquet", "body", 10, 8, 1, 1)
+    assert found["ways"] == {way: {"planted": 10, "found": 10} for way in planted.WAYS}
+    assert (found["false"], found["without"]) == (0, 0) and found["rates"]["ratio"] > 0
+    _, where = planted.planted(["one two"] * 5, [["a", "b"]], 1, random)
+    assert planted.missed([], where) == (where, 0)
+    assert planted.missed([{"eval_id": "3", "id": 0, "begin": 0, "end": 9}], where) == (where, 1)
 
 
 @pytest.mark.parametrize("name", some(["verification", "giant", "scale"], ["verification", "giant"]))

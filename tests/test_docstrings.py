@@ -14,6 +14,7 @@ import pytest
 import neardup_gpu
 from neardup_gpu.auditing.verdict import Audit
 from neardup_gpu.comparison import Comparison
+from neardup_gpu.contamination.verdicts import Contamination
 from neardup_gpu.documents import Documents
 from neardup_gpu.explanation import Explanation
 from neardup_gpu.index import Added
@@ -23,7 +24,7 @@ MODULES = [
     *neardup_gpu._MODULES.values(),
     *("data", "errors", "explanation", "greedy_clusters", "merging", "one_text", "plot", "sketch_jobs", "stages"),
     *("theory", "error_bounds", "prefix_filter", "documents.source", "documents.stream"),
-    *("auditing.verdict", "fail_over", "grouping", "intervals"),
+    *("auditing.verdict", "contamination.verdicts", "fail_over", "grouping", "intervals"),
     *(f"methods.{name}" for name in ("contract", "elements", "frequencies")),
     *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs")),
     *("papers.estimates", "papers.filter_curves", "papers.lazy_sampling", "papers.prefix_costs"),
@@ -31,7 +32,7 @@ MODULES = [
 ]
 
 METHOD_CLASSES = set(neardup_gpu.stages.METHODS.values())
-RETURNED = [Audit, Comparison, Documents, Explanation, Added, Filter]
+RETURNED = [Audit, Comparison, Contamination, Documents, Explanation, Added, Filter]
 """Public classes that users get from functions and do not make."""
 
 

@@ -153,6 +153,12 @@ class World:
             "recipe:own? rest:any",
         )
         yield (
+            "contaminated",
+            nd.contaminated,
+            {"source": self.table, "evals": {"set": {"question": ["one of the questions that is asked"]}}},
+            "source:source evals:source output:path? rest:any",
+        )
+        yield (
             "Reading",
             nd.Reading,
             {},

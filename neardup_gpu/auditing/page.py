@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from ..documents.rereading import texts_of
 from ..printable import printable, readable_id
 from ..report import percent, resemblance as in_digits, shorten, shown
+from ..report_page.plain import plain_page, section
 from ..report_page.texts import HELD, LONGEST, SHOWN, clean, difference
 from .verdict import Audit, matching_lines, reason_lines, sentences
 
@@ -46,34 +46,8 @@ def write_audit_page(found: Audit, path: Path) -> None:
 def page_of(found: Audit) -> str:
     """Return the page of an audit as one document of HTML."""
     report = found.report
-    style = (files("neardup_gpu.report_page") / "page.css").read_text(encoding="utf-8")
-    name = escape(printable(", ".join(report["input"]["paths"]) or "documents in memory"))
-    body = [
-        f"<header><h1>Audit <small><bdi>{name}</bdi></small></h1><p>{escape(' '.join(sentences(report)))}</p></header>",
-        "<main>",
-        *_facts(report),
-        *_sources(report),
-        *_cases(found),
-        "</main>",
-    ]
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="generator" content="neardup audit">',
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>Audit: {name}</title><style>{style}</style></head><body>",
-            *body,
-            "</body></html>\n",
-        ]
-    )
-
-
-def _section(title: str, inner: Iterator[str]) -> Iterator[str]:
-    yield f"<section><h2>{escape(title)}</h2>"
-    yield from inner
-    yield "</section>"
+    body = [*_facts(report), *_sources(report), *_cases(found)]
+    return plain_page("Audit", report, " ".join(sentences(report)), body)
 
 
 def _facts(report: dict[str, Any]) -> Iterator[str]:
@@ -86,7 +60,7 @@ def _facts(report: dict[str, Any]) -> Iterator[str]:
         )
         yield f'<details><summary>Definition of a near-duplicate</summary><dl class="facts">{recipe}</dl></details>'
 
-    return _section("What was judged", inner())
+    return section("What was judged", inner())
 
 
 def _sources(report: dict[str, Any]) -> Iterator[str]:
@@ -110,7 +84,7 @@ def _sources(report: dict[str, Any]) -> Iterator[str]:
         if len(rows) > LISTED:
             yield f'<p class="note">Listed are the {LISTED:,} largest of {len(rows):,}; audit.json has all.</p>'
 
-    return _section(f"By {column}" if column else "Counts", inner())
+    return section(f"By {column}" if column else "Counts", inner())
 
 
 def _cases(found: Audit) -> Iterator[str]:
@@ -123,7 +97,7 @@ def _cases(found: Audit) -> Iterator[str]:
         read = texts_of(found.documents, ids, None, longest=LONGEST, at_most=HELD)
         texts = dict(zip(wanted, read, strict=True))
     for title, cases in kinds:
-        yield from _section(title, (_shown(case, texts, found, measure) for case in cases))
+        yield from section(title, (_shown(case, texts, found, measure) for case in cases))
 
 
 def _kinds(found: Audit) -> Iterator[tuple[str, list[Case]]]:

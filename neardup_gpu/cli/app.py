@@ -15,7 +15,20 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 for name in (
-    *("dedup", "audit", "sketch", "pairs", "clusters", "explain", "report", "compare", "curve", "plan", "info"),
+    *(
+        "dedup",
+        "audit",
+        "contaminated",
+        "sketch",
+        "pairs",
+        "clusters",
+        "explain",
+        "report",
+        "compare",
+        "curve",
+        "plan",
+        "info",
+    ),
     *("demo", "doctor", "selftest"),
 ):
     app.command(f"{__package__}.{name}:{name}", name=name)

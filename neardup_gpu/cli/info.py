@@ -15,7 +15,12 @@ from .options import OUTPUT, Json, argument, flags, given
 class Described(Json):
     """Further checks of a file."""
 
-    check: bool = setting(False, "Check every byte against the checksums in the file.")
+    check: bool = setting(
+        False, "Check every byte against the checksums in the file. Of a certificate, also repeat the whole scan."
+    )
+    hits_only: bool = setting(
+        False, "With --check: of a certificate, look again only through the documents that have hits."
+    )
 
 
 DescribedFlags: Any = flags(OUTPUT, Described)
@@ -33,7 +38,7 @@ def info(
     shown = Described(**given(written))
     found = artefact.describe(Path(path))
     if shown.check:
-        found["checked"] = artefact.check(Path(path))
+        found["checked"] = artefact.check(Path(path), shown.hits_only)
     if shown.json:
         say_json(found)
     else:

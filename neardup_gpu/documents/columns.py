@@ -155,6 +155,9 @@ _OWN_STRINGS = {
     "file",
     "reason",
     "kind",
+    "eval_set",
+    "eval_id",
+    "field",
 }
 
 

@@ -99,17 +99,20 @@ class Edits:
         Whether each document is kept, with or without cuts.
     cuts : Cuts, optional
         The spans of all documents; None if nothing is cut. A dropped document has none.
+    marks : str, optional
+        The name of a new column, which gets the spans; they are not cut then.
     """
 
     keep: np.ndarray
     cuts: Cuts | None = None
+    marks: str | None = None
 
     def __len__(self) -> int:
         return len(self.keep)
 
     def of(self, first: int, stop: int) -> Edits:
         """Return the edits of documents `first` to `stop`."""
-        return Edits(self.keep[first:stop], None if self.cuts is None else self.cuts.of(first, stop))
+        return Edits(self.keep[first:stop], None if self.cuts is None else self.cuts.of(first, stop), self.marks)
 
     def over_all_rows(self, passes: list[Pass]) -> Edits:
         """Return the edits of all rows that readers have: rows that were skipped are dropped."""
@@ -121,7 +124,7 @@ class Edits:
         if self.cuts is None:
             return Edits(keep)
         before = np.concatenate([[0], np.cumsum(read)])  # documents before each row
-        return Edits(keep, self.cuts._replace(offsets=self.cuts.offsets[before]))
+        return Edits(keep, self.cuts._replace(offsets=self.cuts.offsets[before]), self.marks)
 
     def cuts_of_kept(self) -> Cuts | None:
         """Return the spans of the kept documents alone."""

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow_versions import bytes_of
+from ..data import arrow
 from ..errors import InputError, ParameterError
 from ..report import shorten
 from ..store.uris import brief
@@ -108,19 +109,23 @@ def write_rewritten(
     schema = schema_of(documents, how) if schema is None else schema
     queue, parts = documents._queued(edits, progress)
     extracts = edits.cuts is not None and documents.extracts_text
-    if extracts and schema is not None:
-        schema = _with_field(schema)
+    added = [pa.field(EXTRACTED, pa.large_string())] if extracts else []
+    added += [] if edits.marks is None else [pa.field(edits.marks, MARKS)]
+    if schema is not None:
+        schema = pa.schema([*schema, *added], schema.metadata)
 
     def cut(reader: Reader, batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
-        if not extracts:
-            return with_cuts(batch, cuts, documents.text_columns[0], documents._policy.encoding)
-        text = _readable(documents._text(batch, reader)[0], reader.name)
-        return with_cuts(batch.append_column(EXTRACTED, text), cuts, EXTRACTED, None)
+        column, encoding = documents.text_columns[0], documents._policy.encoding
+        if extracts:
+            text = _readable(documents._text(batch, reader)[0], reader.name)
+            batch, column, encoding = batch.append_column(EXTRACTED, text), EXTRACTED, None
+        return with_cuts(batch, cuts, column, encoding) if edits.marks is None else with_marks(batch, cuts, edits.marks)
 
     def own_schema(reader: Reader) -> pa.Schema:
         if schema is not None:
             return schema
-        return _with_field(reader.kept_schema()) if extracts else reader.kept_schema()
+        own = reader.kept_schema()
+        return pa.schema([*own, *added], own.metadata)
 
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -277,10 +282,6 @@ EXTRACTED = "extracted_text"
 """The column for texts that are cut and are not the value of one column: of HTML, and of joined columns."""
 
 
-def _with_field(schema: pa.Schema) -> pa.Schema:
-    return schema.append(pa.field(EXTRACTED, pa.large_string()))
-
-
 def _readable(text: pa.Array, name: str) -> pa.Array:
     """Return extracted texts as strings of the same size in bytes, with line breaks between columns."""
     with contextlib.suppress(pa.ArrowInvalid):
@@ -310,6 +311,18 @@ def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | No
     if texts.null_count:
         edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))
     return batch.set_column(place, pa.field(column, kind), edited)
+
+
+MARKS = pa.list_(pa.struct([("begin", pa.int64()), ("end", pa.int64())]))
+"""The type of a column of spans."""
+
+
+def with_marks(batch: pa.RecordBatch, spans: Cuts, column: str) -> pa.RecordBatch:
+    """Return rows with a new column: the spans of each, in bytes of its text."""
+    values = pa.StructArray.from_arrays([arrow(spans.begins), arrow(spans.ends)], fields=list(MARKS.value_type))
+    marks = pa.ListArray.from_arrays(arrow(spans.offsets.astype(np.int32)), values).cast(MARKS)
+    names = [name for name in batch.schema.names if name != column]  # which JSON lines read as nulls
+    return batch.select(names).append_column(pa.field(column, MARKS), marks)
 
 
 def _size_of(piece: Piece) -> int:

@@ -122,7 +122,7 @@ class Columns:
         if not schemas or ("text" not in others and any("text" in schema.names for schema in schemas)):
             return "text"
         first = self._readers[0]
-        paths = (path for name in schemas[0].names if name not in others for path in _texts_within(first, name))
+        paths = (path for name in schemas[0].names if name not in others for path in texts_within(first, name))
         doubtful = next((each for each in self._readers if infers_types(each) and each.doubtful_header), None)
         try:
             column = default_text_column(first.name, _with_text(schemas), others, paths)
@@ -214,7 +214,7 @@ class Columns:
                 where, holds = reader.name, _in_words(kind)
                 if infers_types(reader):
                     where, holds = reader.deciding_place(name), reader.type_in_words(kind)
-                if what == "text" and (path := nested.likeliest(_texts_within(reader, name))):
+                if what == "text" and (path := nested.likeliest(texts_within(reader, name))):
                     advice = f"Try {parameter}={path!r}."
                 raise InputError(f"{where}: column {name!r} holds {holds}, not {what}. {advice}")
         if lacking and len(lacking) == len(self._readers):
@@ -380,7 +380,7 @@ def _what_is_there(reader: Reader, name: str) -> str:
     return f"{whose} has {listed(names if holder_name else reader.schema.names)}{extent}"
 
 
-def _texts_within(reader: Reader, name: str) -> Iterator[str]:
+def texts_within(reader: Reader, name: str) -> Iterator[str]:
     """Yield the paths that lead from a column to strings."""
     if infers_types(reader):
         return reader.texts_within(name)
@@ -393,7 +393,7 @@ def _with_lists(reader: Reader, name: str) -> str | None:
     steps = [step for step in steps_of(name) if step != EACH]
     if reader.schema.names.count(steps[0]) != 1:
         return None
-    paths = _texts_within(reader, steps[0])
+    paths = texts_within(reader, steps[0])
     return next((path for path in paths if [step for step in steps_of(path) if step != EACH] == steps), None)
 
 

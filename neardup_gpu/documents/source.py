@@ -103,7 +103,7 @@ def open_documents(
     if tables is not None:
         memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
         return Documents(memory, "memory", reading, sources=[], **options)
-    names = _names(source)
+    names = names_of(source)
     found = find_files(names, reading.glob, reading.input_format)
     kind = one_kind(found.files, names, reading.input_format)
     if reading.input_format == "html":
@@ -126,7 +126,7 @@ def open_documents(
     return documents
 
 
-def _names(source: Any) -> list[str]:
+def names_of(source: Any) -> list[str]:
     """Paths, patterns and URIs as strings."""
     paths = [source] if isinstance(source, (str, os.PathLike)) else source
     if isinstance(paths, (list, tuple)) and any(isinstance(path, bytes) for path in paths):

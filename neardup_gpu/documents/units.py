@@ -173,17 +173,17 @@ def check_whole(recipe: Recipe, option: str) -> None:
         )
 
 
-def check_divisible(unit: Unit, documents: Documents) -> None:
-    """Raise ParameterError if the parts of documents cannot be cut."""
+def check_divisible(what: str, documents: Documents) -> None:
+    """Raise ParameterError if parts of documents cannot be cut; `what` is the option that cuts them."""
     names, readers = documents.text_columns, documents._readers
     if any(holder(reader.schema, name) != name for reader in readers for name in names):
         raise ParameterError(
-            f"unit '{unit}': needs columns of text that are not inside another one, not {', '.join(names)}; name them "
+            f"{what}: needs columns of text that are not inside another one, not {', '.join(names)}; name them "
             "with text_columns"
         )
     if documents.extracts_text and any(EXTRACTED in reader.schema.names for reader in readers):
         raise ParameterError(
-            f"unit '{unit}': the text would be written as the column {EXTRACTED!r}, which is there already; rename it, "
+            f"{what}: the text would be written as the column {EXTRACTED!r}, which is there already; rename it, "
             f"or name it with text_columns"
         )
 

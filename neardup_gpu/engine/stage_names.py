@@ -19,6 +19,7 @@ STAGES = {
     "query": ("asking", "fingerprint"),
     "match": ("comparing", "fingerprint"),
     "read": ("reading", "row"),
+    "search": ("searching", "document"),
     "collide": ("finding candidates", "document"),
     "cluster": ("clustering", "document"),
     "index": ("indexing", "document"),

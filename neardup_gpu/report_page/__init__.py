@@ -5,6 +5,7 @@ thresholds.py  how many documents other thresholds would remove
 groups.py      groups, and those that are listed
 texts.py       texts, taken from the input again, and the words in which they differ
 charts.py      drawings
+plain.py       other pages, which have no script
 page.py        the page, from template.html, page.css and page.js
 notebook.py    what a notebook shows of a result, without a page
 """

@@ -27,6 +27,12 @@ REPORT, KEPT = "report.json", "kept"
 AUDIT = "audit.json"
 """The report of an audit, which lists the files of its folder as a result's report does."""
 
+CERTIFICATE = "certificate.json"
+"""The report of a check for contamination, which lists the files of its folder in the same way."""
+
+REPORTS = {AUDIT: "lost.parquet", CERTIFICATE: "evals.parquet"}
+"""The reports of folders that hold no result of dedup, and a table of each."""
+
 MOST_REPORT = 1 << 28
 """Bytes of a report, at most; almost all of a large one are the names of files of kept/."""
 
@@ -97,7 +103,7 @@ def foreign_files(folder: Path) -> list[str] | None:
         if name == REPORT:
             first, *_ = shards_of(folder, files) or parts_of(folder, files, DOCUMENTS)
         else:
-            first = folder / "lost.parquet"
+            first = folder / REPORTS[name]
         if METADATA_KEY not in (pq.read_schema(first).metadata or {}):
             return None
         sizes = {**files, name: (folder / name).stat().st_size}
@@ -195,7 +201,7 @@ def files_in(folder: Path) -> dict[str, Path]:
 
 
 def write_report(folder: Path, report: dict[str, Any], name: str = REPORT) -> None:
-    """Write report.json or audit.json, by which a folder is finished: it lists all other files and their checksums."""
+    """Write the report of a folder, by which it is finished: it lists all other files and their checksums."""
     names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
     with ThreadPoolExecutor(8) as pool:
@@ -240,8 +246,8 @@ def using_report(folder: str | Path) -> Iterator[None]:
 
 
 def report_name(folder: str | Path) -> str:
-    """Return the name of the report in a folder: that of an audit if there is one, else that of a result."""
-    return AUDIT if Path(folder, AUDIT).exists() else REPORT
+    """Return the name of the report in a folder: one of `REPORTS` if it is there, else that of a result."""
+    return next((name for name in REPORTS if Path(folder, name).exists()), REPORT)
 
 
 def read_report(folder: str | Path, name: str = REPORT) -> dict[str, Any]:

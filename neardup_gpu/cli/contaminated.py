@@ -1,0 +1,98 @@
+"""The command `neardup contaminated`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..contamination.settings import ContaminationSettings
+from ..documents.reading_options import Reading
+from ..documents.writing_options import Writing
+from ..engine.settings import Engine
+from ..records import dataclass
+from ..settings import setting
+from .console import say, say_json, shown_progress
+from .options import DOCUMENTS, OUTPUT, RUNNING, Group, Inputs, Output, flags, given, one_or_all
+
+if TYPE_CHECKING:
+    from ..contamination.verdicts import Contamination
+
+LOOKED_FOR = Group("What is looked for", sort_key=0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evals:
+    """The evaluation sets."""
+
+    evals: Sequence[str] | None = setting(
+        None,
+        "Evaluation sets: JSON lines, Parquet, CSV, a folder or a URI of such files. May be repeated.",
+        metavar="DIR",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate(Output):
+    """The certificate to write, and when it fails."""
+
+    output: str | None = setting(
+        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
+    )
+    fail_over: Sequence[str] | None = setting(
+        None,
+        "Exit with status 3 if a count is larger: items=N, documents=N or gpt3=N, or a share such as items=0.1%. "
+        "May be repeated.",
+        metavar="NAME=N|SHARE",
+    )
+
+
+DocumentsFlags: Any = flags(DOCUMENTS, Reading)
+EvalsFlags: Any = flags(LOOKED_FOR, Evals, ContaminationSettings)
+CertificateFlags: Any = flags(OUTPUT, Certificate, Writing, without=("ids_only", "report", "check"))
+RunningFlags: Any = flags(RUNNING, Engine, without=("max_comparisons", "temp_dir"))
+
+
+def contaminated(
+    *inputs: Inputs,
+    documents: DocumentsFlags = None,
+    looked_for: EvalsFlags = None,
+    written: CertificateFlags = None,
+    running: RunningFlags = None,
+) -> int:
+    """Find the items of evaluation sets in a training text: where each stands, and what each definition says of it."""
+    from ..errors import ParameterError
+    from ..fail_over import FAILED, exceeded, limits_of
+
+    shown, evals = Certificate(**given(written, of=Certificate)), given(looked_for, of=Evals)
+    if not evals:
+        raise ParameterError("evals: name the evaluation sets, as in evals=['benchmarks/']")
+    from ..contamination.verdicts import LIMITED
+
+    limits = limits_of(shown.fail_over or (), LIMITED)
+    from ..contamination import contaminated as checking
+
+    with shown_progress(shown) as progress:
+        found = checking.contaminated(
+            one_or_all(inputs),
+            evals["evals"],
+            output=shown.output,
+            reading=Reading(**given(documents, of=Reading)),
+            writing=Writing(**given(written, of=Writing)),
+            engine=Engine(**given(running, of=Engine)),
+            progress=progress,
+            **given(looked_for, of=ContaminationSettings),
+        )
+    broken = exceeded(limits, found.limited)
+    _say(found, shown, broken)
+    return FAILED if broken else 0
+
+
+def _say(found: Contamination, shown: Certificate, broken: list[str]) -> None:
+    """Print the table of evaluation sets and the limits that were exceeded."""
+    if shown.json:
+        status = "failed" if broken else "done"
+        say_json({"status": status, "output": shown.output, "exceeded": broken, **found.report})
+    elif not shown.quiet:
+        from ..contamination.verdicts import summary
+
+        say(*summary(found.report, shown.output, broken))

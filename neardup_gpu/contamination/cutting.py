@@ -1,0 +1,119 @@
+"""The bytes to cut out of texts, so that tokens vanish and all others stay as they are.
+
+A cut goes from the first byte of its first token to the last byte of its last token. Of the separators on both sides
+the longer one stays. No cut divides a token: where a code point belongs to several tokens, all of them are cut. And
+none joins two words: where no separator would stay between two words, the word before the cut is cut as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..data import Ragged, Tokens
+from ..recipe import Recipe
+from ..stages import count_tokens, utf8
+
+
+def united(owner: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Unite intervals of tokens that overlap or touch; tokens of different owners never do.
+
+    >>> united(np.array([0, 0, 1]), np.array([2, 0, 5]), np.array([4, 2, 7]))
+    (array([0, 1]), array([0, 5]), array([4, 7]))
+    """
+    order = np.lexsort((begin, owner))
+    owner, begin, end = owner[order], begin[order], end[order]
+    reached = np.maximum.accumulate(end)
+    new = np.ones(len(order), bool)
+    new[1:] = (owner[1:] != owner[:-1]) | (begin[1:] > reached[:-1])
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(order)) - 1 if len(first) else first
+    return owner[first], begin[first], reached[last]
+
+
+def cut_spans(
+    text: Ragged, tokens: Tokens, recipe: Recipe, cut: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the bytes that cut intervals of tokens.
+
+    Parameters
+    ----------
+    text : Ragged of uint8
+        The documents, from byte 0 on.
+    tokens : Tokens
+    recipe : Recipe
+        Says what a token is.
+    cut : owner, begin, end
+        By `united`: the document of each interval, and its tokens.
+
+    Returns
+    -------
+    owner, begins, ends : arrays of int64
+        The document and the bytes of each cut, counted from the beginning of the document.
+    left : array of int64, shape (documents,)
+        The tokens that each document has left.
+    """
+    owner, first, last = _whole_code_points(tokens, cut)
+    while True:
+        gaps = _Gaps(text, tokens, owner, first, last)
+        joined = gaps.joining(recipe)
+        if len(joined) == 0:
+            break
+        first[joined] -= 1
+        owner, first, last = _whole_code_points(tokens, united(owner, first, last))
+    left = np.diff(tokens.offsets) - np.bincount(owner, last - first, len(text)).astype(np.int64)
+    start = text.offsets[owner]
+    return owner, gaps.begins - start, gaps.ends - start, left
+
+
+def _whole_code_points(
+    tokens: Tokens, cut: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Extend intervals over tokens that share a code point with one of theirs."""
+    owner, first, last = cut
+    while True:
+        start, stop = tokens.offsets[owner], tokens.offsets[owner + 1]
+        inner = first > start
+        low = inner & (tokens.ends[np.maximum(first - 1, 0)] > tokens.begins[first])
+        outer = last < stop
+        high = outer & (tokens.begins[np.minimum(last, len(tokens.begins) - 1)] < tokens.ends[last - 1])
+        if not (low.any() or high.any()):
+            return owner, first, last
+        owner, first, last = united(owner, first - low, last + high)
+
+
+class _Gaps:
+    """Cuts, and what is between the tokens on both sides of each.
+
+    begins, ends : arrays of int64
+        The bytes of each cut, in the text of all documents: the shorter separator goes along.
+    """
+
+    def __init__(self, text: Ragged, tokens: Tokens, owner: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
+        self._text, self._tokens, self._first, self._last = text, tokens, first, last
+        self._before, self._after = first > tokens.offsets[owner], last < tokens.offsets[owner + 1]
+        begins, ends = tokens.begins[first], tokens.ends[last - 1]
+        most = len(tokens.begins) - 1
+        low = np.where(self._before, tokens.ends[np.maximum(first - 1, 0)], text.offsets[owner])
+        high = np.where(self._after, tokens.begins[np.minimum(last, most)], text.offsets[owner + 1])
+        longer = begins - low >= high - ends
+        self.begins, self.ends = np.where(longer, begins, low), np.where(longer, high, ends)
+
+    def joining(self, recipe: Recipe) -> np.ndarray:
+        """Return the cuts after which two words are one."""
+        found, pieces = [], []
+        values, tokens = self._text.values, self._tokens
+        for cut in np.flatnonzero(self._before & self._after).tolist():
+            first, last = int(self._first[cut]) - 1, int(self._last[cut])
+            gap = np.concatenate(
+                [
+                    values[tokens.ends[first] : self.begins[cut]],
+                    values[self.ends[cut] : tokens.begins[last]],
+                ]
+            )
+            if not (gap < 128).any():  # ASCII between tokens divides them
+                parts = values[tokens.begins[first] : self.begins[cut]], values[self.ends[cut] : tokens.ends[last]]
+                found.append(cut)
+                pieces.append(b"".join(part.tobytes() for part in parts))
+        if not found:
+            return np.empty(0, np.int64)
+        return np.array(found)[count_tokens(utf8(pieces), recipe, "cpu")[0].sizes < 2]

@@ -1,0 +1,379 @@
+"""The training text, streamed: the runs of tokens that it shares with items, and where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from neardup_gpu.kernels import common_runs
+from neardup_gpu.kernels._launch import check_rows
+
+from ..data import Ragged, Tokens, arrow, numpy_of
+from ..documents.edits import Cuts, Edits
+from ..documents.skipped import check_skipped
+from ..documents.stream import Batch, Documents
+from ..engine.choice import kernel, to_host
+from ..engine.clock import Clock
+from ..engine.contract import Runtime
+from ..engine.pieces import OfBatch, Span
+from ..recipe import Recipe
+from ..records import dataclass
+from ..sketching import text_of
+from ..stages import count_tokens, place_tokens
+from .cutting import cut_spans, united
+from .items import EvaluationItems, Wanted, ranges
+from .tally import Tally
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts(OfBatch):
+    """Some documents of a batch, whose text lies where the backend wants it."""
+
+    text: Ragged
+
+
+class Hits(NamedTuple):
+    """Runs that documents share with targets; arrays have a value per run.
+
+    document : array of int64
+        The number of the document in the batch, or in the input.
+    target : array of int64
+    place : array of int64
+        The token of the target with which the run begins.
+    length : array of int64
+        Tokens.
+    begin, end : arrays of int64
+        The bytes of the text of the document.
+    """
+
+    document: np.ndarray
+    target: np.ndarray
+    place: np.ndarray
+    length: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+
+
+class Passage(NamedTuple):
+    """A passage that a document shares with an item.
+
+    set, item : int
+    share : float
+        The share of the item's tokens, with all its fields.
+    run : int
+        Tokens.
+    id : int or str
+        The document's.
+    before, hit, after : bytes
+        The text of the passage, and some text around it.
+    """
+
+    set: int
+    item: int
+    share: float
+    run: int
+    id: Any
+    before: bytes
+    hit: bytes
+    after: bytes
+
+
+SHOWN = 3
+"""Items of each set that are shown with a passage."""
+
+_AROUND, _LONGEST = 200, 2000
+"""Bytes of a document that are shown before and after a passage, and of a passage."""
+
+
+def best_passages(passages: Iterable[Passage]) -> list[Passage]:
+    """Return, for each set, the items with the largest shares, each with its first passage of that share."""
+    best: dict[tuple[int, int], Passage] = {}
+    for each in passages:
+        before = best.get((each.set, each.item))
+        if before is None or each.share > before.share:
+            best[each.set, each.item] = each
+    chosen: dict[int, list[Passage]] = {}
+    for each in sorted(best.values(), key=lambda each: (each.set, -each.share, each.item)):
+        chosen.setdefault(each.set, []).append(each)
+    return [each for some in chosen.values() for each in some[:SHOWN]]
+
+
+class _Found(NamedTuple):
+    """Hold the results for some documents.
+
+    last : bool
+        Whether they are the last ones of their batch.
+    spans : Cuts or None
+        What to cut or mark in the documents that have hits.
+    emptied : array of int64
+        Documents that have no tokens left after the cuts.
+    """
+
+    batch: Any
+    last: bool
+    tokens: int
+    invalid: int
+    hits: Hits
+    spans: tuple[np.ndarray, np.ndarray, np.ndarray]
+    emptied: np.ndarray
+    passages: list[Passage]
+
+
+class BatchHits(NamedTuple):
+    """The hits of a batch, and the id of the document of each."""
+
+    hits: Hits
+    ids: pa.Array
+
+
+@dataclass
+class Scan:
+    """The scan of a training text.
+
+    Parameters
+    ----------
+    items : EvaluationItems
+    wanted : Wanted
+    recipe : Recipe
+    action : str
+        See `ContaminationSettings`.
+    runtime : Runtime
+    clock : Clock
+
+    Attributes
+    ----------
+    tally : Tally
+        What is known of each target.
+    listed : list of BatchHits
+    spans : list of (documents, begins, ends)
+        The bytes to cut or to mark, by ascending document.
+    emptied : list of arrays
+        Documents that cuts leave without tokens.
+    passages : list of Passage
+        The passages to show, by `best_passages`.
+    digest : str
+        XXH3 with 128 bits of all texts, each after its length.
+    """
+
+    items: EvaluationItems
+    wanted: Wanted
+    recipe: Recipe
+    action: str
+    runtime: Runtime
+    clock: Clock
+    tally: Tally = field(init=False)
+    listed: list[BatchHits] = field(default_factory=list)
+    spans: list[tuple[np.ndarray, ...]] = field(default_factory=list)
+    emptied: list[np.ndarray] = field(default_factory=list)
+    passages: list[Passage] = field(default_factory=list)
+    documents: int = 0
+    contaminated: int = 0
+    text_bytes: int = 0
+    tokens: int = 0
+    invalid_utf8: int = 0
+    null_text: int = 0
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        self.tally = Tally.of(self.items.targets.size)
+
+    def run(self, documents: Documents, max_bytes: int | None, only: pa.Array | None = None) -> None:
+        """Look through all documents, or only those with some ids.
+
+        Raises
+        ------
+        InputError
+            If no document can be read.
+        """
+        texts, lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
+        most = self.runtime.batch_bytes("set", 0) if max_bytes is None else max_bytes
+        with self.clock.stage("search"):
+            for found in self.runtime.map(self._search, self._pieces(documents, most, only)):
+                self._add(found)
+                if not found.last:
+                    continue
+                batch, offsets = found.batch, found.batch.text.offsets
+                texts.update(batch.text.values[offsets[0] : offsets[-1]])
+                lengths.update(np.diff(offsets))
+                self.documents += batch.num_rows
+                self.text_bytes += int(offsets[-1] - offsets[0])
+                self.null_text += batch.num_null
+                check_rows(self.documents, "documents")
+                self.clock.report("search", self.documents, documents.num_rows)
+        self.digest = xxhash.xxh3_128(texts.digest() + lengths.digest()).hexdigest()
+        if self.documents == 0:
+            check_skipped(documents.skipped)
+
+    def _pieces(self, documents: Documents, most: int, only: pa.Array | None) -> Iterator[_Texts]:
+        batches = documents.batches(max_bytes=most)
+        for batch, text in self.runtime.staged(batches if only is None else _some(batches, only)):
+            yield _Texts(batch, Span.of_documents(batch.text.offsets, batch.ids), text)
+
+    def _search(self, piece: _Texts) -> _Found:
+        """Look through some documents; has no effect on the scan."""
+        first, last = piece.span.first, piece.span.last
+        backend = "cpu" if self.runtime.backend == "gpu" else self.runtime.backend
+        names = piece.span.ids[first:last]
+        tokens, counts = count_tokens(text_of(piece.text, first, last), self.recipe, self.runtime.backend, names)
+        tokens = to_host(tokens)
+        runs = kernel(common_runs, backend)(tokens.values, tokens.offsets, self.wanted.listed)
+        ended = last == len(piece.batch.text)
+        if len(runs[0]) == 0:
+            return _Found(piece.batch, ended, len(tokens.values), counts.invalid, _NO_HITS, _NO_SPANS, _NOTHING, [])
+        document = np.searchsorted(tokens.offsets, runs[0], side="right") - 1
+        having, which = np.unique(document, return_inverse=True)
+        text = _rows(piece.batch.text, having + first)
+        placed = place_tokens(text, self.recipe, backend, names.take(arrow(having)))
+        begin = placed.offsets[which] + runs[0] - tokens.offsets[document]
+        hits = self._hits(having[which] + first, runs, begin, text, placed)
+        spans, emptied = self._edits(having + first, text, placed, which, begin, begin + runs[2])
+        passages = self._passages(hits, piece.batch)
+        return _Found(piece.batch, ended, len(tokens.values), counts.invalid, hits, spans, emptied, passages)
+
+    def _hits(
+        self,
+        document: np.ndarray,
+        runs: tuple[np.ndarray, ...],
+        begin: np.ndarray,
+        text: Ragged,
+        placed: Tokens,
+    ) -> Hits:
+        """Return the hits of runs in rows, and in the fields of items that these are parts of.
+
+        `begin` says which of the placed tokens each run begins with.
+        """
+        _, position, length = runs
+        rows = np.searchsorted(self.wanted.listed.offsets, position, side="right") - 1
+        target, place = self.wanted.target_of[rows], position - self.wanted.listed.offsets[rows]
+        shift = np.zeros(len(rows), np.int64)
+        run = np.arange(len(rows))
+        targets, items = self.items.targets, self.items
+        item = targets.item[target]
+        is_whole = target == items.first_target[item]
+        number = np.where(is_whole, items.first_target[item + 1] - items.first_target[item] - 1, 0)
+        inner, of = ranges(target + 1, number), np.repeat(run, number)  # the fields of items, where the item was found
+        offset = targets.begin[inner] - targets.begin[target[of]]
+        low = np.maximum(place[of], offset)
+        high = np.minimum(place[of] + length[of], offset + targets.size[inner])
+        long = (high - low >= self.wanted.widths[inner]) & (targets.size[inner] >= self.recipe.shingles.size)
+        inner, of, offset, low, high = (each[long] for each in (inner, of, offset, low, high))
+        run = np.concatenate([run, of])
+        shift = np.concatenate([shift, low - place[of]])
+        target = np.concatenate([target, inner])
+        place = np.concatenate([place, low - offset])
+        length = np.concatenate([length, high - low])
+        start = begin[run] + shift
+        before = text.offsets[np.searchsorted(placed.offsets, start, side="right") - 1]
+        found = Hits(
+            document[run],
+            target,
+            place,
+            length,
+            placed.begins[start] - before,
+            placed.ends[start + length - 1] - before,
+        )
+        order = np.lexsort((found.end, found.target, found.begin, found.document))
+        return Hits(*(each[order] for each in found))
+
+    def _passages(self, hits: Hits, batch: Batch) -> list[Passage]:
+        """Return the passages to show among hits in items with all their fields."""
+        targets = self.items.targets
+        whole = np.flatnonzero(hits.target == self.items.first_target[targets.item[hits.target]])
+        item = targets.item[hits.target[whole]]
+        share = hits.length[whole] / targets.size[hits.target[whole]]
+        order = np.lexsort((whole, -share, item))
+        order = order[np.append(True, np.diff(item[order]) > 0)[: len(order)]]  # the best one of each item
+        of = self.items.set_of[item[order]]
+        order = order[np.lexsort((item[order], -share[order], of))]
+        of = np.sort(of)
+        chosen = order[np.arange(len(of)) - np.searchsorted(of, of) < SHOWN]
+        return [self._passage(hits, batch, int(whole[place]), float(share[place])) for place in chosen.tolist()]
+
+    def _passage(self, hits: Hits, batch: Batch, hit: int, share: float) -> Passage:
+        row, begin, end = (int(each[hit]) for each in (hits.document, hits.begin, hits.end))
+        item, text = int(self.items.targets.item[hits.target[hit]]), batch.text[row]
+        return Passage(
+            set=int(self.items.set_of[item]),
+            item=item,
+            share=share,
+            run=int(hits.length[hit]),
+            id=batch.ids[row].as_py(),
+            before=text[max(0, begin - _AROUND) : begin].tobytes(),
+            hit=text[begin : min(end, begin + _LONGEST)].tobytes(),
+            after=text[end : end + _AROUND].tobytes(),
+        )
+
+    def _edits(
+        self, rows: np.ndarray, text: Ragged, placed: Tokens, which: np.ndarray, begin: np.ndarray, end: np.ndarray
+    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """Return the bytes to cut or to mark, and the documents that cuts leave without tokens."""
+        if self.action not in ("cut", "mark"):
+            return _NO_SPANS, _NOTHING
+        owner, begin, end = united(which, begin, end)
+        if self.action == "cut":
+            owner, low, high, left = cut_spans(text, placed, self.recipe, (owner, begin, end))
+            return (rows[owner], low, high), rows[left == 0]
+        before = text.offsets[owner]
+        return (rows[owner], placed.begins[begin] - before, placed.ends[end - 1] - before), _NOTHING
+
+    def _add(self, found: _Found) -> None:
+        """Take over what was found in some documents."""
+        self.tokens += found.tokens
+        self.invalid_utf8 += found.invalid
+        if len(found.hits.document) == 0:
+            return
+        self.tally.add(found.hits.document, found.hits.target, found.hits.place, found.hits.length)
+        self.passages = best_passages([*self.passages, *found.passages])
+        self.contaminated += 1 + int(np.count_nonzero(np.diff(found.hits.document)))
+        first = found.batch.first_row
+        ids = found.batch.ids.take(arrow(found.hits.document))
+        self.listed.append(BatchHits(found.hits._replace(document=found.hits.document + first), ids))
+        if len(found.spans[0]):
+            self.spans.append((found.spans[0] + first, *found.spans[1:]))
+        self.emptied.append(found.emptied + first)
+
+    def edits(self) -> Edits:
+        """Return what becomes of each document."""
+        keep = np.ones(self.documents, bool)
+        if self.action == "drop":
+            for each in self.listed:
+                keep[each.hits.document] = False
+            return Edits(keep)
+        for rows in self.emptied:
+            keep[rows] = False
+        owner, begins, ends = (np.concatenate(arrays) for arrays in zip(_NO_SPANS, *self.spans, strict=True))
+        kept = keep[owner]
+        cuts = Cuts(np.searchsorted(owner[kept], np.arange(self.documents + 1)), begins[kept], ends[kept])
+        return Edits(keep, cuts, MARKS if self.action == "mark" else None)
+
+
+MARKS = "contaminated"
+"""The column of marked spans."""
+
+_NOTHING = np.empty(0, np.int64)
+_NO_SPANS = _NOTHING, _NOTHING, _NOTHING
+_NO_HITS = Hits(*[_NOTHING] * 6)
+
+
+def _some(batches: Iterator[Batch], ids: pa.Array) -> Iterator[Batch]:
+    """Yield the documents with some ids; batches without any of them are left out."""
+    for batch in batches:
+        rows = np.flatnonzero(numpy_of(pc.is_in(batch.ids, ids.cast(batch.ids.type))))
+        if len(rows):
+            yield replace(batch, ids=batch.ids.take(arrow(rows)), text=_rows(batch.text, rows), columns={})
+
+
+def _rows(text: Ragged, rows: np.ndarray) -> Ragged:
+    """Return some rows of text, as the token kernel takes them."""
+    begins, sizes = text.offsets[rows], text.offsets[rows + 1] - text.offsets[rows]
+    values = text.values[ranges(begins, sizes)]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    for array in (values, offsets):
+        array.flags.writeable = False  # like those of a batch: kernels are compiled for one kind of array
+    return Ragged._trusted(values, offsets)

@@ -1,0 +1,73 @@
+"""Define the settings of a check for contamination, as flags and as keywords of `contaminated`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import checks
+from ..records import dataclass
+from ..settings import setting
+
+ACTIONS = ("list", "drop", "cut", "mark")
+"""The actions on the training text; see `ContaminationSettings`."""
+
+TOKENS = ("words", "code")
+"""The kinds of tokens that can be looked for."""
+
+LEAST = 5
+"""The fewest tokens of an item that can be looked for."""
+
+LONGEST = 64
+"""The largest `length`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContaminationSettings:
+    """Settings of a check for contamination.
+
+    Parameters
+    ----------
+    fields : str or sequence of str, default None
+        The fields of the evaluation sets to look for, such as "question" and "choices". Each is looked for on its own
+        and, if there are several, all together, one after another. If None, each field that holds text.
+    tokens : "words" or "code", default "words"
+        What a token is; see `Shingles`.
+    length : int, default 8
+        The shortest run of tokens that counts. A shorter item counts if all of it occurs, from 5 tokens on.
+    share : float, default 0.5
+        The share of an item's tokens from which the definitions of Llama 3, Tulu 3 and the longest run call it
+        contaminated.
+    action : str, default "list"
+        What is done with the training text:
+
+        - "list": nothing; hits are listed.
+        - "drop": write kept/ without the documents that have a hit.
+        - "cut": write kept/ without the hits.
+        - "mark": write kept/ with a column `contaminated`: the hits of each document, in bytes of its text.
+    """
+
+    fields: str | Sequence[str] | None = setting(
+        None, "Field of the evaluation sets to look for; may be repeated, or a,b,c.", metavar="NAME", shown="all text"
+    )
+    tokens: str = setting("words", "Kind of tokens: words or code.", metavar="KIND")
+    length: int = setting(8, "The shortest run of tokens that counts.", metavar="N")
+    share: float = setting(
+        0.5, "Share of an item from which Llama 3, Tulu 3 and the longest run call it contaminated.", metavar="X"
+    )
+    action: str = setting(
+        "list",
+        "Only list hits, or also write kept/: drop documents with hits, cut hits out, or mark them.",
+        metavar="WHAT",
+    )
+
+    def __post_init__(self) -> None:
+        names = checks.optional(checks.columns, "fields", self.fields)
+        plain = {
+            "fields": None if names is None else tuple(part for name in names for part in name.split(",") if part),
+            "tokens": checks.one_of("tokens", self.tokens, TOKENS),
+            "length": checks.integer("length", self.length, LEAST, LONGEST),
+            "share": checks.fraction("share", self.share, zero=False),
+            "action": checks.one_of("action", self.action, ACTIONS),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)

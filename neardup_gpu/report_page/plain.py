@@ -1,0 +1,50 @@
+"""Make pages of sections without a script: those of an audit and of a check for contamination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from ..printable import printable
+
+
+def plain_page(kind: str, report: dict[str, Any], lead: str, body: Iterable[str]) -> str:
+    """Return a page as one document of HTML.
+
+    Parameters
+    ----------
+    kind : str
+        The first word of the title; in lower case, the command.
+    report : dict
+        The report, whose input names the page.
+    lead : str
+        Sentences below the title.
+    body : iterable of str
+        HTML.
+    """
+    style = (files(__package__) / "page.css").read_text(encoding="utf-8")
+    name = escape(printable(", ".join(report["input"]["paths"]) or "documents in memory"))
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            f'<meta name="generator" content="neardup {kind.lower()}">',
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{kind}: {name}</title><style>{style}</style></head><body>",
+            f"<header><h1>{kind} <small><bdi>{name}</bdi></small></h1><p>{escape(lead)}</p></header>",
+            "<main>",
+            *body,
+            "</main>",
+            "</body></html>\n",
+        ]
+    )
+
+
+def section(title: str, inner: Iterable[str]) -> Iterator[str]:
+    """Yield a section with a heading."""
+    yield f"<section><h2>{escape(title)}</h2>"
+    yield from inner
+    yield "</section>"

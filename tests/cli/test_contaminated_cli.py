@@ -1,0 +1,94 @@
+"""`neardup contaminated` as users type it: the table, the gate, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from neardup_gpu import cli
+
+ITEM = "When in the course of human events it becomes necessary for one people to dissolve the political bands"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    lines = [{"text": "nothing of that kind"}, {"text": f"He read: {ITEM}!"}]
+    Path("train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    Path("evals").mkdir()
+    items = [{"id": "q1", "question": ITEM}, {"id": "q2", "question": "What?"}, {"id": "q3", "question": ITEM[::-1]}]
+    Path("evals", "history.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = cli.main(["contaminated", *arguments, "--engine", "cpu"])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def test_table(run: Run) -> None:
+    status, out, _ = run("train.jsonl", "--evals", "evals", "-o", "out")
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0] == ("looked     22 n-grams of 3 items in 24 tokens of 2 documents; a run counts from 8 tokens on")
+    assert lines[1:3] == [
+        "           1 item of fewer than 5 tokens: too short to tell",
+        "found      1 of 3 items (33.3%) in 1 document (50.0%), by 1 hit",
+    ]
+    (row,) = [line.split() for line in lines if line.startswith("  history")]
+    assert row == ["history", "3", "1", "1", "1", "1", "1", "1", "1", "18", "q1"]
+    assert lines[-1] == "written    out: hits.parquet, evals.parquet, contaminated.html, certificate.json"
+
+
+def test_a_run_that_finds_nothing_says_what_was_looked_for(run: Run) -> None:
+    Path("other.jsonl").write_text('{"text": "to be or not to be"}\n')
+    _, out, _ = run("other.jsonl", "--evals", "evals")
+    assert "22 n-grams of 3 items in 6 tokens of 1 document" in out
+    assert "found      nothing: no document shares a run of tokens with an item" in out
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "says"),
+    [
+        ("items=1", 0, ""),
+        ("items=0", 3, "failed     items: 1, more than 0"),
+        ("gpt3=0", 3, "failed     gpt3: 1, more than 0"),
+        ("documents=10%", 3, "failed     documents: 1 of 2 (50.0%), more than 0.1"),
+        ("hits=0", 2, "there is no count 'hits'; it is one of items, documents, gpt3"),
+    ],
+)
+def test_a_gate(run: Run, limit: str, status: int, says: str) -> None:
+    found, out, errors = run("train.jsonl", "--evals", "evals", "-o", "out", "--fail-over", limit)
+    assert found == status and says in (errors if status == 2 else out)
+    assert Path("out").exists() == (status != 2)
+
+
+def test_json(run: Run) -> None:
+    status, out, _ = run("train.jsonl", "--evals", "evals", "--json", "--fail-over", "items=0")
+    told = json.loads(out)
+    assert status == 3 and told["status"] == "failed" and told["exceeded"] == ["items: 1, more than 0"]
+    assert told["counts"]["items_hit"] == 1 and told["sets"][0]["examples"] == ["q1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("train.jsonl", "--evals: name the evaluation sets"),
+        (". --evals evals", "evals/history.jsonl: is an evaluation set and a file of the training text"),
+        (
+            "train.jsonl --evals evals --fields answer",
+            "history: none of the fields answer with text; it has id, question",
+        ),
+        ("train.jsonl --evals evals --action cut", "--action 'cut': writes kept/, so name an output folder"),
+        ("train.jsonl --evals evals --length 3", "--length must be"),
+        ("train.jsonl --evals nowhere", "nowhere: no such file or folder"),
+    ],
+)
+def test_mistakes_are_one_line(run: Run, arguments: str, says: str) -> None:
+    status, _, errors = run(*arguments.split())
+    assert status == 2 and says in errors.splitlines()[-1]
+    assert not Path("out").exists()

@@ -1,0 +1,472 @@
+"""`contaminated`: what is found against Python sets of tuples, where it stands, and what becomes of the texts."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import neardup_gpu as nd
+from neardup_gpu.contamination.items import ranges
+from neardup_gpu.errors import ArgumentTypeError, InputError, OutputError, ParameterError
+
+LETTERS = st.lists(st.sampled_from("abc"), max_size=30)
+ITEM = "When in the course of human events it becomes necessary for one people to dissolve the political bands"
+"""An item of 18 words."""
+
+
+def words(text):
+    """The tokens of ASCII text, by another way than the kernel's."""
+    return "".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split()
+
+
+def grams(tokens, n):
+    return {tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)}
+
+
+def runs(text, item, width):
+    """All maximal common runs of two lists, by comparing each place with each."""
+    found = []
+    for i in range(len(text)):
+        for j in range(len(item)):
+            if i and j and text[i - 1] == item[j - 1]:
+                continue
+            n = 0
+            while i + n < len(text) and j + n < len(item) and text[i + n] == item[j + n]:
+                n += 1
+            if n >= width:
+                found.append((i, j, n))
+    return found
+
+
+def check(texts, items, **options):
+    """Return what is found of items with a question each."""
+    return nd.contaminated({"text": texts}, {"set": {"question": items}}, engine="cpu", **options)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(LETTERS, min_size=1, max_size=4), items=st.lists(LETTERS, min_size=1, max_size=4))
+def test_theorem_6(texts, items):
+    """A (document, item) pair is listed exactly when the two share n consecutive tokens."""
+    found = check([" ".join(text) for text in texts], [" ".join(item) for item in items], length=6)
+    listed = {(row["id"], int(row["eval_id"])) for row in found.hits.to_pylist()}
+    expected = {
+        (d, e)
+        for d, text in enumerate(texts)
+        for e, item in enumerate(items)
+        if len(item) >= 5 and grams(text, min(6, len(item))) & grams(item, min(6, len(item)))
+    }
+    assert listed == expected
+    every = [
+        (d, e, n)
+        for d, text in enumerate(texts)
+        for e, item in enumerate(items)
+        if len(item) >= 5
+        for _, _, n in runs(text, item, min(6, len(item)))
+    ]
+    assert sorted((row["id"], int(row["eval_id"]), row["run"]) for row in found.hits.to_pylist()) == sorted(every)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    texts=st.lists(st.lists(st.sampled_from("ab"), max_size=60), min_size=1, max_size=4),
+    item=st.lists(st.sampled_from("ab"), min_size=0, max_size=30),
+)
+def test_numbers_of_an_item(texts, item):
+    """The columns of evals follow from their definitions, document by document."""
+    (row,) = check([" ".join(text) for text in texts], [" ".join(item)]).evals.to_pylist()
+    size = len(item)
+    assert (row["tokens"], row["too_short"]) == (size, size < 5)
+    if size < 5:
+        assert [row[name] for name in ("longest_run", "share_8", "share_13", "documents", "gpt3", "tulu3")] == [
+            None
+        ] * 6
+        return
+    width = min(8, size)
+    each = [runs(text, item, width) for text in texts]
+
+    def covered(found, n):
+        return len({j + k for _, j, m in found if m >= n for k in range(m)})
+
+    every = [run for found in each for run in found]
+    longest = max((n for *_, n in every), default=0)
+    short, long = min(8, size), min(13, size)
+    assert row["longest_run"] == longest
+    assert row["share_8"] == covered(every, short) / size and row["share_13"] == covered(every, long) / size
+    assert row["documents"] == sum(map(bool, each))
+    frequency = [sum(tuple(item[j : j + long]) in grams(text, long) for text in texts) for j in range(size - long + 1)]
+    assert row["frequency_13"] == min(filter(None, frequency), default=None)
+    assert row["gpt3"] == (longest >= long) and row["datatrove"] == (longest >= min(12, size))
+    assert row["llama3"] == (covered(every, short) >= size / 2)
+    assert row["tulu3"] == any(covered(found, short) > size / 2 for found in each)
+    assert row["longest"] == (longest >= size / 2)
+
+
+PLANTED = {
+    "exact": ITEM,
+    "case and punctuation": ITEM.upper().replace(" ", "... "),
+    "broken into lines": ITEM.replace(" ", "\r\n\t"),
+    "inside other text": f"It is said that {ITEM} and so on, and on.",
+    "cut at both ends": " ".join(ITEM.split()[5:13]),
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_planted_items_are_found_in_their_places(kind):
+    text = f"Ünïcode before — {PLANTED[kind]}. After."
+    (row,) = check(["another text", text], [ITEM]).hits.to_pylist()
+    raw = text.encode()
+    stands = raw[row["begin"] : row["end"]].decode()
+    assert (row["eval_set"], row["eval_id"], row["field"], row["id"]) == ("set", "0", None, 1)
+    assert words(stands) == (words(ITEM) if kind != "cut at both ends" else words(ITEM)[5:13])
+    assert row["run"] == len(words(stands)) and row["share_of_item"] == row["run"] / 18
+
+
+def test_seven_tokens_of_an_item_are_not_listed():
+    found = check([" ".join(ITEM.split()[5:12])], [ITEM])
+    assert found.hits.num_rows == 0
+    assert [found.counts[name] for name in ("items", "items_hit", "grams", "tokens")] == [1, 0, 11, 7]
+
+
+def test_a_document_that_is_an_item_and_equal_documents():
+    found = check([ITEM] * 1000, [ITEM, ITEM, "Other words that nobody has written down anywhere at all"])
+    assert found.hits.num_rows == 2000 and found.counts["documents_hit"] == 1000
+    assert found.evals["documents"].to_pylist() == [1000, 1000, 0]
+    assert found.evals["frequency_13"].to_pylist() == [1000, 1000, None]
+
+
+def test_a_stock_phrase_has_a_high_frequency():
+    """Common options are listed for each item, and the frequency tells them from a leak."""
+    phrase = "choose the one best answer from the list of options that is given below now"
+    items = [f"{phrase} x{n} is a question that is unlike all of the other ones" for n in range(50)]
+    found = check([f"{phrase}. Something else {n}." for n in range(40)] + [items[7]], items)
+    rows = found.evals.to_pylist()
+    assert {row["frequency_13"] for row in rows} == {41, 1} and [row["frequency_13"] for row in rows].index(1) == 7
+    assert [row["eval_id"] for row in rows if row["longest"] and row["longest_run"] == row["tokens"]] == ["7"]
+
+
+def test_fields_alone_and_together():
+    """A run over two fields is found in the item, and a short field by all of it."""
+    sets = {
+        "set": {"question": [ITEM, "Which?"], "choices": [["to dissolve", "the earth"], ["laws of nature and god"]]}
+    }
+    texts = [f"{ITEM} to dissolve", "the laws of nature and God entitle them", "nature and god"]
+    found = nd.contaminated({"text": texts}, sets, engine="cpu")
+    rows = [(row["eval_id"], row["field"], row["id"], row["run"]) for row in found.hits.to_pylist()]
+    assert rows == [("0", None, 0, 20), ("0", "question", 0, 18), ("1", "choices", 1, 5)]
+    by = {(row["eval_id"], row["field"]): row for row in found.evals.to_pylist()}
+    assert by["0", "choices"]["too_short"] and by["1", "question"]["too_short"] and not by["1", None]["too_short"]
+    assert found.counts["items_hit"] == 2
+    alone = nd.contaminated({"text": texts}, sets, fields="question", engine="cpu")
+    assert [(row["eval_id"], row["field"]) for row in alone.hits.to_pylist()] == [("0", None)]
+    assert alone.counts["too_short"] == 1
+
+
+def test_a_field_on_its_own_is_what_the_item_would_be_without_the_others():
+    random = np.random.default_rng(3)
+    letters = [[" ".join(random.choice(list("ab"), n)) for n in random.integers(0, 25, 12)] for _ in range(3)]
+    texts = letters[0] + [" ".join(random.choice(list("ab"), 40)) for _ in range(5)]
+    several = nd.contaminated({"text": texts}, {"set": {"x": letters[1], "y": letters[2]}}, engine="cpu")
+    for name, column in (("x", letters[1]), ("y", letters[2])):
+        alone = nd.contaminated({"text": texts}, {"set": {name: column}}, engine="cpu")
+        for table in ("hits", "evals"):
+            rows = [row for row in getattr(several, table).to_pylist() if row["field"] == name]
+            wanted = [row for row in getattr(alone, table).to_pylist() if table == "hits" or row["tokens"]]
+            assert rows == [{**row, "field": name} for row in wanted]
+
+
+def test_lengths():
+    """Verdicts that need shorter runs than those that count are null."""
+    (row,) = check([ITEM], [ITEM], length=13).evals.to_pylist()
+    assert [row[name] for name in ("share_8", "share_13", "gpt3", "datatrove", "llama3", "tulu3", "longest")] == [
+        *(None, 1.0, True, None, None, None, True)
+    ]
+    (row,) = check([ITEM], [ITEM], length=14).evals.to_pylist()
+    assert (row["share_13"], row["gpt3"], row["longest_run"]) == (None, None, 18)
+
+
+# ----------------------------------------------------------------------------------------- slices, threads, backends
+
+
+def test_nothing_depends_on_slices_threads_and_backends():
+    random = np.random.default_rng(5)
+    texts = [" ".join(random.choice(list("abc"), n)) for n in random.integers(0, 80, 200)]
+    items = [" ".join(random.choice(list("abc"), n)) for n in random.integers(0, 40, 30)]
+    whole = check(texts, items, action="list")
+    for engine in (nd.Engine(backend="cpu", batch_bytes=300), nd.Engine(backend="cpu", threads=1), "reference"):
+        found = nd.contaminated({"text": texts}, {"set": {"question": items}}, engine=engine)
+        assert found.hits.equals(whole.hits) and found.evals.equals(whole.evals)
+        assert found.report["input"]["digest"] == whole.report["input"]["digest"]
+    assert check([*texts[1:], texts[0]], items).report["input"]["digest"] != whole.report["input"]["digest"]
+
+
+# ------------------------------------------------------------------------------------------------------ evaluation sets
+
+
+@pytest.fixture
+def training(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in (ITEM, "another text", f"(a) {ITEM} (b)")))
+    return path
+
+
+def test_formats_of_evaluation_sets(tmp_path, training):
+    folder = tmp_path / "evals"
+    (folder / "inner").mkdir(parents=True)
+    row = {"id": "q1", "question": ITEM, "n": 4, "choices": {"text": ["Yes", "No"], "label": ["A", "B"]}}
+    (folder / "lines.jsonl").write_text(json.dumps(row) + "\n")
+    pq.write_table(pa.Table.from_pylist([row]), folder / "inner" / "table.parquet")
+    (folder / "sheet.csv").write_text(f"id,question,n\nq1,{ITEM},4\n")
+    (folder / "README.md").write_text("about the sets")
+    found = nd.contaminated(training, folder, engine="cpu")
+    assert [each["name"] for each in found.report["sets"]] == ["inner/table", "lines", "sheet"]
+    assert [each["items_hit"] for each in found.report["sets"]] == [1, 1, 1]
+    assert {row["eval_id"] for row in found.hits.to_pylist()} == {"q1"}
+    fields = {row["field"] for row in found.evals.to_pylist()}
+    assert fields == {None, "question", "choices.text", "choices.label", "n"}  # CSV holds strings
+    (alone,) = nd.contaminated(training, folder / "lines.jsonl", fields=["question,choices"], engine="cpu").report[
+        "sets"
+    ]
+    assert alone["name"] == "lines" and alone["items_hit"] == 1
+
+
+def test_bad_input(tmp_path, training):
+    evals = tmp_path / "evals.jsonl"
+    evals.write_text(json.dumps({"question": ITEM, "n": 3}) + "\n")
+    with pytest.raises(InputError, match="evaluation set and a file of the training text"):
+        nd.contaminated(tmp_path, evals)
+    with pytest.raises(InputError, match="none of the fields n with text; it has question, n"):
+        nd.contaminated(training, evals, fields="n")
+    with pytest.raises(InputError, match="fields: no evaluation set has answer"):
+        nd.contaminated(training, evals, fields=["question", "answer"])
+    with pytest.raises(InputError, match="no such file or folder"):
+        nd.contaminated(training, tmp_path / "nowhere")
+    (tmp_path / "text.txt").write_text(ITEM)
+    with pytest.raises(InputError, match="an evaluation set is JSON lines, Parquet, CSV or Arrow"):
+        nd.contaminated(training, tmp_path / "text.txt")
+    with pytest.raises(InputError, match="hold no items"):
+        nd.contaminated(training, {"set": pa.table({"question": pa.array([], pa.string())})})
+    with pytest.raises(InputError, match="give paths, or tables by the names"):
+        nd.contaminated(training, {"set": str(evals)})
+    with pytest.raises(OutputError, match="name an output folder"):
+        nd.contaminated(training, evals, action="cut")
+    with pytest.raises(ParameterError, match="length must be"):
+        nd.contaminated(training, evals, length=4)
+    with pytest.raises(ParameterError, match="action"):
+        nd.contaminated(training, evals, action="remove")
+    with pytest.raises(ArgumentTypeError, match="takes no such keyword"):
+        nd.contaminated(training, evals, threshold=0.8)
+
+
+def test_items_without_text_are_too_short():
+    found = check([ITEM], ["", None, "...", "four words are few", ITEM])
+    assert found.counts["too_short"] == 4 and found.counts["items_hit"] == 1
+
+
+# --------------------------------------------------------------------------------------------------- what becomes of it
+
+
+def kept(path):
+    return [json.loads(line) for line in (path / "kept" / "train.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("action", ["list", "drop", "cut", "mark"])
+def test_actions(tmp_path, training, action):
+    evals = {"set": {"question": [ITEM]}}
+    found = nd.contaminated(training, evals, output=tmp_path / "out", action=action, engine="cpu")
+    assert found.counts["documents_hit"] == 2
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"hits.parquet", "evals.parquet", "contaminated.html", "certificate.json"} | (
+        {"kept"} if action != "list" else set()
+    )
+    assert pq.read_table(tmp_path / "out" / "hits.parquet").to_pylist() == found.hits.to_pylist()
+    if action == "drop":
+        assert kept(tmp_path / "out") == [{"text": "another text"}]
+    if action == "cut":
+        assert kept(tmp_path / "out") == [{"text": "another text"}, {"text": "(a) b)"}]
+        assert found.counts["emptied"] == 1
+        again = nd.contaminated(tmp_path / "out" / "kept", evals, engine="cpu")
+        assert again.hits.num_rows == 0
+    if action == "mark":
+        spans = [[], [{"begin": 4, "end": 4 + len(ITEM)}]]
+        assert [row["contaminated"] for row in kept(tmp_path / "out")] == [[{"begin": 0, "end": len(ITEM)}], *spans]
+        with pytest.raises(InputError, match="has a column 'contaminated' already"):
+            nd.contaminated(tmp_path / "out" / "kept", evals, output=tmp_path / "more", action="mark", engine="cpu")
+
+
+def test_an_output_is_replaced_only_if_nothing_else_is_in_it(tmp_path, training):
+    evals, out = {"set": {"question": [ITEM]}}, tmp_path / "out"
+    nd.contaminated(training, evals, output=out, engine="cpu")
+    with pytest.raises(OutputError, match="exists already"):
+        nd.contaminated(training, evals, output=out, engine="cpu")
+    nd.contaminated(training, evals, output=out, writing=nd.Writing(overwrite=True), engine="cpu")
+    (out / "mine.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"also holds mine\.txt"):
+        nd.contaminated(training, evals, output=out, writing=nd.Writing(overwrite=True), engine="cpu")
+
+
+def test_parquet_keeps_its_other_columns(tmp_path):
+    table = pa.table({"key": ["x", "y"], "text": ["nothing", f"One. {ITEM}. Two."], "number": [1, 2]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    for action in ("cut", "mark", "drop"):
+        out = tmp_path / action
+        nd.contaminated(
+            tmp_path / "t.parquet", {"s": {"q": [ITEM]}}, output=out, action=action, id_column="key", engine="cpu"
+        )
+        rows = pq.read_table(out / "kept" / "t.parquet").to_pylist()
+        assert [row["number"] for row in rows] == ([1] if action == "drop" else [1, 2])
+        if action == "cut":
+            assert rows[1] == {"key": "y", "text": "One. Two.", "number": 2}
+        if action == "mark":
+            assert rows[1]["contaminated"] == [{"begin": 5, "end": 5 + len(ITEM)}]
+
+
+TEXTS = st.lists(
+    st.sampled_from(["a", "b", "漢", "½", " ", ", ", "\u200b", "é", "ำ", "กำ", "\u0301", "、", "\n"]), max_size=60
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=3), item=TEXTS)
+def test_a_cut_takes_whole_tokens_and_joins_no_words(tmp_path_factory, texts, item):
+    """The tokens of a text that was cut are those of the text without one or more runs of whole tokens."""
+    texts, item = ["".join(text) for text in texts], "".join(item)
+    folder = tmp_path_factory.mktemp("cut")
+    found = nd.contaminated(
+        {"id": list(range(len(texts))), "text": texts},
+        {"s": {"q": [item]}},
+        output=folder / "out",
+        action="cut",
+        length=5,
+        id_column="id",
+        engine="cpu",
+    )
+    after = {row["id"]: row["text"] for row in pq.read_table(folder / "out" / "kept").to_pylist()}
+    recipe = nd.Recipe()
+    for row, text in enumerate(texts):
+        before = list(nd.stages.tokenize([text], recipe, backend="cpu").values)
+        left = list(nd.stages.tokenize([after.get(row, "")], recipe, backend="cpu").values)
+        hits = [hit for hit in found.hits.to_pylist() if hit["id"] == row]
+        if not hits:
+            assert after[row] == text
+            continue
+        assert _is_subsequence(left, before) and len(left) <= len(before) - max(hit["run"] for hit in hits)
+        kept_bytes = text.encode()
+        for hit in hits:
+            assert kept_bytes[hit["begin"] : hit["end"]].decode()
+
+
+def _is_subsequence(some, every):
+    rest = iter(every)
+    return all(token in rest for token in some)
+
+
+def test_a_cut_between_words_without_a_separator_takes_the_word_before():
+    texts, item = ["zero one漢字仮名漢two three", "漢字仮名漢"], "漢字仮名漢"
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
+        nd.contaminated({"text": texts}, {"s": {"q": [item]}}, output=out, action="cut", engine="cpu")
+        assert pq.read_table(out / "kept")["text"].to_pylist() == ["zero two three"]
+
+
+@pytest.mark.parametrize("action", ["cut", "mark"])
+def test_html_and_joined_columns_become_a_column(tmp_path, action):
+    """Hits are cut out of the extracted text, or marked in it; markup is never edited."""
+    evals, table = {"s": {"q": [ITEM]}}, {"text": [f"<p>One.</p> <p>{ITEM}</p>"], "more": [f"{ITEM} two"]}
+    sources = {"html": {"reading": nd.Reading(html=True, text_columns="text")}, "joined": {"text_columns": list(table)}}
+    for name, options in sources.items():
+        nd.contaminated(table, evals, output=tmp_path / name, action=action, engine="cpu", **options)
+        (row,) = pq.read_table(tmp_path / name / "kept").to_pylist()
+        text = row["extracted_text"]
+        assert (row["text"], row["more"]) == (table["text"][0], table["more"][0]) and "One." in text
+        assert (ITEM in text) == (action == "mark")
+        for span in row["contaminated"] if action == "mark" else ():
+            assert text.encode()[span["begin"] : span["end"]].decode() == ITEM
+    with pytest.raises(
+        ParameterError, match=f"action '{action}': needs columns of text that are not inside another one"
+    ):
+        nested = {"inner": [{"text": ITEM}]}
+        nd.contaminated(nested, evals, output=tmp_path / "no", action=action, text_columns="inner.text")
+    assert not (tmp_path / "no").exists()
+
+
+def test_ranges():
+    assert ranges(np.array([3, 7, 1]), np.array([2, 0, 1])).tolist() == [3, 4, 1]
+    assert ranges(np.empty(0, np.int64), np.empty(0, np.int64)).tolist() == []
+
+
+def test_the_page_shows_items_beside_passages(tmp_path, training):
+    """Markup in texts and names is escaped, and the page does not depend on slices."""
+    evals = {"set": {"id": ["<b>"], "question": [f"{ITEM} <i>"], "choices": [["yes", "no"]]}}
+    pages = []
+    for number, size in enumerate((1, 1 << 20)):
+        engine = nd.Engine(backend="cpu", batch_bytes=size)
+        nd.contaminated(training, evals, output=tmp_path / f"out{number}", engine=engine)
+        pages.append((tmp_path / f"out{number}" / "contaminated.html").read_text())
+    assert pages[0] == pages[1]
+    assert f"<ins>{ITEM}</ins>" in pages[0] and "question: When in the course" in pages[0]
+    assert "&lt;i&gt;" in pages[0] and "set: &lt;b&gt;" in pages[0] and "<i>" not in pages[0]
+    assert "choices: yes\nno" in pages[0] and "18 tokens" in pages[0]
+    nd.contaminated({"text": ["nothing"]}, evals, output=tmp_path / "none", engine="cpu")
+    assert "<ins>" not in (tmp_path / "none" / "contaminated.html").read_text()
+
+
+def test_rows_that_cannot_be_read_are_skipped_and_listed(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text(f'{{"text": "nothing"}}\n{{"text": broken\n{{"text": "{ITEM}"}}\n')
+    evals, reading = {"set": {"question": [ITEM]}}, nd.Reading(on_error="skip")
+    with pytest.raises(InputError, match="line 2"):
+        nd.contaminated(path, evals, engine="cpu")
+    found = nd.contaminated(path, evals, output=tmp_path / "out", action="cut", reading=reading, engine="cpu")
+    assert found.counts["documents"] == 2 and found.counts["documents_hit"] == 1
+    assert pq.read_table(tmp_path / "out" / "skipped.parquet")["row"].to_pylist() == [2]
+    assert kept(tmp_path / "out") == [{"text": "nothing"}]
+
+
+def test_evaluation_sets_behind_uris_and_links(tmp_path, training):
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://sets/inner/a.jsonl", "w") as file:
+        file.write(json.dumps({"question": ITEM}) + "\n")
+    for uri in ("memory://sets", "memory://sets/inner/a.jsonl"):
+        found = nd.contaminated(training, uri, engine="cpu")
+        assert found.counts["items_hit"] == 1 and found.report["sets"][0]["name"].endswith("a")
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "set.jsonl").symlink_to(training)
+    with pytest.raises(InputError, match="is an evaluation set and a file of the training text"):
+        nd.contaminated(training, tmp_path / "evals")
+
+
+@pytest.mark.parametrize("name", ["bills_116_small", "manpages", "winps_docs", "django_docs", "edinburgh_2500"])
+def test_theorem_6_on_corpora(corpora, name):
+    """Items of real text, against Python sets of tuples of tokens."""
+    table = pq.read_table(corpora / f"{name}.parquet", columns=["text"])
+    random = np.random.default_rng(7)
+    texts = [text or "" for text in table["text"].take(random.permutation(len(table))[:250]).to_pylist()]
+    items = []
+    for text in texts[:60]:
+        words_of = text.split()
+        begin = int(random.integers(0, max(1, len(words_of) - 30)))
+        items.append(" ".join(words_of[begin : begin + int(random.integers(3, 60))]))
+    rows = [nd.stages.tokenize(some, nd.Recipe(), backend="cpu") for some in (texts, items)]
+    documents, wanted = ([tuple(each[i].tolist()) for i in range(len(each))] for each in rows)
+    having: dict[tuple, set] = {}
+    widths = sorted({min(8, len(item)) for item in wanted if len(item) >= 5})
+    for d, tokens in enumerate(documents):
+        for n in widths:
+            for gram in grams(tokens, n):
+                having.setdefault(gram, set()).add(d)
+    expected = {
+        (d, e)
+        for e, item in enumerate(wanted)
+        if len(item) >= 5
+        for gram in grams(item, min(8, len(item)))
+        for d in having.get(gram, ())
+    }
+    found = check(texts, items)
+    assert {(row["id"], int(row["eval_id"])) for row in found.hits.to_pylist()} == expected
+    assert len(expected) >= 40
