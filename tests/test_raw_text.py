@@ -35,8 +35,8 @@ def tokens_of(*columns):
     """The tokens of each row of some text columns, and the number of invalid bytes."""
     table = pa.table({str(i): pa.array(column, pa.binary()) for i, column in enumerate(columns)})
     (batch,) = nd.open_documents(table, text_columns=table.column_names).batches(max_bytes=1 << 20)
-    tokens, invalid = count_tokens(batch.text, RECIPE, "cpu")
-    return [tuple(row.tolist()) for row in tokens], invalid
+    tokens, counts = count_tokens(batch.text, RECIPE, "cpu")
+    return [tuple(row.tolist()) for row in tokens], counts.invalid
 
 
 def kept(table, **options):
