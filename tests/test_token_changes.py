@@ -362,7 +362,7 @@ BAD = {
     "no such language": (["--method", "simhash", "--stem", "xx"], "'xx' is not one of ar, ca, da"),
     "stems of a join": (["--stem", "en"], "only words of simhash are stemmed; leave one out"),
     "stems of code": (["--method", "simhash", "--tokens", "code", "--stem", "en"], "only plain words have stems"),
-    "lines cut": (["--unit", "line", "--drop-words", "en"], "unit 'line' and shingles"),
+    "lines cut": (["--unit", "line", "--shingle-size", "3", "--drop-words", "en"], "unit 'line'"),
 }
 
 

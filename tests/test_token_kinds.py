@@ -313,10 +313,10 @@ WRONG = {
         ParameterError,
         "tokens 'letters' and elements 'tokens': all texts have the same letters",
     ),
-    "lines cut by letters": (
-        lambda: Recipe(shingles=Shingles(tokens="letters"), unit="line"),
+    "lines of integers": (
+        lambda: Recipe(shingles=Shingles(tokens="ids"), unit="line"),
         ParameterError,
-        "unit 'line' and shingles: only equal lines are found",
+        "unit 'line' and tokens 'ids': integers have no lines; leave one out",
     ),
     "texts as ids": (lambda: compare("1", "2", shingles=Shingles(tokens="ids")), ArgumentTypeError, "a: '1' is text;"),
     "no column of integers": (
