@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._cpu import jit, parallel, shares
+from ._cpu import Rare, jit, parallel, shares
 
 
 class Tier(NamedTuple):
@@ -164,7 +164,7 @@ def _hash_at(tokens, i, length, factors):
     return _hash(total, length)
 
 
-@jit("uint64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], uint32[::1]")
+@jit(Rare("uint64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1], uint32[::1]"))
 def _fill_table(tokens, offsets, widths, factors, slots, following):
     """Enter the n-grams of all rows, the last one first, so that the places of each ascend."""
     for row in range(len(widths) - 1, -1, -1):
@@ -176,7 +176,7 @@ def _fill_table(tokens, offsets, widths, factors, slots, following):
             slots[slot] = (h << np.uint64(32)) | np.uint64(i + 1)
 
 
-@jit("uint64[::1], int64[::1], boolean[::1], uint64[::1], int64, uint64[::1]")
+@jit(Rare("uint64[::1], int64[::1], boolean[::1], uint64[::1], int64, uint64[::1]"))
 def _fill_marks(tokens, offsets, chosen, factors, size, marks):
     """Mark the n-grams of `size` tokens of the chosen rows."""
     last = np.uint64(len(marks) - 1)
@@ -215,8 +215,10 @@ def prepare(tokens, offsets, widths):
 
 
 @parallel(
-    "uint64[::1], int64[::1], int64[::1], (int64[::1], int64, int64, uint64[::1]), "
-    "(uint64[::1], (uint64[::1], int64[::1], int64[::1]), uint64[::1]), (int64[::1], uint32[::1]), int64[::1]",
+    Rare(
+        "uint64[::1], int64[::1], int64[::1], (int64[::1], int64, int64, uint64[::1]), "
+        "(uint64[::1], (uint64[::1], int64[::1], int64[::1]), uint64[::1]), (int64[::1], uint32[::1]), int64[::1]"
+    )
 )
 def _find(begin, end, tokens, offsets, bounds, tier, tables, found, counts):
     """Find the n-grams of documents in the table: write their places, and the first ones among the listed tokens.
@@ -249,8 +251,10 @@ def _find(begin, end, tokens, offsets, bounds, tier, tables, found, counts):
 
 
 @parallel(
-    "uint64[::1], (int64[::1], uint32[::1], int64[::1], int64[::1]), "
-    "(uint64[::1], int64[::1], uint32[::1]), int64[::1], (int64[::1], int64[::1], int64[::1])",
+    Rare(
+        "uint64[::1], (int64[::1], uint32[::1], int64[::1], int64[::1]), "
+        "(uint64[::1], int64[::1], uint32[::1]), int64[::1], (int64[::1], int64[::1], int64[::1])"
+    ),
     least=256,
 )
 def _extend(begin, end, tokens, hits, listed, ends, runs):
