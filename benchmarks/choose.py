@@ -63,7 +63,7 @@ def copies(texts: list[str], change: Callable[[str], str]) -> Made:
 
 
 def scans(folder: Path, share: float) -> Made:
-    """Articles of which a share of the letters is misread, and a third as many spaces are added."""
+    """Return articles with misread letters, and with one added space for three of them."""
     rng = random.Random(1)
 
     def misread(text: str) -> str:
@@ -74,7 +74,7 @@ def scans(folder: Path, share: float) -> Made:
 
 
 def passages(folder: Path, length: int, replaced: int, swapped: int) -> Made:
-    """Runs of words of articles, of which one word is left out, some are replaced, and some change places."""
+    """Return parts of articles: one word is left out, some are replaced, and some change places."""
     rng, texts = random.Random(1), [text.split() for text in articles(folder)[0]]
     pool = [word for text in texts[:300] for word in text]
 

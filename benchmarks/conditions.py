@@ -1,4 +1,4 @@
-"""Conditions: jobs with `within` and `ignore_common` beside the same jobs without, in processor seconds.
+"""Measure the processor seconds of jobs with `within` and `ignore_common`, and of the same jobs without them.
 
 `within` compares bills by a column of one value, which only costs, and by one of four values. `ignore_common` leaves
 common shingles out of pages that were made from one template.

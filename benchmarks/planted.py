@@ -12,8 +12,8 @@ into random documents in each of five ways:
 - cut: only `--length` words from the middle of the item.
 
 Then the corpus is checked with and without them. A planted item is found if a hit of the item covers the bytes that
-were written; anything else that is listed is false. The rate is that of the whole check, beside reading and tokenizing
-alone, in seconds of all processors and by turns.
+were written. Every other hit is false. The rate compares the whole check with reading and tokenizing alone, by turns,
+in seconds of all processors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WAYS: dict[str, Callable[[list[str], int], str]] = {
 """How the words of an item are written, by the name of the way."""
 
 AROUND = {"inside": (" so they asked, ", ", and nobody knew; ")}
-"""What is written before and after an item; else a line break."""
+"""The text before and after an item. All other items stand between line breaks."""
 
 
 def made_items(number: int, random: np.random.Generator) -> list[list[str]]:

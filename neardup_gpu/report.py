@@ -209,13 +209,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     elif counts["removed"]:
         removed += f": {', '.join(kinds_removed(counts))}"
     rows.append(("removed", removed))
-    if (lost := report.get("lost_most")) is not None:
-        lines = [
-            f"{shorten(shown(each['value']), 40)} lost {each['removed']:,} of {each['documents']:,} documents"
-            for each in lost["values"][:3]
-        ]
-        lines += [f"and {count(lost['number'] - 3, lost['by'])} more lost over half"] if lost["number"] > 3 else []
-        rows += [("" if i else "lost most", line) for i, line in enumerate(lines)]
+    rows += _lost_rows(report.get("lost_most"))
     if counts.get("removed_unverified"):
         how = "a chain of pairs" if recipe["threshold"] is not None else f"their {recipe['method']} alone"
         rows.append(
@@ -239,16 +233,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if counts.get("without_spots"):
         number = count(counts["without_spots"], "document")
         rows.append(("spots", f"none in {number} of too few stop words, compared by shingles instead"))
-    if (within := recipe.get("within")) is not None:
-        alone = counts["without_value"]
-        without = f"; {count(alone, 'document')} without a value compared with none" if alone else ""
-        rows.append(("within", f"{within}: only documents of equal values were compared{without}"))
-    if (ratio := recipe.get("length_ratio")) is not None:
-        rows.append(("length", f"only documents whose numbers of tokens have a ratio of {ratio} or more were compared"))
-    if (most := recipe.get("ignore_common")) is not None:
-        number, alone = count(counts["common_shingles"], "shingle"), counts["only_common"]
-        without = f"; {count(alone, 'document')} without any other, kept" if alone else ""
-        rows.append(("common", f"{number} of more than {count(most, 'document')} left out{without}"))
+    rows += _condition_rows(recipe, counts)
     odd = [
         f"{counts['empty']:,} without words" if counts["empty"] else "",
         f"{counts['null_text']:,} null" if counts["null_text"] else "",
@@ -269,6 +254,34 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     if report.get("tasks"):
         where = f"{count(report['tasks']['workers'], 'worker')} of {where}"
     rows += times(report["timings"], report.get("seconds"), counts["text_bytes"], f" ({report['backend']}, {where})")
+    return rows
+
+
+def _lost_rows(lost: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Say which files or values lost most of their documents, if any did."""
+    if lost is None:
+        return []
+    lines = [
+        f"{shorten(shown(each['value']), 40)} lost {each['removed']:,} of {each['documents']:,} documents"
+        for each in lost["values"][:3]
+    ]
+    lines += [f"and {count(lost['number'] - 3, lost['by'])} more lost over half"] if lost["number"] > 3 else []
+    return [("" if i else "lost most", line) for i, line in enumerate(lines)]
+
+
+def _condition_rows(recipe: dict[str, Any], counts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say which documents and shingles were not compared because of the recipe's conditions."""
+    rows = []
+    if (within := recipe.get("within")) is not None:
+        alone = counts["without_value"]
+        without = f"; {count(alone, 'document')} without a value compared with none" if alone else ""
+        rows.append(("within", f"{within}: only documents of equal values were compared{without}"))
+    if (ratio := recipe.get("length_ratio")) is not None:
+        rows.append(("length", f"only documents whose numbers of tokens have a ratio of {ratio} or more were compared"))
+    if (most := recipe.get("ignore_common")) is not None:
+        number, alone = count(counts["common_shingles"], "shingle"), counts["only_common"]
+        without = f"; {count(alone, 'document')} without any other, kept" if alone else ""
+        rows.append(("common", f"{number} of more than {count(most, 'document')} left out{without}"))
     return rows
 
 

@@ -160,6 +160,13 @@ def test_a_source_is_never_dropped():
     result = dedup(texts=texts[:2], unit="paragraph", drop_below=3)
     assert result.documents["kept"].to_pylist() == [True, False]
     assert result.units["reason"].to_pylist() == [None, None, "identical", "dropped", "identical"]
+    result = dedup(texts=texts[:2], unit="paragraph", drop_below=2)  # two words are left, which is enough
+    assert result.documents["kept"].to_pylist() == [True, True]
+
+
+def test_a_sentence_stays_if_its_neighbours_would_become_one_without_it():
+    texts = ["Common words here!", "He left. Common words here! and went."]
+    assert dedup(texts=texts, unit="sentence").units["reason"].to_pylist() == [None, None, "seam", None]
 
 
 def test_a_higher_threshold_is_decided_from_the_pairs():

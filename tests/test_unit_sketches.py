@@ -50,6 +50,18 @@ def test_clusters_name_the_parts(tmp_path):
     found = clusters(tmp_path / "u.parquet").to_pylist()
     assert [row["cluster"] is None for row in found] == [False, True, True, False, False, False, False, False]
     assert {(row["founder"], row["founder_unit"]) for row in found if row["founder"] == "a"} == {("a", 0)}
+    assert all(row["founder_unit"] == row["unit"] for row in found if row["founder"] == row["id"])
+
+
+def test_parts_are_clustered_within_values(tmp_path):
+    line = "the quick brown fox jumps over the lazy dog"
+    table = {"text": [f"none of it\n{line}", line, line, line], "site": ["x", "y", "x", "y"], "id": list("abcd")}
+    recipe = Recipe(method="bottomk", unit="line", within="site")
+    sketch(table, tmp_path / "u.parquet", id_column="id", text_columns="text", recipe=recipe)
+    found = [(row["founder"], row["founder_unit"]) for row in clusters(tmp_path / "u.parquet").to_pylist()]
+    assert found == [("a", 0), ("a", 1), ("b", 0), ("a", 1), ("b", 0)]
+    named = pairs(tmp_path / "u.parquet").select(["id_a", "unit_a", "id_b", "unit_b"]).to_pylist()
+    assert [tuple(row.values()) for row in named] == [("a", 1, "c", 0), ("b", 0, "d", 0)]
 
 
 def test_command_line(tmp_path, capsys):

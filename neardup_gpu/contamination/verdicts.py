@@ -168,7 +168,7 @@ def counts_of(evals: pa.Table) -> dict[str, int]:
 
 
 SHOWN = 3
-"""EvaluationItems of a set that are named as examples."""
+"""Items of a set that are named as examples."""
 
 
 def sets_of(evals: pa.Table, names: list[str]) -> list[dict[str, Any]]:

@@ -124,6 +124,19 @@ def test_planted_items_are_found_in_their_places(kind):
     assert row["run"] == len(words(stands)) and row["share_of_item"] == row["run"] / 18
 
 
+def test_half_of_an_item():
+    """Tulu 3 alone asks for more than half of the tokens."""
+    item = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    (row,) = check([" ".join(item.split()[4:12])], [item]).evals.to_pylist()
+    assert [row[name] for name in ("gpt3", "datatrove", "llama3", "tulu3", "longest")] == [
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
 def test_seven_tokens_of_an_item_are_not_listed():
     found = check([" ".join(ITEM.split()[5:12])], [ITEM])
     assert found.hits.num_rows == 0

@@ -321,6 +321,16 @@ def test_pages_that_lie(writer, bounds, tmp_path):
     assert refused
 
 
+@pytest.mark.parametrize("codec", ["snappy", "zstd", "lz4_raw", "gzip", None])
+@pytest.mark.parametrize("off", [-1, 1, 40])
+def test_another_size_is_never_filled_with_what_was_in_memory(codec, off):
+    text = b"to be or not to be " * 30
+    packed = pa.py_buffer(text) if codec is None else pa.Codec(codec).compress(text)
+    assert pages._unpacked(packed, len(text), codec).to_pybytes() == text
+    with pytest.raises(pages._DAMAGE):
+        pages._unpacked(packed, len(text) + off, codec)
+
+
 def test_a_row_group_without_pages(tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(table_of(["one text", "two"]).select(["text"]), path, compression="none", use_dictionary=False)
