@@ -9,7 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from neardup_gpu import Reading, Recipe, Result, Workers, Writing, dedup
+from neardup_gpu import Reading, Recipe, Result, Workers, dedup
 from neardup_gpu.errors import InputError, NeardupError, OutputError, ParameterError
 
 LARGE = 2**60 + 1
