@@ -54,6 +54,7 @@ def gpu():
 
 
 TABLE = corpus(families(num=14, seed=4), seed=4)
+FEW = corpus(families(num=6, seed=4), seed=4)
 KNOWN = corpus(families(num=7, seed=4), seed=5)
 
 
@@ -282,10 +283,10 @@ def test_no_memory_for_simhashes(gpu, case, module, name):
     """What waits, or is to be verified, goes to the file, and then it is tried again; in the end it is said."""
     given = []
     with short_of_memory_at_first(1, module, name, given):
-        check(gpu, **OPTIONS[case])
+        check(gpu, FEW, **OPTIONS[case])
     assert len(given) > 1
     with short_of_memory_at_first(100, module, name, []), pytest.raises(NeardupError, match=r"use backend='cpu'"):
-        flat(dedup, TABLE, id_column="id", engine="gpu", **OPTIONS[case])
+        flat(dedup, FEW, id_column="id", engine="gpu", **OPTIONS[case])
 
 
 @pytest.mark.parametrize("case", ["simhash, tfidf", "simhash, verified, tfidf"])
@@ -351,13 +352,13 @@ def test_no_memory_for_the_set_join(gpu, kernel):
     """Pieces are halved, or shingles go to the file; in the end it is said."""
     given = []
     with short_of_memory_at_first(1, kernel, "gpu", given):
-        check(gpu)
+        check(gpu, FEW)
     assert len(given) > 1
     with (
         mock.patch.object(kernel, "gpu", mock.Mock(side_effect=MemoryError)),
         pytest.raises(NeardupError, match=r"use backend='cpu'.*memory="),
     ):
-        dedup(TABLE, id_column="id", engine="gpu")
+        dedup(FEW, id_column="id", engine="gpu")
 
 
 def test_no_memory_for_candidates(gpu):
@@ -373,13 +374,13 @@ def test_no_memory_for_candidates(gpu):
         return run(*arguments)
 
     with mock.patch.object(pairtables, "gpu", limited):
-        check(gpu, **OPTIONS["min-hash"])
+        check(gpu, FEW, **OPTIONS["min-hash"])
     assert len(calls) > 2
     with (
         mock.patch.object(pairtables, "gpu", mock.Mock(side_effect=MemoryError)),
         pytest.raises(NeardupError, match=r"use backend='cpu'.*memory="),
     ):
-        flat(dedup, TABLE, id_column="id", engine="gpu", **OPTIONS["min-hash"])
+        flat(dedup, FEW, id_column="id", engine="gpu", **OPTIONS["min-hash"])
 
 
 def test_no_memory_to_decide(gpu):
