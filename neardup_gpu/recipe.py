@@ -331,7 +331,7 @@ class Recipe:
             if self.within and not isinstance(self.ignore_common, int):
                 raise ParameterError(
                     f"ignore_common {self.ignore_common:g} and within: the documents of each value are counted by "
-                    "themselves, so a share is no one number; give a number of documents"
+                    "themselves, so a share differs from value to value; give a number of documents"
                 )
             if self.unit.divides:
                 raise ParameterError(
