@@ -4,15 +4,20 @@
     python -m benchmarks.choose CORPORA --only titles
 
 Articles and versions have pairs that others named: `edinburgh_2500.truth.parquet`, and the versions of a bill. The
-other kinds are made from the articles: part of each text is changed at random, and the pair is the text and its changed
-copy. A pair is found if it is listed, or if both texts are in one group.
+other kinds are made: part of each text is changed at random, and the pair is the text and its changed copy. Texts are
+the articles, and for code the functions of this Python's standard library. A pair is found if it is listed, or if both
+texts are in one group.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import keyword
 import random
+import re
 import string
+import sysconfig
 from collections.abc import Callable, Iterable
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -26,6 +31,7 @@ import neardup_gpu as nd
 Pairs = set[frozenset[int]]
 Made = tuple[list[str], Pairs]
 
+NAMES = re.compile(r"\b[A-Za-z_]\w*\b")
 WORDS = ((5, 0.8), (5, 0.3), (3, 0.8), (3, 0.3), (2, 0.8), (2, 0.5), (2, 0.3), (1, 0.8), (1, 0.6), (1, 0.5), (1, 0.4))
 
 
@@ -117,6 +123,37 @@ def messages(folder: Path) -> Made:
     return made, within(forms)
 
 
+def functions(share: float) -> Made:
+    """Functions of the standard library with a share of their names changed, and a line more for each ten lines."""
+    rng, found = random.Random(1), {}
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef) and 10 <= (node.end_lineno or 0) - node.lineno <= 80:
+                found[ast.get_source_segment(source, node) or ""] = None
+    texts = list(found)
+    rng.shuffle(texts)
+    texts, pool = texts[:2000], re.findall(r"[a-z]{3,}", " ".join(texts[2000:2300]))
+
+    def edited(text: str) -> str:
+        names = sorted(set(NAMES.findall(text)) - set(keyword.kwlist))
+        new = {name: f"v{rng.randrange(10_000)}" for name in names if rng.random() < share}
+        lines = []
+        for line in NAMES.sub(lambda match: new.get(match[0], match[0]), text).splitlines():
+            lines.append(line)
+            if rng.random() < 0.1:
+                added = f"# {' '.join(rng.choices(pool, k=6))}", f"log({rng.choice(pool)!r})"
+                lines.append(line[: len(line) - len(line.lstrip())] + rng.choice(added))
+        return "\n".join(lines)
+
+    return copies(texts, edited)
+
+
+def code(*settings: tuple[int, float]) -> list[dict[str, Any]]:
+    """Return settings of words, and of tokens of Python."""
+    return words(*settings) + words(*settings, tokens="code", language="python")
+
+
 def letters(*settings: tuple[int, float]) -> list[dict[str, Any]]:
     """Return settings of letters."""
     return words(*settings, tokens="letters")
@@ -131,6 +168,13 @@ KINDS: dict[str, tuple[Callable[[Path], Made], list[dict[str, Any]]]] = {
         excerpts,
         [*words((5, 0.8), (5, 0.3)), *words((5, 0.8), (5, 0.3), (3, 0.3), (5, 0.15), method="containment")],
     ),
+    **{
+        f"code, {share:.0%} of names changed": (
+            lambda folder, share=share: functions(share),
+            code((5, 0.8), (5, 0.3), (3, 0.5), (3, 0.3), (1, 0.7)),
+        )
+        for share in (0.1, 0.25)
+    },
     "messages": (messages, [*words((5, 0.8), (2, 0.5), (1, 0.5)), *words((5, 0.8), fold="digits")]),
     **{
         f"scans, {100 * share:.0f}% misread": (
@@ -146,7 +190,7 @@ KINDS: dict[str, tuple[Callable[[Path], Made], list[dict[str, Any]]]] = {
 def measured(texts: list[str], truth: Pairs, setting: dict[str, Any]) -> tuple[float, float]:
     """Return the share of pairs that are found, and the share of found pairs that are right."""
     recipe = nd.Recipe(method=setting.get("method", "exact"), threshold=setting["threshold"], max_partners=None)
-    of_shingles = {name: setting[name] for name in ("tokens", "shingle_size", "fold") if name in setting}
+    of_shingles = {name: setting[name] for name in ("tokens", "shingle_size", "fold", "language") if name in setting}
     result = nd.dedup({"text": texts}, recipe=recipe.with_(**of_shingles))
     listed = zip(result.pairs["id_a"].to_pylist(), result.pairs["id_b"].to_pylist(), strict=True)
     found = within(result.documents["group"].to_pylist()) | {frozenset(pair) for pair in listed}

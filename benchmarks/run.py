@@ -3,10 +3,10 @@
     python -m benchmarks.run --corpora CORPORA --peers --output benchmarks/results/NAME.json
 
 Parts (see README.md beside this file): kernels, peers, dedup, layouts, methods, memory, verification, exact,
-containment, giant, losses, start_up, one_text, simhash, hamming, html, token_kinds, conditions, compression, samples,
-deciding, scale, beside, short, index. A part whose corpus is missing is skipped and says so. What is compared runs by
-turns in one run. Everything runs once before it is timed, so that compilation and cold files are left out. Recall
-stands beside time.
+containment, giant, losses, start_up, one_text, simhash, hamming, html, token_kinds, units, conditions, compression,
+samples, deciding, scale, beside, short, index. A part whose corpus is missing is skipped and says so. What is compared
+runs by turns in one run. Everything runs once before it is timed, so that compilation and cold files are left out.
+Recall stands beside time.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from . import (
     simhash,
     small,
     token_kinds,
+    units,
     verification,
     whole_job,
 )
@@ -73,6 +74,7 @@ PARTS: dict[str, Callable[[Bench], list[dict]]] = {
     "hamming": hamming.part,
     "html": html.part,
     "token_kinds": token_kinds.part,
+    "units": units.part,
     "conditions": conditions.part,
     "compression": compression.part,
     "samples": samples.part,

@@ -27,6 +27,9 @@ from .methods.frequencies import Frequencies, FrequencyCounter, occurrences
 from .recipe import Recipe
 from .records import dataclass
 
+_FEWEST_BITS, _MOST_BITS = 16, 22
+"""Bits of a shingle by which `without_common` tells most others from common ones."""
+
 
 @dataclass
 class CommonShingles:
@@ -38,15 +41,12 @@ class CommonShingles:
         The common shingles, and the number of documents of each.
     most : int
         Shingles of more documents are common.
-    suspects : array of bool
-        For each counter of the table, whether a common shingle may have it.
     offsets : array of int64, shape (documents + 1,)
         Where the shingles of each document begin that `leave_out` has kept.
     """
 
     frequencies: Frequencies
     most: int
-    suspects: Any
     offsets: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
 
     def settled(self, recipe: Recipe) -> Recipe:
@@ -60,24 +60,13 @@ class CommonShingles:
         self.offsets = target.offsets
 
     def _others(self, spool: Rows, part: Span) -> Ragged:
-        rows = _rows_of(spool, part)
-        xp = array_module(rows.values)
-        places = xp.flatnonzero(_suspected(self.suspects, rows.values))
-        (common,) = same_device(rows.values, self.frequencies.tokens)
-        values = rows.values[places]
-        at = xp.minimum(xp.searchsorted(common, values), len(common) - 1)
-        stays = xp.ones(len(rows.values), bool)
-        if len(common):
-            stays[places[common[at] == values]] = False
-        return _chosen(rows, stays)
+        return without_common(_rows_of(spool, part), self.frequencies.tokens)
 
 
 def common_shingles(spool: Rows, recipe: Recipe, runtime: Runtime) -> CommonShingles:
     """Find the shingles that more documents of a spool have than the recipe allows."""
     number = len(spool.offsets) - 1
-    bound = recipe.ignore_common
-    assert bound is not None
-    most = bound if isinstance(bound, int) else max(1, int(bound * number))
+    most = most_documents(recipe, number)
     parts = _all_parts(spool, runtime)
     suspects = _suspects(rarity_table(spool, np.arange(number), parts, runtime), most)
     counter, table = FrequencyCounter(), partial(_suspected, suspects)
@@ -86,7 +75,35 @@ def common_shingles(spool: Rows, recipe: Recipe, runtime: Runtime) -> CommonShin
     tokens, counts = counter.take()
     common = counts > most
     found = Frequencies(tokens[common], counts[common], number, recipe.seed, recipe.elements)
-    return CommonShingles(found, most, suspects)
+    return CommonShingles(found, most)
+
+
+def most_documents(recipe: Recipe, number: int) -> int:
+    """Return how many of `number` documents may have a shingle that is not common."""
+    bound = recipe.ignore_common
+    assert bound is not None
+    return bound if isinstance(bound, int) else max(1, int(bound * number))
+
+
+def without_common(rows: Ragged, common: np.ndarray) -> Ragged:
+    """Return rows of shingles without the common ones, which are ascending.
+
+    A table of upper bits rules out most other shingles before the search.
+    """
+    if not len(common):
+        return rows
+    xp = array_module(rows.values)
+    bits = min(max(_FEWEST_BITS, (16 * len(common)).bit_length()), _MOST_BITS)
+    shift = np.uint64(64 - bits)
+    (known,) = same_device(rows.values, common)
+    marked = xp.zeros(1 << bits, bool)
+    marked[(known >> shift).astype(np.int64)] = True
+    places = xp.flatnonzero(marked[(rows.values >> shift).astype(np.int64)])
+    values = rows.values[places]
+    at = xp.minimum(xp.searchsorted(known, values), len(known) - 1)
+    stays = xp.ones(len(rows.values), bool)
+    stays[places[known[at] == values]] = False
+    return _chosen(rows, stays)
 
 
 def _all_parts(spool: Rows, runtime: Runtime) -> list[Span]:

@@ -41,7 +41,7 @@ _AT_ONCE = 1 << 15
 _LONG = 256
 """Elements of one word from which it is mixed into them by itself."""
 
-_SOURCE_BITS = 40
+SOURCE_BITS = 40
 """Bits of the row in the number of a document without a value; the number of its source is above them."""
 
 
@@ -69,7 +69,7 @@ def group_words(columns: Sequence[pa.Array], source: int, first_row: int) -> tup
         missing |= codes < 0
         words = mix64_all(words ^ np.append(own, np.uint64(0))[codes])
     rows = np.flatnonzero(missing)
-    numbers = (source << _SOURCE_BITS) + first_row + rows
+    numbers = (source << SOURCE_BITS) + first_row + rows
     words[rows] = mix64_all(mix64_all(numbers.astype(np.uint64)) ^ np.uint64(xxhash.xxh3_64_intdigest(b"no value")))
     return words, len(rows)
 

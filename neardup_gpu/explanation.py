@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import checks, diff
+from .conditions import apart, group_words
 from .documents import Documents, open_described, open_documents
 from .documents.reading_options import reading_of
-from .documents.rereading import name_of, text_of
+from .documents.rereading import columns_of, name_of, text_of
 from .errors import InputError, ParameterError
 from .methods.frequencies import Frequencies
 from .printable import printable, readable_id
@@ -306,6 +307,10 @@ def explained(
     names = target.as_py(), own.as_py()
     tokens, _ = count_tokens(as_documents([kept_text, text], recipe), recipe, "cpu", names)
     ours = shingle(tokens, recipe, backend="cpu")
+    if recipe.ignored is not None and recipe.within:  # common shingles are those of the group
+        ids = pa.chunked_array([pa.array([own.as_py()], own.type)])
+        group, _ = group_words(columns_of(documents(), ids, [row], recipe.within), 0, 0)
+        ours = apart(ours, np.repeat(group, 2))
     a, b = (measure.counting(np.unique(ours[number])) for number in (0, 1))
     common, told = np.intersect1d(a, b, assume_unique=True), found[measure.name]
     if in_reference:

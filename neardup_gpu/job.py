@@ -39,7 +39,7 @@ from .engine.contract import Rows
 from .engine.memory import parse_size
 from .engine.settings import Engine, as_engine, for_text
 from .engine.threads import on_threads
-from .errors import InputError, ParameterError
+from .errors import InputError
 from .log import log
 from .methods.contract import Join, Sketch
 from .nearest_reference import nearest_pairs
@@ -183,8 +183,6 @@ def dedup(
     check_reference(arguments.recipe, against)
     for option in [name for name, value in (("memory", memory), ("work_dir", workers)) if value is not None]:
         check_whole(arguments.recipe, option)
-        if arguments.recipe.ignore_common is not None:
-            raise ParameterError(f"ignore_common and {option}: only a job in memory counts shingles; leave one out")
     if workers is not None:
         return run_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _run_here(arguments)

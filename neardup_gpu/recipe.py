@@ -247,7 +247,8 @@ class Recipe:
         Compare two documents only if the shorter one has at least this share of the tokens of the longer one.
     ignore_common : int or float, default None
         For exact and containment: leave out all shingles that more documents have than this number or, below 1, than
-        this share of all documents. A document of such shingles alone is never removed.
+        this share of all documents. A document of such shingles alone is never removed. With `within`, the documents of
+        each value are counted by themselves.
     ignored : str, default None
         The digest of the shingles that were left out, which the recipe of a result holds.
 
@@ -327,8 +328,11 @@ class Recipe:
                     f"ignore_common and method {self.method.name}: only exact and containment compare shingles alone; "
                     "leave one of them out"
                 )
-            if self.within:
-                raise ParameterError("ignore_common and within: shingles are counted in all documents; leave one out")
+            if self.within and not isinstance(self.ignore_common, int):
+                raise ParameterError(
+                    f"ignore_common {self.ignore_common:g} and within: the documents of each value are counted by "
+                    "themselves, so a share differs from value to value; give a number of documents"
+                )
             if self.unit.divides:
                 raise ParameterError(
                     f"ignore_common and unit '{self.unit}': shingles are counted in whole documents; leave one out"

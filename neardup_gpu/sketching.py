@@ -14,8 +14,8 @@ from neardup_gpu.kernels import distinct, sequences, texts
 from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import check_rows, know, known
 
-from .common_shingles import common_shingles
-from .conditions import WITHIN, apart, group_words
+from .common_shingles import common_shingles, without_common
+from .conditions import SOURCE_BITS, WITHIN, apart, group_words
 from .data import Ragged
 from .documents.skipped import check_skipped
 from .documents.sources import Sources, ids_of
@@ -175,6 +175,7 @@ class _UnitSummary(NamedTuple):
     counts: TokenCounts
     without_spots: int
     missing: int
+    only_common: int
 
 
 @dataclass
@@ -187,7 +188,7 @@ class Sketcher:
     runtime : Runtime
     clock : Clock
     statistics : Statistics, optional
-        What the method weighs by, if it is known.
+        What the method weighs by, or the common shingles that are left out, if they are known.
     first_pass : FirstPass, optional
         What it is counted in, if it is not.
     spool : optional
@@ -371,9 +372,7 @@ class Sketcher:
         found.leave_out(spool, self.spare, self.runtime)
         self.spool, self.statistics, self.recipe = self.spare, found.frequencies, found.settled(self.recipe)
         alone = np.flatnonzero((np.diff(found.offsets) == 0) & (sketched.num_tokens > 0))
-        hashes = sketched.document_hashes
-        rows, words = same_device(hashes, alone, mix64_all(alone.astype(np.uint64)))
-        hashes[rows, 0], hashes[rows, 1] = words, ALONE
+        _set_alone(sketched.document_hashes, alone, alone)
         sketched.counts.common_shingles = len(found.frequencies)
         sketched.counts.only_common = int(np.count_nonzero(alone >= sketched.num_known))
 
@@ -389,6 +388,8 @@ class Sketcher:
             shingles, without_spots = count_shingles(tokens, recipe, backend)
             elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
         measured = sketch = keys = hashes = of_texts = None
+        common: Any = None if recipe.ignore_common is None else self.statistics
+        only_common = 0
         if self.first_pass is not None:
             measured = self.first_pass.measure(elements, backend)
         elif isinstance(method, Sketch):
@@ -401,6 +402,8 @@ class Sketcher:
         waiting = None
         if self.spool is not None and shingles is not None:
             waiting = method.measure.waiting(shingles if words is None else apart(shingles, words), backend)
+            if common is not None:
+                waiting = without_common(waiting, common.tokens)
         if self.hashed:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
@@ -411,11 +414,16 @@ class Sketcher:
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
         if words is not None and hashes is not None:
             hashes[:, 0] ^= same_device(hashes, words)[0]
+        if common is not None and waiting is not None:
+            alone = np.flatnonzero((np.diff(self.runtime.fetch(waiting.offsets)) == 0) & (num_tokens > 0))
+            first = (self.number << SOURCE_BITS) + piece.batch.batch.first_row + piece.span.first
+            _set_alone(hashes, alone, first + alone)
+            only_common = len(alone)
         if self.store is not None and method.elements == "shingles":
             set_sizes = kernel(distinct, backend)(elements.values, elements.offsets)
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes, words
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
-        return _UnitSummary(ended, *found, counts, without_spots, 0 if ended is None else piece.missing)
+        return _UnitSummary(ended, *found, counts, without_spots, 0 if ended is None else piece.missing, only_common)
 
     def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
@@ -444,6 +452,7 @@ class Sketcher:
         kept.only_dropped_words += part.counts.only_dropped_words
         kept.without_spots += part.without_spots
         kept.without_value += part.missing
+        kept.only_common += part.only_common
 
     def _joined(
         self, known: Sketches, sketches: Sketches, ids: pa.Array, sources: Sources, column: str | None
@@ -463,6 +472,12 @@ class Sketcher:
             counts=sketches,
             words=sketches.words.take(np.uint64),
         )
+
+
+def _set_alone(hashes: Any, rows: np.ndarray, numbers: np.ndarray) -> None:
+    """Make some documents unlike all others: each number is that of one document of the job."""
+    places, words = same_device(hashes, rows, mix64_all(numbers.astype(np.uint64)))
+    hashes[places, 0], hashes[places, 1] = words, ALONE
 
 
 def text_hashes_of(text: Ragged, recipe: Recipe, backend: str | None) -> Any:

@@ -2,11 +2,14 @@
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from rule import Pair, all_pairs, check, contained, jaccard, shingles_of, stated, words_or_text
@@ -16,6 +19,9 @@ from neardup_gpu import Recipe, Shingles, Workers, dedup
 from neardup_gpu.cli.app import app
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
 from neardup_gpu.explanation import explain
+from neardup_gpu.planning import forecast
+from neardup_gpu.planning.choices import plan
+from neardup_gpu.planning.counts import Workload
 from neardup_gpu.sketches import Frequencies
 
 INPUT: Any = {"id_column": "id", "text_columns": "text"}
@@ -107,12 +113,72 @@ def test_a_bound_is_a_number_or_a_share(bound: Any) -> None:
 
 
 def test_what_cannot_be_counted_is_refused(tmp_path: Path) -> None:
-    for changes in ({"method": "minhash"}, {"within": "site"}, {"unit": "line"}):
+    for changes in ({"method": "minhash"}, {"unit": "line"}, {"ignore_common": 0.1, "within": "site"}):
         with pytest.raises(ParameterError, match="ignore_common"):
-            Recipe(ignore_common=10, **changes)
-    for option in ({"memory": "2GB"}, {"workers": Workers(work_dir=tmp_path), "output": tmp_path / "out"}):
-        with pytest.raises(ParameterError, match="ignore_common and"):
-            dedup({"text": ["to be"]}, recipe=Recipe(ignore_common=10), **option)
+            Recipe(**{"ignore_common": 10, **changes})
+    with pytest.raises(ParameterError, match="not planned"):
+        plan(Workload(documents=1e6, text_bytes=10**9), Recipe(ignore_common=10))
+
+
+def table_of(number: int, name: str, seed: int) -> pa.Table:
+    """Short texts of eight words, with a site that may be null."""
+    random = np.random.default_rng(seed)
+    words = [random.choice(list("abcdefgh"), random.integers(0, 9)) for _ in range(number)]
+    sites = random.choice(["x", "y", None], number)
+    ids = [f"{name}{row}" for row in range(number)]
+    return pa.table({"id": ids, "text": [" ".join(each) for each in words], "site": pa.array(sites, pa.string())})
+
+
+@pytest.mark.parametrize("spool", [True, False])
+@pytest.mark.parametrize("within", [(), "site"], ids=["all", "within"])
+@pytest.mark.parametrize(("method", "kind", "bound"), [("exact", "bag", 10), ("containment", "set", 10)])
+def test_tasks_decide_as_in_memory(
+    tmp_path: Path, method: str, kind: str, bound: int, within: Any, spool: bool
+) -> None:
+    for name, number in (("mine", 200), ("known", 60)):
+        pq.write_table(table_of(number, name, number), tmp_path / f"{name}.parquet", row_group_size=20)
+    size = 2 if kind == "set" else 1
+    recipe = Recipe(shingles=Shingles(size, kind), method=method, threshold=0.5, max_partners=None)
+    recipe = recipe.with_(ignore_common=bound, within=within)
+    options: Any = {"against": tmp_path / "known.parquet", "recipe": recipe, **INPUT}
+    workers = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=400, partitions=3, spool=spool)
+    memory = dedup(tmp_path / "mine.parquet", **options, output=tmp_path / "memory")
+    tasks = dedup(tmp_path / "mine.parquet", **options, output=tmp_path / "tasks", workers=workers)
+    assert tasks.report["tasks"]["slices"] > 5 and len(memory.removed) > 20
+    for name in ("documents", "pairs"):
+        one, other = (getattr(result, name) for result in (memory, tasks))
+        order = [(column, "ascending") for column in one.column_names if column.startswith("id")]
+        assert one.sort_by(order).equals(other.sort_by(order))
+    assert tasks.recipe == memory.recipe and tasks.frequencies.digest == memory.recipe.ignored
+    counts = [result.report["counts"] for result in (memory, tasks)]
+    for name in ("common_shingles", "only_common", "verified_pairs", "shingles"):
+        assert counts[0][name] == counts[1][name]
+    assert counts[0]["common_shingles"] > 0
+    near = memory.removed.filter(pc.equal(memory.removed["kind"], "near"))["id"][-1].as_py()
+    assert memory.explain(near) == tasks.explain(near) == explain(tmp_path / "tasks", near)
+
+
+def test_within_counts_the_documents_of_each_value() -> None:
+    table = table_of(120, "d", 1)
+    recipe = Recipe(shingles=Shingles(1), threshold=0.5, ignore_common=20, max_partners=None)
+    whole = dedup(table, recipe=recipe.with_(within="site"), **INPUT)
+    parts = [dedup(table.filter(pc.equal(table["site"], site)), recipe=recipe, **INPUT) for site in ("x", "y")]
+    for name in ("removed", "pairs"):
+        rows = [Counter(map(str, getattr(result, name).to_pylist())) for result in (whole, *parts)]
+        assert rows[0] == rows[1] + rows[2] and rows[0]
+    counts = [result.report["counts"] for result in (whole, *parts)]
+    assert counts[0]["common_shingles"] == counts[1]["common_shingles"] + counts[2]["common_shingles"] > 0
+
+
+def test_a_bound_of_memory_does_not_change_what_is_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "at_most", lambda *arguments: 1 << 62)
+    monkeypatch.setattr(forecast, "in_memory", lambda *arguments: SimpleNamespace(memory=1 << 62))
+    pq.write_table(table_of(200, "d", 2), tmp_path / "in.parquet")
+    recipe = Recipe(shingles=Shingles(2), threshold=0.5, ignore_common=0.02)
+    bounded = dedup(tmp_path / "in.parquet", recipe=recipe, memory="2GB", **INPUT)
+    usual = dedup(tmp_path / "in.parquet", recipe=recipe, **INPUT)
+    assert "tasks" in bounded.report and bounded.recipe == usual.recipe
+    assert bounded.documents.equals(usual.documents) and 0 < len(usual.removed) < 200
 
 
 WINPS = {

@@ -80,6 +80,24 @@ def texts_of(
     return [found[number] for number in range(len(wanted))]
 
 
+def columns_of(
+    documents: Documents, ids: pa.ChunkedArray, rows: Sequence[int], columns: Sequence[str]
+) -> list[pa.Array]:
+    """Return the values of some documents in some columns; see `texts_of`, which says whether the documents changed."""
+    wanted, skips = ids.combine_chunks(), documents.describe()["on_error"] == "skip"
+    numbers: list[int] = []
+    found: list[list[pa.Array]] = []
+    with closing(documents.batches(columns)) as batches:
+        for batch in batches:
+            places = list(_places(batch, wanted, None if skips else rows))
+            if places:
+                numbers += [number for number, _ in places]
+                at = pa.array([place for _, place in places])
+                found.append([batch.columns[name].take(at) for name in columns])
+    order = pa.array(np.argsort(numbers, kind="stable"))
+    return [pa.concat_arrays(parts).take(order) for parts in zip(*found, strict=True)]
+
+
 def _places(batch: Batch, wanted: pa.Array, rows: Sequence[int] | None) -> Iterable[tuple[int, int]]:
     """Return (number of a wanted document, its place in the batch) for those that the batch holds."""
     if rows is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from neardup_gpu.kernels.bitmaps import num_words
 
 from ..arrow_versions import bytes_of
+from ..common_shingles import most_documents
 from ..documents import Documents
 from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
@@ -39,6 +40,9 @@ MARGIN = 1.1
 
 ROW = {"exact": 110, "containment": 140, "minhash": 330}
 """Bytes that a job in memory holds of a document at most, without its id."""
+
+COUNTED_BYTES = 64
+"""Bytes that a common shingle takes at most while a job in memory counts its documents."""
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
 """What reading and writing hold for each of several threads, and by one."""
@@ -134,6 +138,9 @@ def in_memory(load: Load, recipe: Recipe, threads: int) -> Need:
         joined = table + (making + making // 3 if making <= shares.postings else shares.postings)
         joined += _of_sets(counts, recipe)
         again = 4 * counts.shingles
+        if recipe.ignore_common is not None:
+            most = most_documents(recipe, counts.documents)
+            joined, spool = joined + COUNTED_BYTES * counts.shingles // (most + 1), 2 * spool
     held = max(first, joined + compared) + _of_documents(load, recipe) + _reading(load, threads)
     rates = load_rates()["in memory"]
     rate = rates["methods"].get(method.name) or rates["methods"]["minhash"]

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import diff
-from ..documents.rereading import texts_of
+from ..conditions import apart, group_words
+from ..documents.rereading import columns_of, texts_of
 from ..errors import InputError
 from ..log import log
 from ..printable import printable
@@ -87,7 +88,11 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
     if theirs:
         their_ids = pa.chunked_array([pa.array(theirs, ids.type)])
         known = dict(zip(theirs, texts_of(run.reference(), their_ids, None, **limits), strict=True))
-    found, measure = {}, run.measure()
+    found, measure, rows = {}, run.measure(), sorted(pair.row for pair in pairs)
+    words = dict.fromkeys(rows, np.uint64(0))
+    if run.recipe.ignored is not None and run.recipe.within:  # common shingles are those of a group
+        values = columns_of(run.source(), ids.take(pa.array(rows)), rows, run.recipe.within)
+        words = dict(zip(rows, group_words(values, 0, 0)[0], strict=True))
     worths = dict(zip(wanted, run.documents[run.column].take(pa.array(wanted)).to_pylist(), strict=True))
     for pair in pairs:
         kept = known[pair.kept] if pair.in_reference else texts[kept_rows[pair.row]]
@@ -95,17 +100,17 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
         if kept is None or text is None:
             continue
         if worths[pair.row] is not None and worths[pair.row] != _worth(
-            run, measure.with_reference if pair.in_reference else measure, kept, text, names
+            run, measure.with_reference if pair.in_reference else measure, kept, text, names, words[pair.row]
         ):
             raise InputError("its input has changed since the result was made")
         found[pair.row] = difference(kept, text, run.recipe, names)
     return found
 
 
-def _worth(run: Run, measure: Any, kept: str, text: str, names: tuple[Any, Any]) -> float:
-    """What a pair of texts is worth, computed again as `explain` does."""
+def _worth(run: Run, measure: Any, kept: str, text: str, names: tuple[Any, Any], word: np.uint64) -> float:
+    """Return what a pair of texts is worth, computed again as `explain` does; `word` is mixed into their shingles."""
     tokens, _ = count_tokens(as_documents([kept, text], run.recipe), run.recipe, "cpu", names)
-    ours = shingle(tokens, run.recipe, backend="cpu")
+    ours = apart(shingle(tokens, run.recipe, backend="cpu"), np.repeat(word, 2))
     if measure.weighted:
         return float(measure.of(*measure.sums(ours)))
     left, right = (measure.counting(np.unique(ours[number])) for number in (0, 1))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ..common_shingles import most_documents
 from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
@@ -84,7 +85,8 @@ class Job:
 def run(job: Job) -> Made:
     """Do all stages, in their order."""
     told_as, weighed = job.work.told_as, []
-    if job.recipe.method.needs_statistics and job.work.shared.frequencies is None:
+    weighs = job.recipe.method.needs_statistics and job.work.shared.frequencies is None
+    if weighs or job.recipe.ignore_common is not None:
         with told_as("weigh"):
             weighed = [weigh(job)]
     with told_as("sketch"):
@@ -140,13 +142,18 @@ def weigh(job: Job) -> Stage:
     work, elements = job.work, [(slice,) for slice in job.slices]
     covers = [slice.covers for slice in job.slices]
     counted = work.stage("count", frequencies.count, elements, covers=covers, on_device=True)
-    given = [(counted.names("counts"),)] * len(job.partitions)
+    recipe, number = job.recipe, counted.total("documents")
+    most = 0 if recipe.ignore_common is None else most_documents(recipe, number)
+    given = [(counted.names("counts"), most)] * len(job.partitions)
     summed = work.stage("sum", frequencies.add_up, given, after=[counted])
-    totals = counted.total("documents"), summed.total("elements")
+    totals = number, summed.total("elements")
     weighed = work.stage("frequencies", frequencies.frequencies, [totals], after=[summed])
-    digest, recipe = weighed.facts[0]["digest"], job.recipe
-    recipe = replace(recipe, method=replace(recipe.method, frequencies=digest))  # type: ignore[type-var]
-    work.shared = replace(work.shared, recipe=recipe, num_counted=totals[0])
+    digest = weighed.facts[0]["digest"]
+    if recipe.ignore_common is None:
+        recipe = replace(recipe, method=replace(recipe.method, frequencies=digest))  # type: ignore[type-var]
+    else:
+        recipe = replace(recipe, ignore_common=most, ignored=digest)
+    work.shared = replace(work.shared, recipe=recipe, num_counted=number)
     return weighed
 
 

@@ -1,10 +1,10 @@
-"""The stages that count document frequencies, where TF-IDF weighs by those of the job's own documents.
+"""The stages that count document frequencies: TF-IDF weighs by them, and they say which shingles are common.
 
     count        of a slice: in how many of its documents each token or shingle occurs, by ranges of these
-    sum          of a range: in how many documents of all slices
+    sum          of a range: in how many documents of all slices; of shingles that are to be left out, the common ones
     frequencies  one task: the file of the result that holds them
 
-Tasks that weigh read the files of "sum", whose ranges are in order (`Shared.settled`).
+Tasks that weigh, or leave out shingles, read the files of "sum", whose ranges are in order (`Shared.settled`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..store.exchange import ExchangeWriter, num_rows
 from .columns import partition_of, rows_of
 from .dividing import divided
 from .results import placed
-from .work import COUNTS, WAITING_BESIDE, Files, counted_frequencies
+from .work import COUNTS, WAITING_BESIDE, Files, Shared, counted_frequencies
 
 COUNTED_BYTES = 96
 """Memory that an element takes each time that it is counted or summed, up to a quarter of the task's."""
@@ -44,14 +44,16 @@ _KEY_BITS = 62  # of the keys by which a range is divided: int64, and a width of
 class _Counting:
     """Counts the documents of a slice, as `FrequencyPass` does, and keeps nothing of each.
 
-    What does not fit is written, and such elements come again.
+    What does not fit is written, and such elements come again. It takes the place of a first pass, or that of a spool,
+    whose shingles it counts.
     """
 
-    def __init__(self, writer: ExchangeWriter, most: int) -> None:
+    def __init__(self, writer: ExchangeWriter, most: int, shared: Shared) -> None:
         self._writer, self._most, self._counter = writer, most, FrequencyCounter()
+        self.folder, self._backend = shared.temporary, shared.engine.backend
         self.num_documents = 0
 
-    def measure(self, elements: Ragged, backend: str) -> Any:
+    def measure(self, elements: Ragged, backend: str | None) -> Any:
         distinct, _ = counted(elements, backend)
         held, documents = occurrences_of(distinct, backend)
         return to_host(held), to_host(documents), int((distinct.sizes > 0).sum())
@@ -62,6 +64,10 @@ class _Counting:
         self.num_documents += number
         if self._counter.num_held > self._most:
             self.write()
+
+    def append(self, rows: Ragged) -> None:
+        """Count the shingles of documents that wait."""
+        self.add(self.measure(rows, self._backend))
 
     def write(self) -> None:
         elements, documents = self._counter.take()
@@ -76,15 +82,22 @@ def count(files: Files, slice: Slice) -> dict[str, Any]:
     """
     shared = files.shared
     with files.exchange("counts", COUNTS, shared.partitions, WAITING_BESIDE) as writer, shared.start() as runtime:
-        counting = _Counting(writer, max(1, shared.task_memory // (4 * COUNTED_BYTES)))
-        first_pass = cast("FirstPass", counting)
-        Sketcher(shared.recipe, runtime, Clock(None), None, first_pass, hashed=False).sketch_part(Sources(slice.open()))
+        counting = _Counting(writer, max(1, shared.task_memory // (4 * COUNTED_BYTES)), shared)
+        weighs = shared.recipe.method.needs_statistics
+        first_pass, spool = (cast("FirstPass", counting), None) if weighs else (None, counting)
+        sketcher = Sketcher(
+            shared.recipe, runtime, Clock(None), None, first_pass, spool, hashed=False, number=files.number
+        )
+        sketched = sketcher.sketch_part(Sources(slice.open()))
         counting.write()
-    return {"documents": counting.num_documents}
+    return {"documents": counting.num_documents if weighs else len(sketched.num_tokens)}
 
 
-def add_up(files: Files, names: list[str]) -> dict[str, Any]:
-    """Add up what all slices counted of a range of elements; where it does not fit, the range is divided."""
+def add_up(files: Files, names: list[str], above: int) -> dict[str, Any]:
+    """Add up what all slices counted of a range of elements; where it does not fit, the range is divided.
+
+    Only elements of more than `above` documents are written.
+    """
     shared, part = files.shared, files.number
     first, stop = (-(-(each << 32) // shared.partitions) << _KEY_BITS - 32 for each in (part, part + 1))
     most = max(1, shared.task_memory // (4 * COUNTED_BYTES))
@@ -101,8 +114,9 @@ def add_up(files: Files, names: list[str]) -> dict[str, Any]:
             for _, elements, documents in some.rows:
                 counter.add((elements.view(np.uint64), documents.view(np.int64)), 0)
             elements, documents = counter.take()
-            writer.add_to(0, {"element": elements, "documents": documents})
-            number += len(elements)
+            wanted = documents > above
+            writer.add_to(0, {"element": elements[wanted], "documents": documents[wanted]})
+            number += int(np.count_nonzero(wanted))
     return {"elements": number}
 
 
@@ -126,4 +140,4 @@ def frequencies(files: Files, num_documents: int, num_elements: int) -> dict[str
     found = counted_frequencies(shared, num_documents)
     with placed(files, FILE) as path:
         found.write(path)
-    return {"files": [FILE], "documents": num_documents, "digest": found.digest}
+    return {"files": [FILE], "documents": num_documents, "elements": num_elements, "digest": found.digest}

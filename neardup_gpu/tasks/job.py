@@ -56,6 +56,8 @@ def run_in_tasks(
     report, recipe = read_report(folder), arguments.recipe
     if recipe.method.needs_statistics:
         recipe = recipe.with_(frequencies=report["recipe"]["frequencies"])
+    if recipe.ignore_common is not None:
+        recipe = recipe.with_(**{name: report["recipe"][name] for name in ("ignore_common", "ignored")})
     return StoredResult(folder, report, recipe, sources or opened, kept_in)
 
 

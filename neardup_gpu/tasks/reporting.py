@@ -44,6 +44,8 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
         "verified_pairs": made.listed.total("listed") if recipe.verifies else 0,
         "groups": made.listed.total("groups"),
     }
+    if recipe.ignore_common is not None:
+        counts["common_shingles"] = made.weighed[0].facts[0]["elements"]
     unlisted = None
     if recipe.verifies:  # of a crowd, pairs that are not listed may not be known
         known = made.verified.total("verified") + _of_crowd(made, "further")

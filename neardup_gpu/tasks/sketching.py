@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cpu import num_threads
 
+from ..common_shingles import without_common
 from ..conditions import WITHIN, apart
 from ..data import Ragged, arrow
 from ..documents.batches import ragged
@@ -246,6 +247,7 @@ def _from_file(files: Files, number: int, rows: np.ndarray, runtime: Runtime) ->
 
 def _from_text(files: Files, number: int, slice: Slice, rows: np.ndarray, runtime: Runtime) -> Iterator[Ragged]:
     recipe, backend = files.shared.recipe, runtime.backend
+    common = files.shared.settled()[1] if recipe.ignored else None
     words = load(files.place, file_name("sketch", number, WITHIN), GROUPS)[WITHIN] if recipe.within else None
 
     def made(text: Ragged, own: np.ndarray, span: Span) -> Ragged:
@@ -254,7 +256,8 @@ def _from_text(files: Files, number: int, slice: Slice, rows: np.ndarray, runtim
         shingles, _ = count_shingles(tokens, recipe, backend)
         if words is not None:
             shingles = apart(shingles, words[own[span.first : span.last]])
-        return recipe.method.measure.waiting(shingles, backend)
+        waiting = recipe.method.measure.waiting(shingles, backend)
+        return waiting if common is None else without_common(waiting, common.tokens)
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
     most //= recipe.shingles.token_kind.density

@@ -107,10 +107,11 @@ class Shared:
             yield runtime
 
     def settled(self) -> tuple[Recipe, Any]:
-        """The recipe and what its method weighs by, if it weighs."""
+        """The recipe and what its method weighs by, if it weighs, or the common shingles that are left out."""
         if self.num_counted is None:
             return self.recipe.with_statistics(self.frequencies)
-        return self.recipe.with_statistics(counted_frequencies(self, self.num_counted))
+        counted = counted_frequencies(self, self.num_counted)
+        return (self.recipe, counted) if self.recipe.ignored else self.recipe.with_statistics(counted)
 
     @property
     def temporary(self) -> Path:
