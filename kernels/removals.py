@@ -2,15 +2,15 @@
 
 Windows of `length` tokens are taken in the order of their places. A window is removed exactly if `copies` windows with
 equal tokens that end at or before its beginning have lost no token; the first of them is its source. A removed window
-takes all of its tokens. Windows that begin before `known` are never removed.
+takes all of its tokens.
 
     sources = the place of the source of each window, -1 if it is not removed
 
 Source: theorem 3 of the toolkit's design of repeated passages. All windows that overlap an earlier one begin before it
-ends, so they are decided when it is asked: the rule is well defined, and each source stays whole. What is left is a set
-of windows of which none has an earlier equal one that is whole, so a second run removes nothing (theorem 5).
+ends, so they are decided before it can be a source: the rule is well defined, and each source stays whole. No window
+that is left has an earlier equal one that is whole, so a second run removes nothing (theorem 5).
 
-Cost: linear in the windows, and a binary search among removed runs for each window that is asked as a source.
+Cost: linear in the windows, and a binary search among removed runs for each window that may be a source.
 Memory: 33 bytes for each window.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from ._cpu import Rare, jit
 
 
-def reference(places, classes, length, copies, known):
+def reference(places, classes, length, copies):
     """Decide about windows, straight from the definition.
 
     Parameters
@@ -31,7 +31,6 @@ def reference(places, classes, length, copies, known):
     length : int
     copies : int
         At least 1.
-    known : int
 
     Returns
     -------
@@ -44,23 +43,21 @@ def reference(places, classes, length, copies, known):
             for other, its in zip(places[:i].tolist(), classes[:i].tolist(), strict=True)
             if its == own and other + length <= place and lost.isdisjoint(range(other, other + length))
         ]
-        removed = len(whole) >= copies and place >= known
+        removed = len(whole) >= copies
         sources.append(whole[0] if removed else -1)
         if removed:
             lost.update(range(place, place + length))
     return np.array(sources, np.int64)
 
 
-@jit(
-    Rare("int64[::1], int64[::1], (int64, int64, int64), (int64[::1], int64[::1], int64[::1], int64[::1]), int64[::1]")
-)
+@jit(Rare("int64[::1], int64[::1], (int64, int64), (int64[::1], int64[::1], int64[::1], int64[::1]), int64[::1]"))
 def _decide(places, classes, rule, room, sources):
     """Write the source of each window.
 
-    `room`: for each class, the member that is asked next, and how many were whole; for each window, the next member of
-    its class; and the beginnings and ends of removed runs, one array after the other.
+    `room`: for each class, the next member that may be a source, and the number of whole ones; for each window, the
+    next member of its class; and the beginnings, then the ends, of removed runs.
     """
-    length, copies, known = rule
+    length, copies = rule
     asked, whole, following, runs = room
     n = len(places)
     begins, ends = runs[:n], runs[n:]
@@ -84,7 +81,7 @@ def _decide(places, classes, rule, room, sources):
                     first[own] = candidate
                 whole[own] += 1
             asked[own] = following[asked[own]]
-        if whole[own] < copies or place < known:
+        if whole[own] < copies:
             continue
         sources[i] = first[own]
         if removed > 0 and place <= ends[removed - 1]:
@@ -94,11 +91,11 @@ def _decide(places, classes, rule, room, sources):
             removed += 1
 
 
-def cpu(places, classes, length, copies, known):
+def cpu(places, classes, length, copies):
     """As `reference`: each class asks its members once, in their order, when they can no longer lose a token."""
     number = len(places)
     sources = np.full(number, -1, np.int64)
     asked, whole = np.full(number, -1, np.int64), np.zeros(number, np.int64)
     room = asked, whole, np.full(number, -1, np.int64), np.empty(2 * number, np.int64)
-    _decide(np.ascontiguousarray(places), np.ascontiguousarray(classes), (length, copies, known), room, sources)
+    _decide(np.ascontiguousarray(places), np.ascontiguousarray(classes), (length, copies), room, sources)
     return sources

@@ -17,7 +17,7 @@ PASSAGES = Group("Passages", sort_key=0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passages(Output):
+class SubstringsOutput(Output):
     """The folder to write."""
 
     output: str | None = setting(
@@ -27,7 +27,7 @@ class Passages(Output):
 
 DocumentsFlags: Any = flags(DOCUMENTS, Reading)
 PassagesFlags: Any = flags(PASSAGES, SubstringSettings)
-OutputFlags: Any = flags(OUTPUT, Passages, Writing, without=("ids_only", "report", "check", "by"))
+OutputFlags: Any = flags(OUTPUT, SubstringsOutput, Writing, without=("ids_only", "report", "check", "by"))
 RunningFlags: Any = flags(RUNNING, Engine, without=("max_comparisons", "temp_dir"))
 
 
@@ -39,7 +39,7 @@ def substrings(
     running: RunningFlags = None,
 ) -> int:
     """Find every passage that occurs more than once, and write a corpus in which each stays once."""
-    shown = Passages(**given(written, of=Passages))
+    shown = SubstringsOutput(**given(written, of=SubstringsOutput))
     from ..passages.result import summary
     from ..passages.substrings import substrings as finding
 

@@ -286,7 +286,7 @@ EXTRACTED = "extracted_text"
 
 
 def with_fields(schema: pa.Schema, added: list[pa.Field]) -> pa.Schema:
-    """Return a schema with more fields, in place of those of their names."""
+    """Return a schema with more fields; a field that has the name of a new one is replaced."""
     names = {field.name for field in added}
     return pa.schema([*(field for field in schema if field.name not in names), *added], schema.metadata)
 

@@ -31,7 +31,7 @@ from .settings import NOTHING, SubstringSettings
 
 
 @dataclass(frozen=True, eq=False)
-class _Texts(OfBatch):
+class _DocumentPiece(OfBatch):
     """Some documents of a batch, whose text lies where the backend wants it."""
 
     text: Ragged
@@ -46,7 +46,7 @@ class _Tokenized(NamedTuple):
     invalid: int
 
 
-class Corpus(NamedTuple):
+class TokenCorpus(NamedTuple):
     """The tokens of all documents, in input order.
 
     tokens : Ragged of uint64
@@ -76,7 +76,7 @@ class Corpus(NamedTuple):
 
 def read_corpus(
     documents: Documents, recipe: Recipe, settings: SubstringSettings, runtime: Runtime, max_bytes: int, clock: Clock
-) -> Corpus:
+) -> TokenCorpus:
     """Read all documents.
 
     Raises
@@ -97,7 +97,7 @@ def read_corpus(
     seam_sizes, ids, column = [np.empty(0, np.int64)], [], []
     counts = dict.fromkeys(("documents", "tokens", "text_bytes", "invalid_utf8", "null_text", "without_value"), 0)
 
-    def tokenize(piece: _Texts) -> _Tokenized:
+    def tokenize(piece: _DocumentPiece) -> _Tokenized:
         first, last = piece.span.first, piece.span.last
         text = text_of(piece.text, first, last)
         tokens, found = count_tokens(text, recipe, runtime.backend, piece.span.ids[first:last])
@@ -127,7 +127,9 @@ def read_corpus(
     counts["before"] = 0
     with clock.stage("read"):
         batches = runtime.staged(documents.batches(columns=names, max_bytes=max_bytes))
-        pieces = (_Texts(batch, Span.of_documents(batch.text.offsets, batch.ids), text) for batch, text in batches)
+        pieces = (
+            _DocumentPiece(batch, Span.of_documents(batch.text.offsets, batch.ids), text) for batch, text in batches
+        )
         for found in runtime.map(tokenize, pieces):
             values.append(found.tokens.values)
             sizes.append(found.tokens.sizes)
@@ -142,7 +144,7 @@ def read_corpus(
         check_skipped(documents.skipped)
     all_ids = ids_of(documents, ids)
     documents.check_unique(all_ids)
-    return Corpus(
+    return TokenCorpus(
         tokens=Ragged._trusted(_joined(values), _offsets(np.concatenate(sizes))),
         bars=np.concatenate(bars).astype(np.int64),
         seams=Ragged._trusted(np.concatenate(seams), _offsets(np.concatenate(seam_sizes))),

@@ -32,7 +32,7 @@ class Placed(NamedTuple):
     offsets : array of int64, shape (documents + 1,)
         The tokens of document i are `offsets[i]` to `offsets[i + 1]`.
     begins, ends : arrays of int64
-        The bytes of each token, in the texts of these documents one after another.
+        The bytes of each token, in the joined texts of the documents.
     text : array of int64, shape (documents + 1,)
         The bytes of document i are `text[i]` to `text[i + 1]`.
     closed : array of bool

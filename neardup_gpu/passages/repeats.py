@@ -17,7 +17,7 @@ from ..data import Ragged
 from ..documents.edits import Cuts
 from ..engine.choice import kernel
 from ..priority import rows_by_priority
-from .corpus import Corpus
+from .corpus import TokenCorpus
 from .places import Placed
 from .settings import NOTHING, SubstringSettings
 
@@ -81,7 +81,7 @@ def covered(places: np.ndarray, length: int) -> int:
     return int(np.minimum(np.diff(places), length).sum()) + length if len(places) else 0
 
 
-def find_windows(corpus: Corpus, settings: SubstringSettings, backend: str, k: int | None = None) -> Windows:
+def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str, k: int | None = None) -> Windows:
     """Find the repeated windows; `k` is the number of tokens of a seed, which changes no result."""
     length = settings.length
     tokens = corpus.tokens if corpus.words is None else apart(corpus.tokens, corpus.words)
@@ -101,7 +101,7 @@ def find_windows(corpus: Corpus, settings: SubstringSettings, backend: str, k: i
     return found if settings.in_documents is None else found.some(_in_documents(found, corpus, settings.in_documents))
 
 
-def _in_documents(windows: Windows, corpus: Corpus, least: int | float) -> np.ndarray:
+def _in_documents(windows: Windows, corpus: TokenCorpus, least: int | float) -> np.ndarray:
     """Return which windows occur in at least two documents, and in `least` documents or in this share of them."""
     by_class = np.argsort(windows.classes, kind="stable")
     classes, ranks = windows.classes[by_class], windows.ranks
@@ -117,7 +117,7 @@ def _in_documents(windows: Windows, corpus: Corpus, least: int | float) -> np.nd
     return (having >= 2) & (having / sizes[group[windows.order[ranks]]] >= least)
 
 
-class Removed(NamedTuple):
+class RemovedWindows(NamedTuple):
     """The windows that are removed.
 
     windows : Windows
@@ -132,7 +132,7 @@ class Removed(NamedTuple):
     num_closed: int
 
 
-def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backend: str) -> Removed:
+def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backend: str) -> RemovedWindows:
     """Decide which windows are removed."""
     owner, first = windows.in_placed(placed, windows.places)
     end = first + windows.length
@@ -140,15 +140,14 @@ def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backen
     shut = placed.closed[first] | (last & np.append(placed.closed, False)[np.where(last, end, -1)])
     number, windows = int(shut.sum()), windows.some(~shut) if shut.any() else windows
     if settings.keep == NOTHING:
-        return Removed(windows, np.full(len(windows.places), -1, np.int64), number)
-    rule = windows.length, settings.keep_copies, 0
-    sources = kernel(removals, backend)(windows.places, windows.classes, *rule)
+        return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64), number)
+    sources = kernel(removals, backend)(windows.places, windows.classes, windows.length, settings.keep_copies)
     gone = sources >= 0
     kept = windows._replace(places=windows.places[gone], classes=windows.classes[gone], copies=windows.copies[gone])
-    return Removed(kept, sources[gone], number)
+    return RemovedWindows(kept, sources[gone], number)
 
 
-class Passages(NamedTuple):
+class RemovedPassages(NamedTuple):
     """Removed passages, by document and place; arrays have a value per passage.
 
     document : array of int64
@@ -174,7 +173,7 @@ class Passages(NamedTuple):
     source_begin: np.ndarray
 
 
-def passages_of(removed: Removed, placed: Placed) -> Passages:
+def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
     """Join removed windows that follow one another, and whose sources do, to passages."""
     windows, sources = removed.windows, removed.sources
     places, length = windows.places, windows.length
@@ -196,7 +195,7 @@ def passages_of(removed: Removed, placed: Placed) -> Passages:
         source_document, source_begin = np.full(len(first), -1), np.zeros(len(first), np.int64)
     start = placed.text[owner]
     copies = np.minimum.reduceat(windows.copies, first) if len(first) else np.empty(0, np.int64)
-    found = Passages(
+    found = RemovedPassages(
         placed.documents[owner],
         placed.begins[begin] - start,
         placed.ends[end - 1] - start,
@@ -207,10 +206,10 @@ def passages_of(removed: Removed, placed: Placed) -> Passages:
         source_begin,
     )
     order = np.lexsort((found.begin_token, found.document))
-    return Passages(*(each[order] for each in found))
+    return RemovedPassages(*(each[order] for each in found))
 
 
-def cuts_of(passages: Passages, placed: Placed, num_documents: int) -> tuple[Cuts, np.ndarray]:
+def cuts_of(passages: RemovedPassages, placed: Placed, num_documents: int) -> tuple[Cuts, np.ndarray]:
     """Return the bytes to cut out of all documents, and the number of tokens that each loses."""
     owner = np.searchsorted(placed.documents, passages.document)
     begin = placed.offsets[owner] + passages.begin_token

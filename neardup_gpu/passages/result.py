@@ -12,7 +12,7 @@ from ..printable import readable_id
 from ..records import dataclass
 from ..report import count, duration, percent, row, shorten
 from ..tables import as_json
-from .repeats import Passages
+from .repeats import RemovedPassages
 
 TABLES = ("spans", "documents")
 """The tables of a result; each becomes a file."""
@@ -31,7 +31,7 @@ class Substrings:
         Each passage that is removed: id of the document, begin and end (bytes of its text), begin_token, tokens, copies
         (the number of places where its rarest run of `length` tokens stands), source_id and source_begin (the document
         that keeps the passage, and the byte where it begins there) and reason (null if the passage has a source).
-        Passages of one document overlap where the source changes.
+        RemovedPassages of one document overlap where the source changes.
     documents : pyarrow.Table
         Each document: id, kept, words, and words_left.
     report : dict
@@ -41,7 +41,7 @@ class Substrings:
     --------
     >>> import neardup_gpu as nd
     >>> nd.substrings({"text": ["to be or not to be", "or not to be: that"]}, length=4, action="list")
-    Substrings(4 of 10 tokens, in 1 of 2 documents)
+    Substrings(4 of 11 tokens, in 1 of 2 documents)
     """
 
     spans: pa.Table
@@ -61,7 +61,7 @@ class Substrings:
         )
 
 
-def spans_table(passages: Passages, ids: pa.Array, reason: str) -> pa.Table:
+def spans_table(passages: RemovedPassages, ids: pa.Array, reason: str) -> pa.Table:
     """Return the table of removed passages."""
     no_source = passages.source < 0
     words = strings(list(REASONS)).cast(pa.string())
@@ -85,7 +85,7 @@ SHOWN = 3
 """Passages and documents that the report names of each kind."""
 
 
-def examples(passages: Passages, ids: pa.Array) -> dict[str, list[dict[str, Any]]]:
+def examples(passages: RemovedPassages, ids: pa.Array) -> dict[str, list[dict[str, Any]]]:
     """Return the longest passages, the most frequent ones, and the documents that keep the most tokens for others."""
 
     def named(rows: np.ndarray) -> list[dict[str, Any]]:
@@ -149,7 +149,8 @@ def summary(found: Substrings, output: str | None) -> list[Any]:
         kept = f"{count(counts['tokens_left'], 'token')} of {count(counts['kept'], 'document')}"
         if counts["dropped"]:
             least = report["settings"]["drop_below"]
-            kept += f"; {count(counts['dropped'], 'document')} dropped with fewer tokens than {least:,}"
+            left = "no tokens" if least == 1 else f"fewer than {least:,} tokens"
+            kept += f"; {count(counts['dropped'], 'document')} dropped with {left} left"
         parts.append(row("kept", kept if action == "cut" else "all documents, with marks"))
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:

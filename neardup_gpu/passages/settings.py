@@ -12,7 +12,7 @@ from ..records import dataclass
 from ..settings import setting
 
 ACTIONS = ("cut", "mark", "list")
-"""What is done with the passages that are removed; see `SubstringSettings`."""
+"""The actions on removed passages; see `SubstringSettings`."""
 
 TOKENS = ("words", "code")
 """The kinds of tokens that passages are runs of."""
@@ -40,7 +40,7 @@ class SubstringSettings:
         - "first": the first one, in input order.
         - "longest": the one with the most tokens.
         - the name of a column: the one with the smallest value, or with the largest one if ``:desc`` follows.
-        - "none": no document keeps it. Passages are removed that have no copy left.
+        - "none": no document keeps it. RemovedPassages are removed that have no copy left.
     keep_copies : int, default 1
         The number of copies of each passage to keep.
     within : str or sequence of str, default ()

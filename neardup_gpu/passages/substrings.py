@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,15 +25,15 @@ from ..documents.units import check_divisible
 from ..documents.writing_options import Writing, rewriting
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
-from ..errors import InputError
+from ..errors import ArgumentTypeError, InputError
 from ..priority import keep_column
 from ..recipe import Recipe, Shingles
 from ..store.artefacts import KEPT, SUBSTRINGS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
-from .corpus import Corpus, read_corpus
+from .corpus import TokenCorpus, read_corpus
 from .places import Placed, place_again
-from .repeats import Passages, Windows, cuts_of, find_windows, new_seams, passages_of, remove
+from .repeats import RemovedPassages, Windows, cuts_of, find_windows, new_seams, passages_of, remove
 from .result import REASONS, TABLES, Substrings, examples, num_emptied, spans_table
 from .settings import NOTHING, SubstringSettings
 
@@ -47,19 +47,12 @@ def substrings(
     *,
     id_column: str | None = None,
     text_columns: str | Sequence[str] | None = None,
-    tokens: str = "words",
-    length: int = 50,
-    keep: str = "first",
-    keep_copies: int = 1,
-    within: str | Sequence[str] = (),
-    in_documents: int | float | None = None,
-    action: str = "cut",
-    drop_below: int = 1,
     output: str | Path | None = None,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,
+    **settings: Any,
 ) -> Substrings:
     """Find every passage of `length` or more words that occurs elsewhere, and write a corpus in which each stays once.
 
@@ -71,31 +64,6 @@ def substrings(
         The column of ids. If None, ids are row numbers or relative paths.
     text_columns : str or sequence of str, default None
         The columns of text. If None, they are found by their names.
-    tokens : "words" or "code", default "words"
-        What a token is; see `Shingles`.
-    length : int, default 50
-        The tokens of the shortest passage that counts.
-    keep : str, default "first"
-        Which document keeps a passage:
-
-        - "first": the first one, in input order.
-        - "longest": the one with the most tokens.
-        - the name of a column: the one with the smallest value, or with the largest one if ``:desc`` follows.
-        - "none": no document keeps it. Passages are removed that have no copy left.
-    keep_copies : int, default 1
-        The number of copies of each passage to keep.
-    within : str or sequence of str, default ()
-        Columns. Only documents with equal values are compared, counted and cut; null equals nothing.
-    in_documents : int or float, default None
-        Only passages count that occur in at least this number of documents, or in this share of them if it is below 1.
-    action : str, default "cut"
-        What is done with the passages:
-
-        - "cut": write kept/ without the removed passages.
-        - "mark": write kept/ with a column `repeated`: the removed passages, in bytes of the text.
-        - "list": only list them.
-    drop_below : int, default 1
-        A document that lost text and has fewer tokens left is dropped, unless it keeps a passage for another one.
     output : path, default None
         A folder to write: spans.parquet, documents.parquet, substrings.json and, unless passages are only listed,
         kept/. It appears when it is complete.
@@ -108,6 +76,9 @@ def substrings(
         How the documents are read: format, encoding, HTML, rows that cannot be read.
     writing : Writing, default None
         How kept/ is written: `overwrite`, `output_format` and `shard_bytes` count.
+    **settings : keywords
+        The fields of `SubstringSettings`: tokens, length, keep, keep_copies, within, in_documents, action and
+        drop_below.
 
     Returns
     -------
@@ -134,26 +105,17 @@ def substrings(
     >>> found.spans.select(["id", "begin", "end", "source_id", "source_begin"]).to_pylist()
     [{'id': 1, 'begin': 0, 'end': 18, 'source_id': 0, 'source_begin': 9}]
     """
-    settings = SubstringSettings(
-        tokens=tokens,
-        length=length,
-        keep=keep,
-        keep_copies=keep_copies,
-        within=within,
-        in_documents=in_documents,
-        action=action,
-        drop_below=drop_below,
-    )
+    how = _settings_of(settings)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output, clock = checks.optional(checks.path, "output", output), Clock(progress)
-    kept_by = None if settings.keep == NOTHING else keep_column(settings.keep)[0]
-    others = [*settings.within, *([] if kept_by is None else [kept_by])]
+    kept_by = None if how.keep == NOTHING else keep_column(how.keep)[0]
+    others = [*how.within, *([] if kept_by is None else [kept_by])]
     documents = open_documents(source, reading=reading, other_columns=others)
     if not documents.rewindable:
         raise InputError("the input is a stream and passages are placed by a second reading; pass a table or files")
     if output is not None:
-        writing = _checked_writing(settings.action, writing, documents)
+        writing = _checked_writing(how.action, writing, documents)
     engine = for_text(engine, lambda: None)
     with contextlib.ExitStack() as stack:
         place = None
@@ -161,17 +123,17 @@ def substrings(
             place = stack.enter_context(new_folder(output, writing.overwrite, documents.local_files))
         with engine.start() as runtime:
             most = runtime.batch_bytes("set", 0) if engine.batch_bytes is None else engine.batch_bytes
-            recipe = Recipe(shingles=Shingles(min(64, settings.length), tokens=settings.tokens))
-            corpus = read_corpus(documents, recipe, settings, runtime, most, clock)
+            recipe = Recipe(shingles=Shingles(min(64, how.length), tokens=how.tokens))
+            corpus = read_corpus(documents, recipe, how, runtime, most, clock)
             with clock.stage("search"):
-                windows = find_windows(corpus, settings, runtime.backend)
+                windows = find_windows(corpus, how, runtime.backend)
             chosen = windows.documents
             placed = place_again(documents, chosen, corpus.tokens.sizes[chosen], recipe, runtime, most, clock)
             with clock.stage("decide"):
-                removed = remove(windows, placed, settings, runtime.backend)
+                removed = remove(windows, placed, how, runtime.backend)
                 passages = passages_of(removed, placed)
-        fates = _fates(passages, placed, corpus, settings)
-        found = _found(passages, fates, windows, corpus, settings, documents)
+        fates = _fates(passages, placed, corpus, how)
+        found = _found(passages, fates, windows, corpus, how, documents)
         found.report["counts"]["closed_windows"] = removed.num_closed
         if place is not None:
             with clock.stage("write"):
@@ -180,13 +142,27 @@ def substrings(
                 if documents.skipped is not None:
                     about = found.spans.schema.metadata
                     write_table(documents.skipped.replace_schema_metadata(about), place / "skipped.parquet")
-                if settings.action != "list":
-                    edits = _edits(fates, passages, corpus, settings)
+                if how.action != "list":
+                    edits = _edits(fates, passages, corpus, how)
                     write_kept(documents, place / KEPT, edits, writing, partial(clock.report, "write"))
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
         if place is not None:
             write_report(place, found.report, SUBSTRINGS)
     return found
+
+
+def _settings_of(given: dict[str, Any]) -> SubstringSettings:
+    """Return the settings that keywords name.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a keyword is unknown.
+    """
+    known = [each.name for each in fields(SubstringSettings)]
+    if unknown := [name for name in given if name not in known]:
+        raise ArgumentTypeError(f"{unknown[0]}: substrings takes no such keyword; it takes {', '.join(known)}")
+    return SubstringSettings(**given)
 
 
 def _checked_writing(action: str, writing: Writing, documents: Documents) -> Writing:
@@ -202,8 +178,8 @@ def _checked_writing(action: str, writing: Writing, documents: Documents) -> Wri
     return writing
 
 
-class Fates(NamedTuple):
-    """What becomes of documents.
+class DocumentFates(NamedTuple):
+    """Hold the decisions about documents.
 
     cuts : Cuts
         The bytes to cut out.
@@ -217,16 +193,18 @@ class Fates(NamedTuple):
     kept: np.ndarray
 
 
-def _fates(passages: Passages, placed: Placed, corpus: Corpus, settings: SubstringSettings) -> Fates:
+def _fates(
+    passages: RemovedPassages, placed: Placed, corpus: TokenCorpus, settings: SubstringSettings
+) -> DocumentFates:
     """Decide about documents: those that have few tokens left are dropped, unless they keep a passage for others."""
     sizes = corpus.tokens.sizes
     cuts, lost = cuts_of(passages, placed, len(sizes))
     dropped = (lost > 0) & (sizes - lost < settings.drop_below)
     dropped[passages.source[passages.source >= 0]] = False
-    return Fates(cuts, lost, ~dropped)
+    return DocumentFates(cuts, lost, ~dropped)
 
 
-def _edits(fates: Fates, passages: Passages, corpus: Corpus, settings: SubstringSettings) -> Edits:
+def _edits(fates: DocumentFates, passages: RemovedPassages, corpus: TokenCorpus, settings: SubstringSettings) -> Edits:
     """Return what becomes of each row."""
     if settings.action == "mark":
         keep = np.ones(len(fates.kept), bool)
@@ -248,10 +226,10 @@ def _as_text(seams: Ragged) -> pa.Array:
 
 
 def _found(
-    passages: Passages,
-    fates: Fates,
+    passages: RemovedPassages,
+    fates: DocumentFates,
     windows: Windows,
-    corpus: Corpus,
+    corpus: TokenCorpus,
     settings: SubstringSettings,
     documents: Documents,
 ) -> Substrings:
