@@ -27,7 +27,7 @@ def reference(places, classes, length, copies):
     places : array of int64, shape (windows,)
         Ascending.
     classes : array of int64, shape (windows,)
-        Equal for windows with equal tokens; from 0 to the number of windows - 1.
+        Equal for windows with equal tokens; from 0 on.
     length : int
     copies : int
         At least 1.
@@ -61,8 +61,7 @@ def _decide(places, classes, rule, room, sources):
     asked, whole, following, runs = room
     n = len(places)
     begins, ends = runs[:n], runs[n:]
-    last = np.full(n, -1, np.int64)
-    first = np.full(n, -1, np.int64)
+    last, first = np.full(len(asked), -1, np.int64), np.full(len(asked), -1, np.int64)
     removed = np.int64(0)
     for i in range(n):
         own, place = classes[i], places[i]
@@ -95,7 +94,8 @@ def cpu(places, classes, length, copies):
     """As `reference`: each class asks its members once, in their order, when they can no longer lose a token."""
     number = len(places)
     sources = np.full(number, -1, np.int64)
-    asked, whole = np.full(number, -1, np.int64), np.zeros(number, np.int64)
+    several = int(classes.max(initial=-1)) + 1
+    asked, whole = np.full(several, -1, np.int64), np.zeros(several, np.int64)
     room = asked, whole, np.full(number, -1, np.int64), np.empty(2 * number, np.int64)
     _decide(np.ascontiguousarray(places), np.ascontiguousarray(classes), (length, copies), room, sources)
     return sources

@@ -3,8 +3,8 @@
 A window is `length` consecutive tokens of one row. It is repeated if the same tokens stand in another window, of
 another row or of the same one, where the two may overlap.
 
-    places = the first token of each repeated window, ascending
-    firsts = the first place in all rows where the tokens of that window stand
+    places  = the first token of each repeated window, ascending
+    classes = the number of the first window of these tokens, among the repeated windows
 
 Source: Schleimer, Wilkerson and Aiken 2003 (winnowing), Manasse 6.2. Of every w = length - k + 1 consecutive hashes of
 k tokens the least is chosen, of equal ones the rightmost. The place that is chosen is a *seed*. Equal windows choose
@@ -40,16 +40,16 @@ def reference(tokens, offsets, length, k):
 
     Returns
     -------
-    places, firsts : arrays of int64
+    places, classes : arrays of int64
         A value per repeated window; places count in `tokens`.
     """
     text, found = tokens.tolist(), {}
     for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         for i in range(start, stop - length + 1):
             found.setdefault(tuple(text[i : i + length]), []).append(i)
-    windows = sorted((i, places[0]) for places in found.values() if len(places) > 1 for i in places)
-    columns = np.array(windows, np.int64).reshape(-1, 2)
-    return np.ascontiguousarray(columns[:, 0]), np.ascontiguousarray(columns[:, 1])
+    firsts = {i: places[0] for places in found.values() if len(places) > 1 for i in places}
+    numbers = {place: number for number, place in enumerate(sorted(firsts))}
+    return np.array([*numbers], np.int64), np.array([numbers[firsts[place]] for place in numbers], np.int64)
 
 
 @jit()
@@ -163,11 +163,21 @@ def _compare(begin, end, tokens, places, firsts, length, equal):
 
 
 def _repeated(words):
-    """Return the order of words, and in that order which are equal to a neighbour."""
-    words, order = in_order(words)
+    """Return words in order, the order, and which of them are equal to a neighbour, by their highest bits.
+
+    Of n words, accidents make fewer than one pair equal in 2 log2(n) + 2 bits.
+    """
+    bits = min(64, 2 * len(words).bit_length() + 2)
+    words, order = in_order(words >> np.uint64(64 - bits))
     repeated = np.zeros(len(words), bool)
     _mark_repeated(words, repeated)
     return words, order, repeated
+
+
+def _firsts(words, order):
+    """Return the first of equal neighbours for each place of `order`."""
+    begins = np.append(True, words[1:] != words[:-1])[: len(words)]
+    return order[np.flatnonzero(begins)][np.cumsum(begins) - 1]
 
 
 def _survivors(tokens, offsets, length, k, factor):
@@ -196,19 +206,17 @@ def cpu(tokens, offsets, length, k):
     places, hashes = _survivors(tokens, offsets, length, k, factor)
     words, order, repeated = _repeated(hashes)
     order, words = order[repeated], words[repeated]
-    kept = np.sort(order)
-    first = np.append(True, words[1:] != words[:-1])[: len(words)]
-    firsts = np.empty(len(places), np.int64)
-    firsts[order] = places[order[np.flatnonzero(first)]][np.cumsum(first) - 1]
-    places, firsts, hashes = places[kept], firsts[kept], hashes[kept]
+    kept = np.zeros(len(places), bool)
+    kept[order] = True
+    order = (np.cumsum(kept) - 1)[order]
+    places, hashes, classes = places[kept], hashes[kept], np.empty(len(order), np.int64)
+    classes[order] = _firsts(words, order)
     left = np.arange(len(places))
     while len(left):
         equal = np.empty(len(left), bool)
-        _compare(len(left), tokens, places[left], firsts[left], length, equal)
+        _compare(len(left), tokens, places[left], places[classes[left]], length, equal)
         left = left[~equal]  # other tokens with the same hash: compared with the first of those that are left
         by = left[np.argsort(hashes[left], kind="stable")]
-        first = np.append(True, hashes[by[1:]] != hashes[by[:-1]])[: len(by)]
-        firsts[by] = places[by[np.flatnonzero(first)]][np.cumsum(first) - 1] if len(by) else 0
-    classes = np.searchsorted(places, firsts)
+        classes[by] = _firsts(hashes[by], by)
     several = np.bincount(classes, minlength=len(places))[classes] > 1
-    return places[several], firsts[several]
+    return places[several], (np.cumsum(several) - 1)[classes[several]]

@@ -388,8 +388,7 @@ def repeats(draw: Draw, size: int) -> tuple:
 def removals(draw: Draw, size: int) -> tuple:
     """Draw the repeated windows of what `repeats` draws, and how many copies are kept."""
     values, offsets, length, k = repeats(draw, min(size, 2000))
-    places, firsts = repeats_kernel.cpu(values, offsets, length, k)
-    classes = np.unique(firsts, return_inverse=True)[1].astype(np.int64)
+    places, classes = repeats_kernel.cpu(values, offsets, length, k)
     return places, classes, length, draw.option([1, 2])
 
 

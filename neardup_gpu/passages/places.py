@@ -123,15 +123,16 @@ def closed(text: Ragged, tokens: Tokens, recipe: Recipe) -> np.ndarray:
     recipe : Recipe
         Says what a token is.
     """
-    inner = np.ones(len(tokens.values), bool)
-    inner[tokens.offsets[:-1][tokens.sizes > 0]] = False
-    at = np.flatnonzero(inner)
-    low, high = tokens.ends[at - 1], tokens.begins[at]
-    found = np.zeros(len(inner), bool)
+    found = np.zeros(len(tokens.values), bool)
+    if len(found) == 0:
+        return found
+    low, high = tokens.ends[:-1], tokens.begins[1:]
+    doubtful = np.append(False, (high <= low) | (text.values[low] >= 128))  # others are divided by ASCII
+    doubtful[tokens.offsets[:-1][tokens.sizes > 0]] = False
+    at = np.flatnonzero(doubtful)
+    low, high = low[at - 1], high[at - 1]
     found[at[high < low]] = True
-    ascii_before = np.append(0, np.cumsum(text.values[: text.offsets[-1]] < 128))
-    plain = (high >= low) & (ascii_before[high] == ascii_before[low])  # ASCII between tokens divides them
-    at, low, high = at[plain], low[plain], high[plain]
+    at, low, high = (each[high >= low] for each in (at, low, high))
     joins = _is_one_token(text.values, low, high, b"a", recipe)
     at, low, high = at[joins], low[joins], high[joins]
     left = _is_one_token(text.values, tokens.begins[at - 1], low, b"", recipe)

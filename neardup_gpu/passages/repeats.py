@@ -33,7 +33,7 @@ class Windows(NamedTuple):
     places : array of int64, shape (windows,)
         The first token of each window, ascending.
     classes : array of int64, shape (windows,)
-        Equal for windows of equal tokens; below the number of windows.
+        Equal for windows of equal tokens.
     copies : array of int64, shape (windows,)
         The number of windows of equal tokens.
     """
@@ -48,7 +48,7 @@ class Windows(NamedTuple):
     @property
     def ranks(self) -> np.ndarray:
         """The place of the document of each window in `order`."""
-        return np.searchsorted(self.offsets, self.places, side="right") - 1
+        return np.repeat(np.arange(len(self.order)), np.diff(np.searchsorted(self.places, self.offsets)))
 
     @property
     def documents(self) -> np.ndarray:
@@ -62,14 +62,12 @@ class Windows(NamedTuple):
 
     def some(self, chosen: np.ndarray) -> Windows:
         """Return some of the windows."""
-        classes = np.unique(self.classes[chosen], return_inverse=True)[1].astype(np.int64)
-        return self._replace(places=self.places[chosen], classes=classes, copies=self.copies[chosen])
+        return self._replace(places=self.places[chosen], classes=self.classes[chosen], copies=self.copies[chosen])
 
-    def in_placed(self, placed: Placed, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for windows or sources, the placed document of each, and its first token there."""
-        rank = np.searchsorted(self.offsets, places, side="right") - 1
-        document = np.searchsorted(placed.documents, self.order[rank])
-        return document, placed.offsets[document] + places - self.offsets[rank]
+    def in_placed(self, placed: Placed, places: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return, for windows of documents by rank, the placed document of each, and its first token there."""
+        document = np.searchsorted(placed.documents, self.order)[ranks]
+        return document, placed.offsets[document] + places - self.offsets[ranks]
 
 
 def covered(places: np.ndarray, length: int) -> int:
@@ -95,8 +93,7 @@ def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str,
         bars = tokens.offsets[np.argsort(order)[owner]] + inner
     rows = np.unique(np.concatenate([tokens.offsets, bars]))
     k = max(1, length // 2) if k is None else k
-    places, firsts = kernel(repeats, backend)(tokens.values, rows, length, k)
-    classes = np.searchsorted(places, firsts)
+    places, classes = kernel(repeats, backend)(tokens.values, rows, length, k)
     found = Windows(length, order, tokens.offsets, places, classes, np.bincount(classes)[classes])
     return found if settings.in_documents is None else found.some(_in_documents(found, corpus, settings.in_documents))
 
@@ -134,7 +131,7 @@ class RemovedWindows(NamedTuple):
 
 def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backend: str) -> RemovedWindows:
     """Decide which windows are removed."""
-    owner, first = windows.in_placed(placed, windows.places)
+    owner, first = windows.in_placed(placed, windows.places, windows.ranks)
     end = first + windows.length
     last = end < placed.offsets[owner + 1]
     shut = placed.closed[first] | (last & np.append(placed.closed, False)[np.where(last, end, -1)])
@@ -143,8 +140,7 @@ def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backen
         return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64), number)
     sources = kernel(removals, backend)(windows.places, windows.classes, windows.length, settings.keep_copies)
     gone = sources >= 0
-    kept = windows._replace(places=windows.places[gone], classes=windows.classes[gone], copies=windows.copies[gone])
-    return RemovedWindows(kept, sources[gone], number)
+    return RemovedWindows(windows.some(gone), sources[gone], number)
 
 
 class RemovedPassages(NamedTuple):
@@ -185,10 +181,11 @@ def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
         new[1:] = (gap != 1) | (np.diff(sources) != 1)
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(places))[: len(first)] - 1
-    owner, begin = windows.in_placed(placed, places[first])
+    owner, begin = windows.in_placed(placed, places[first], windows.ranks[first])
     end = begin + places[last] - places[first] + length
     if len(sources) and sources[0] >= 0:
-        source_owner, source = windows.in_placed(placed, sources[first])
+        source_ranks = np.searchsorted(windows.offsets, sources[first], side="right") - 1
+        source_owner, source = windows.in_placed(placed, sources[first], source_ranks)
         source_begin = placed.begins[source] - placed.text[source_owner]
         source_document = placed.documents[source_owner]
     else:
