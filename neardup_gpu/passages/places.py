@@ -89,8 +89,8 @@ def place_again(
     with clock.stage("locate"):
         batches = documents.batches(max_bytes=max_bytes)
         pieces = (OfBatch(batch, Span.of_documents(batch.text.offsets, batch.ids)) for batch in batches)
-        for batch, *each in runtime.map(place, pieces):
-            found.append((each[0], each[1], each[2]))
+        for batch, tokens, text, shut in runtime.map(place, pieces):
+            found.append((tokens, text, shut))
             clock.report("locate", batch.first_row + batch.num_rows, documents.num_rows)
     if not np.array_equal(np.concatenate([np.empty(0, np.int64), *(tokens.sizes for tokens, _, _ in found)]), sizes):
         raise InputError("the documents are not those of the first reading; run again on files that do not change")
