@@ -4,7 +4,7 @@ A window is `length` consecutive tokens of one row. It is repeated if the same t
 another row or of the same one, where the two may overlap.
 
     places  = the first token of each repeated window, ascending
-    classes = the number of the first window of these tokens, among the repeated windows
+    classes = the number of the first repeated window that has the same tokens
 
 Source: Schleimer, Wilkerson and Aiken 2003 (winnowing), Manasse 6.2. Of every w = length - k + 1 consecutive hashes of
 k tokens the least is chosen, of equal ones the rightmost. The place that is chosen is a *seed*. Equal windows choose
