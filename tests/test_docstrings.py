@@ -18,8 +18,8 @@ from neardup_gpu.contamination.verdicts import Contamination
 from neardup_gpu.documents import Documents
 from neardup_gpu.explanation import Explanation
 from neardup_gpu.index import Added
-from neardup_gpu.passages.result import Substrings
 from neardup_gpu.methods.minhash import Filter
+from neardup_gpu.passages.result import Substrings
 
 MODULES = [
     *neardup_gpu._MODULES.values(),
