@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .methods.minhash import MinHash
     from .methods.modm import ModM
     from .methods.simhash import SimHash
+    from .passages.substrings import substrings
     from .recipe import Recipe, Shingles
     from .result import Result
     from .tasks.workers import Workers
@@ -85,6 +86,7 @@ __all__ = [
     "plot",
     "sketches",
     "stages",
+    "substrings",
     "theory",
 ]
 
@@ -110,6 +112,7 @@ _MODULES = {
     "contaminated": "contamination.contaminated",
     "dedup": "job",
     "open_documents": "documents",
+    "substrings": "passages.substrings",
 }
 """The modules that define the functions and classes of `__all__`; its other names are modules."""
 

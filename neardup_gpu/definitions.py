@@ -26,6 +26,7 @@ TELLING = {
     "matches": "query_id",
     "sketches": "num_tokens",
     "frequencies": "token",
+    "spans": "source_begin",
     "skipped": "reason",
     "hits": "share_of_item",
     "evals": "longest_run",

@@ -32,6 +32,7 @@ from neardup_gpu.kernels import (
     prefix_probe as prefix_probe_kernel,
     prefixes as prefixes_kernel,
     rarity as rarity_kernel,
+    repeats as repeats_kernel,
     runs as runs_kernel,
     sets as sets_kernel,
 )
@@ -366,6 +367,29 @@ def common_runs(draw: Draw, size: int) -> tuple:
     sizes = np.diff(rows)
     widths = np.where(sizes >= 2, np.minimum(sizes, random.integers(2, draw.option([9, 4]), len(sizes))), 0)
     return values, offsets, common_runs_kernel.prepare(wanted, rows, widths)
+
+
+def repeats(draw: Draw, size: int) -> tuple:
+    """Draw rows with few different tokens, or with long passages that occur again, the length of a window, and k."""
+    few = draw.option([0, 1, 2, 3])
+    values, offsets = _ragged(draw, size, draw.option([100, 10]))
+    if few and size <= FEW:
+        values = draw.random.integers(0, few, min(len(values), 300), np.uint64)
+        offsets = draw.offsets(len(values), 50)
+    else:
+        values = values.copy()
+        for at in draw.random.integers(0, len(values) + 1, len(values) // 100).tolist():
+            piece = values[draw.random.integers(0, len(values)) :][: draw.random.integers(1, 60)]
+            values[at : at + len(piece)] = piece[: len(values) - at]
+    length = draw.option([2, 1, 5, 50])
+    return values, offsets, length, draw.integer(1, length)
+
+
+def removals(draw: Draw, size: int) -> tuple:
+    """Draw the repeated windows of what `repeats` draws, and how many copies are kept."""
+    values, offsets, length, k = repeats(draw, min(size, 2000))
+    places, classes = repeats_kernel.cpu(values, offsets, length, k)
+    return places, classes, length, draw.option([1, 2])
 
 
 def drop(draw: Draw, size: int) -> tuple:

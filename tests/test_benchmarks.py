@@ -20,7 +20,8 @@ sys.path.append(str(ROOT))
 
 
 @pytest.mark.parametrize(
-    "name", ["compression", "deciding", "gpu", "hamming", "kernel_times", "peers", "planted", "run", "simhash"]
+    "name",
+    ["compression", "deciding", "gpu", "hamming", "kernel_times", "peers", "planted", "run", "simhash", "substrings"],
 )
 def test_every_benchmark_can_be_run_as_a_module(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, "--help"])
@@ -59,6 +60,17 @@ def test_planted_items_are_found(tmp_path):
     _, where = planted.planted(["one two"] * 5, [["a", "b"]], 1, random)
     assert planted.missed([], where) == (where, 0)
     assert planted.missed([{"eval_id": "3", "id": 0, "begin": 0, "end": 9}], where) == (where, 1)
+
+
+def test_repeated_passages_of_a_corpus(tmp_path):
+    """Of two equal texts one is removed, and a second run removes nothing."""
+    from benchmarks import substrings
+
+    texts = [" ".join(f"w{word}" for word in range(30))] * 2 + ["something else"]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "corpus.parquet")
+    found = substrings.run(tmp_path / "corpus.parquet", 20, 1)
+    assert (found["covered"], found["removed"], found["no_copy_left"]) == (0.9677, 0.4839, 0.4839)
+    assert found["removed_by_a_second_run"] == 0 and set(found["ns_per_token"]) == set(substrings.STAGES)
 
 
 @pytest.mark.parametrize("name", some(["verification", "giant", "scale"], ["verification", "giant"]))

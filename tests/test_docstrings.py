@@ -19,12 +19,13 @@ from neardup_gpu.documents import Documents
 from neardup_gpu.explanation import Explanation
 from neardup_gpu.index import Added
 from neardup_gpu.methods.minhash import Filter
+from neardup_gpu.passages.result import Substrings
 
 MODULES = [
     *neardup_gpu._MODULES.values(),
     *("data", "errors", "explanation", "greedy_clusters", "merging", "one_text", "plot", "sketch_jobs", "stages"),
     *("theory", "error_bounds", "prefix_filter", "documents.source", "documents.stream"),
-    *("auditing.verdict", "contamination.verdicts", "fail_over", "grouping", "intervals"),
+    *("auditing.verdict", "contamination.verdicts", "passages.result", "fail_over", "grouping", "intervals"),
     *(f"methods.{name}" for name in ("contract", "elements", "frequencies")),
     *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs")),
     *("papers.estimates", "papers.filter_curves", "papers.lazy_sampling", "papers.prefix_costs"),
@@ -32,7 +33,7 @@ MODULES = [
 ]
 
 METHOD_CLASSES = set(neardup_gpu.stages.METHODS.values())
-RETURNED = [Audit, Comparison, Contamination, Documents, Explanation, Added, Filter]
+RETURNED = [Audit, Comparison, Contamination, Documents, Explanation, Added, Filter, Substrings]
 """Public classes that users get from functions and do not make."""
 
 

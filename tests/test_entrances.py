@@ -159,6 +159,12 @@ class World:
             "source:source evals:source output:path? rest:any",
         )
         yield (
+            "substrings",
+            nd.substrings,
+            {"source": self.table},
+            f"source:source {COLUMNS} output:path? {RUN} reading:own? writing:own? settings:any",
+        )
+        yield (
             "Reading",
             nd.Reading,
             {},

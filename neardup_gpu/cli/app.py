@@ -19,6 +19,7 @@ for name in (
         "dedup",
         "audit",
         "contaminated",
+        "substrings",
         "sketch",
         "pairs",
         "clusters",

@@ -81,6 +81,29 @@ def _whole_code_points(
         owner, first, last = united(owner, first - low, last + high)
 
 
+def bytes_to_cut(
+    text: np.ndarray, tokens: tuple[np.ndarray, ...], cut: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes that cut intervals of tokens, with the shorter of the separators on both sides.
+
+    Parameters
+    ----------
+    text : array of int64, shape (documents + 1,)
+        The bytes of document i are `text[i]` to `text[i + 1]`.
+    tokens : offsets, begins, ends
+        As in `Tokens`.
+    cut : owner, first, last
+        By `united`.
+    """
+    (offsets, token_begins, token_ends), (owner, first, last) = tokens, cut
+    begins, ends = token_begins[first], token_ends[last - 1]
+    most = len(token_begins) - 1
+    low = np.where(first > offsets[owner], token_ends[np.maximum(first - 1, 0)], text[owner])
+    high = np.where(last < offsets[owner + 1], token_begins[np.minimum(last, most)], text[owner + 1])
+    longer = begins - low >= high - ends
+    return np.where(longer, begins, low), np.where(longer, high, ends)
+
+
 class _Gaps:
     """Cuts, and what is between the tokens on both sides of each.
 
@@ -91,12 +114,8 @@ class _Gaps:
     def __init__(self, text: Ragged, tokens: Tokens, owner: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
         self._text, self._tokens, self._first, self._last = text, tokens, first, last
         self._before, self._after = first > tokens.offsets[owner], last < tokens.offsets[owner + 1]
-        begins, ends = tokens.begins[first], tokens.ends[last - 1]
-        most = len(tokens.begins) - 1
-        low = np.where(self._before, tokens.ends[np.maximum(first - 1, 0)], text.offsets[owner])
-        high = np.where(self._after, tokens.begins[np.minimum(last, most)], text.offsets[owner + 1])
-        longer = begins - low >= high - ends
-        self.begins, self.ends = np.where(longer, begins, low), np.where(longer, high, ends)
+        places = tokens.offsets, tokens.begins, tokens.ends
+        self.begins, self.ends = bytes_to_cut(text.offsets, places, (owner, first, last))
 
     def joining(self, recipe: Recipe) -> np.ndarray:
         """Return the cuts after which two words are one."""

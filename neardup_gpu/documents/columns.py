@@ -12,6 +12,9 @@ from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
 from .nested import is_list, likeliest
 
+SEAMS = "seams"
+"""The column of the bytes of a text at which passages were cut out, as numbers with spaces between them."""
+
 
 def is_view(kind: pa.DataType) -> bool:
     return pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
@@ -128,7 +131,7 @@ def default_text_column(name: str, schema: pa.Schema, others: Collection[str], p
         If there is none, or several.
     """
     texts = [field.name for field in schema if is_text(field.type) and not pa.types.is_null(field.type)]
-    texts = [column for column in texts if column not in others]
+    texts = [column for column in texts if column not in others and column != SEAMS]
     if "text" in schema.names and "text" not in others:
         return "text"
     if len(texts) == 1 and texts[0].lower() != "id":
@@ -150,6 +153,7 @@ _OWN_STRINGS = {
     "query_id",
     "duplicate_of",
     "near_reference",
+    "source_id",
     "founder",
     "group",
     "file",

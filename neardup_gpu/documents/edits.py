@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, Type
 
 import numpy as np
 
+from ..data import arrow
 from ..errors import InputError
 from ..records import dataclass
 from ..report import count
 from .ahead import Step, closing
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from .contract import Reader
     from .passes import Pass
 
@@ -101,18 +104,23 @@ class Edits:
         The spans of all documents; None if nothing is cut. A dropped document has none.
     marks : str, optional
         The name of a new column, which gets the spans; they are not cut then.
+    seams : pyarrow.Array of strings, optional
+        The values of a new column: the places at which each document was cut; see `columns.SEAMS`.
     """
 
     keep: np.ndarray
     cuts: Cuts | None = None
     marks: str | None = None
+    seams: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.keep)
 
     def of(self, first: int, stop: int) -> Edits:
         """Return the edits of documents `first` to `stop`."""
-        return Edits(self.keep[first:stop], None if self.cuts is None else self.cuts.of(first, stop), self.marks)
+        cuts = None if self.cuts is None else self.cuts.of(first, stop)
+        seams = None if self.seams is None else self.seams.slice(first, stop - first)
+        return Edits(self.keep[first:stop], cuts, self.marks, seams)
 
     def over_all_rows(self, passes: list[Pass]) -> Edits:
         """Return the edits of all rows that readers have: rows that were skipped are dropped."""
@@ -124,7 +132,8 @@ class Edits:
         if self.cuts is None:
             return Edits(keep)
         before = np.concatenate([[0], np.cumsum(read)])  # documents before each row
-        return Edits(keep, self.cuts._replace(offsets=self.cuts.offsets[before]), self.marks)
+        seams = None if self.seams is None else self.seams.take(arrow(before[:-1], ~read))
+        return Edits(keep, self.cuts._replace(offsets=self.cuts.offsets[before]), self.marks, seams)
 
     def cuts_of_kept(self) -> Cuts | None:
         """Return the spans of the kept documents alone."""
@@ -132,6 +141,10 @@ class Edits:
             return None
         kept = np.append(np.flatnonzero(self.keep), len(self))
         return self.cuts._replace(offsets=self.cuts.offsets[kept])
+
+    def seams_of_kept(self) -> pa.Array | None:
+        """Return the seams of the kept documents alone."""
+        return None if self.seams is None else self.seams.filter(arrow(self.keep))
 
 
 class EditQueue:

@@ -31,7 +31,7 @@ from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, closing, in_order
 from .batches import ragged
-from .columns import decoded, is_binary, is_string, is_view, plain_type
+from .columns import SEAMS, decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
 from .formats import format_of
@@ -111,8 +111,9 @@ def write_rewritten(
     extracts = edits.cuts is not None and documents.extracts_text
     added = [pa.field(EXTRACTED, pa.large_string())] if extracts else []
     added += [] if edits.marks is None else [pa.field(edits.marks, MARKS)]
+    added += [] if edits.seams is None else [pa.field(SEAMS, pa.large_string())]
     if schema is not None:
-        schema = pa.schema([*schema, *added], schema.metadata)
+        schema = with_fields(schema, added)
 
     def cut(reader: Reader, batch: pa.RecordBatch, cuts: Cuts) -> pa.RecordBatch:
         column, encoding = documents.text_columns[0], documents._policy.encoding
@@ -124,8 +125,7 @@ def write_rewritten(
     def own_schema(reader: Reader) -> pa.Schema:
         if schema is not None:
             return schema
-        own = reader.kept_schema()
-        return pa.schema([*own, *added], own.metadata)
+        return with_fields(reader.kept_schema(), added)
 
     with writing(folder, folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -267,12 +267,15 @@ def _edited(
     reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., pa.RecordBatch], piece: StoredRows, edits: Edits
 ) -> Iterator[pa.RecordBatch]:
     """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
-    cuts, first = edits.cuts_of_kept(), 0
+    cuts, seams, first = edits.cuts_of_kept(), edits.seams_of_kept(), 0
     stored = pa.schema([field for field in schema if field.name != EXTRACTED or EXTRACTED in reader.schema.names])
     with closing(reader.batches(piece.select(edits.keep), stored)) as batches:
         for batch in batches:
             if cuts is not None:
                 batch = cut(reader, batch, cuts.of(first, first + batch.num_rows))
+                if seams is not None:
+                    names = [name for name in batch.schema.names if name != SEAMS]
+                    batch = batch.select(names).append_column(SEAMS, seams.slice(first, batch.num_rows))
                 first += batch.num_rows
             with reading(reader.name, "a column cannot be converted"):
                 yield _conformed(batch, schema, kind, reader.name)
@@ -280,6 +283,12 @@ def _edited(
 
 EXTRACTED = "extracted_text"
 """The column for texts that are cut and are not the value of one column: of HTML, and of joined columns."""
+
+
+def with_fields(schema: pa.Schema, added: list[pa.Field]) -> pa.Schema:
+    """Return a schema with more fields; a field that has the name of a new one is replaced."""
+    names = {field.name for field in added}
+    return pa.schema([*(field for field in schema if field.name not in names), *added], schema.metadata)
 
 
 def _readable(text: pa.Array, name: str) -> pa.Array:

@@ -30,6 +30,7 @@ STAGES = {
     "check": ("checking recall", "document"),
     "merge": ("merging", "segment"),
     "write": ("writing", "document"),
+    "locate": ("locating passages", "document"),
     "place": ("placing the result", "file"),
 }
 """What each stage is called, and what it counts."""

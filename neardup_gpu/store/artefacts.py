@@ -30,7 +30,10 @@ AUDIT = "audit.json"
 CERTIFICATE = "certificate.json"
 """The report of a check for contamination, which lists the files of its folder in the same way."""
 
-REPORTS = {AUDIT: "lost.parquet", CERTIFICATE: "evals.parquet"}
+SUBSTRINGS = "substrings.json"
+"""The report of a search for repeated passages, which lists the files of its folder in the same way."""
+
+REPORTS = {AUDIT: "lost.parquet", CERTIFICATE: "evals.parquet", SUBSTRINGS: "spans.parquet"}
 """The reports of folders that hold no result of dedup, and a table of each."""
 
 MOST_REPORT = 1 << 28

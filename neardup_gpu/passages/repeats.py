@@ -1,0 +1,241 @@
+"""The windows of a corpus that repeat, those that are removed, and the passages and cuts that they make up.
+
+The documents lie in the order of their priority here, one after another: this is the order of windows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import gather, removals, repeats
+
+from ..conditions import apart
+from ..contamination.cutting import bytes_to_cut, united
+from ..data import Ragged
+from ..documents.edits import Cuts
+from ..engine.choice import kernel
+from ..priority import rows_by_priority
+from .corpus import TokenCorpus
+from .places import Placed
+from .settings import NOTHING, SubstringSettings
+
+
+class Windows(NamedTuple):
+    """Repeated windows, in the order of their documents' priority and of their places.
+
+    length : int
+    order : array of int64
+        The documents by priority.
+    offsets : array of int64
+        The first token of each document by priority, among all tokens in that order.
+    places : array of int64, shape (windows,)
+        The first token of each window, ascending.
+    classes : array of int64, shape (windows,)
+        Equal for windows of equal tokens.
+    copies : array of int64, shape (windows,)
+        The number of windows of equal tokens.
+    """
+
+    length: int
+    order: np.ndarray
+    offsets: np.ndarray
+    places: np.ndarray
+    classes: np.ndarray
+    copies: np.ndarray
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """The place of the document of each window in `order`."""
+        return np.repeat(np.arange(len(self.order)), np.diff(np.searchsorted(self.places, self.offsets)))
+
+    @property
+    def documents(self) -> np.ndarray:
+        """The documents that have repeated windows, ascending."""
+        return np.sort(self.order[np.unique(self.ranks)])
+
+    @property
+    def covered(self) -> int:
+        """The number of tokens in repeated windows."""
+        return covered(self.places, self.length)
+
+    def some(self, chosen: np.ndarray) -> Windows:
+        """Return some of the windows."""
+        return self._replace(places=self.places[chosen], classes=self.classes[chosen], copies=self.copies[chosen])
+
+    def in_placed(self, placed: Placed, places: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return, for windows of documents by rank, the placed document of each, and its first token there."""
+        document = np.searchsorted(placed.documents, self.order)[ranks]
+        return document, placed.offsets[document] + places - self.offsets[ranks]
+
+
+def covered(places: np.ndarray, length: int) -> int:
+    """Return the number of tokens in some windows, whose places ascend.
+
+    >>> covered(np.array([0, 2, 9]), 5)
+    12
+    """
+    return int(np.minimum(np.diff(places), length).sum()) + length if len(places) else 0
+
+
+def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str, k: int | None = None) -> Windows:
+    """Find the repeated windows; `k` is the number of tokens of a seed, which changes no result."""
+    length = settings.length
+    tokens = corpus.tokens if corpus.words is None else apart(corpus.tokens, corpus.words)
+    rule = "first" if settings.keep == NOTHING else settings.keep
+    order = rows_by_priority(rule, corpus.tokens.sizes, corpus.column, corpus.categories)
+    bars = corpus.bars[corpus.bars < tokens.offsets[-1]]
+    if rule != "first":
+        owner = np.searchsorted(tokens.offsets, bars, side="right") - 1
+        inner = bars - tokens.offsets[owner]
+        tokens = Ragged._trusted(*kernel(gather, backend)(tokens.values, tokens.offsets, order))
+        bars = tokens.offsets[np.argsort(order)[owner]] + inner
+    rows = np.unique(np.concatenate([tokens.offsets, bars]))
+    k = max(1, length // 2) if k is None else k
+    places, classes = kernel(repeats, backend)(tokens.values, rows, length, k)
+    found = Windows(length, order, tokens.offsets, places, classes, np.bincount(classes)[classes])
+    return found if settings.in_documents is None else found.some(_in_documents(found, corpus, settings.in_documents))
+
+
+def _in_documents(windows: Windows, corpus: TokenCorpus, least: int | float) -> np.ndarray:
+    """Return which windows occur in at least two documents, and in `least` documents or in this share of them."""
+    by_class = np.argsort(windows.classes, kind="stable")
+    classes, ranks = windows.classes[by_class], windows.ranks
+    number = len(classes)
+    new = np.ones(number, bool)
+    new[1:] = (classes[1:] != classes[:-1]) | (ranks[by_class[1:]] != ranks[by_class[:-1]])
+    having = np.bincount(classes[new], minlength=number)[windows.classes]
+    if isinstance(least, int):
+        return having >= max(2, least)
+    if corpus.words is None:
+        return (having >= 2) & (having / max(1, len(corpus.tokens)) >= least)
+    _, group, sizes = np.unique(corpus.words, return_inverse=True, return_counts=True)
+    return (having >= 2) & (having / sizes[group[windows.order[ranks]]] >= least)
+
+
+class RemovedWindows(NamedTuple):
+    """The windows that are removed.
+
+    windows : Windows
+    sources : array of int64, shape (windows,)
+        The place of the window that each one repeats; -1 if it has none.
+    num_closed : int
+        Repeated windows that begin or end at a closed boundary.
+    """
+
+    windows: Windows
+    sources: np.ndarray
+    num_closed: int
+
+
+def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backend: str) -> RemovedWindows:
+    """Decide which windows are removed."""
+    owner, first = windows.in_placed(placed, windows.places, windows.ranks)
+    end = first + windows.length
+    last = end < placed.offsets[owner + 1]
+    shut = placed.closed[first] | (last & np.append(placed.closed, False)[np.where(last, end, -1)])
+    number, windows = int(shut.sum()), windows.some(~shut) if shut.any() else windows
+    if settings.keep == NOTHING:
+        return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64), number)
+    sources = kernel(removals, backend)(windows.places, windows.classes, windows.length, settings.keep_copies)
+    gone = sources >= 0
+    return RemovedWindows(windows.some(gone), sources[gone], number)
+
+
+class RemovedPassages(NamedTuple):
+    """Removed passages, by document and place; arrays have a value per passage.
+
+    document : array of int64
+        The number of the document.
+    begin, end : arrays of int64
+        Bytes of its text.
+    begin_token, tokens : arrays of int64
+    copies : array of int64
+        The number of places where its rarest window occurs.
+    source : array of int64
+        The number of the document that keeps it; -1 if none does.
+    source_begin : array of int64
+        The byte of that document's text with which it begins.
+    """
+
+    document: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    begin_token: np.ndarray
+    tokens: np.ndarray
+    copies: np.ndarray
+    source: np.ndarray
+    source_begin: np.ndarray
+
+
+def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
+    """Join removed windows that follow one another, and whose sources do, to passages."""
+    windows, sources = removed.windows, removed.sources
+    places, length = windows.places, windows.length
+    new = np.ones(len(places), bool)
+    gap = np.diff(places)
+    if len(sources) and sources[0] < 0:
+        new[1:] = (gap > length) | (np.diff(windows.ranks) != 0)
+    else:
+        new[1:] = (gap != 1) | (np.diff(sources) != 1)
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(places))[: len(first)] - 1
+    owner, begin = windows.in_placed(placed, places[first], windows.ranks[first])
+    end = begin + places[last] - places[first] + length
+    if len(sources) and sources[0] >= 0:
+        source_ranks = np.searchsorted(windows.offsets, sources[first], side="right") - 1
+        source_owner, source = windows.in_placed(placed, sources[first], source_ranks)
+        source_begin = placed.begins[source] - placed.text[source_owner]
+        source_document = placed.documents[source_owner]
+    else:
+        source_document, source_begin = np.full(len(first), -1), np.zeros(len(first), np.int64)
+    start = placed.text[owner]
+    copies = np.minimum.reduceat(windows.copies, first) if len(first) else np.empty(0, np.int64)
+    found = RemovedPassages(
+        placed.documents[owner],
+        placed.begins[begin] - start,
+        placed.ends[end - 1] - start,
+        begin - placed.offsets[owner],
+        end - begin,
+        copies,
+        source_document,
+        source_begin,
+    )
+    order = np.lexsort((found.begin_token, found.document))
+    return RemovedPassages(*(each[order] for each in found))
+
+
+def cuts_of(passages: RemovedPassages, placed: Placed, num_documents: int) -> tuple[Cuts, np.ndarray]:
+    """Return the bytes to cut out of all documents, and the number of tokens that each loses."""
+    owner = np.searchsorted(placed.documents, passages.document)
+    begin = placed.offsets[owner] + passages.begin_token
+    owner, first, last = united(owner, begin, begin + passages.tokens)
+    begins, ends = bytes_to_cut(placed.text, (placed.offsets, placed.begins, placed.ends), (owner, first, last))
+    document = placed.documents[owner]
+    lost = np.bincount(document, last - first, num_documents).astype(np.int64)
+    offsets = np.searchsorted(document, np.arange(num_documents + 1))
+    return Cuts(offsets, begins - placed.text[owner], ends - placed.text[owner]), lost
+
+
+def new_seams(cuts: Cuts, seams: Ragged) -> Ragged:
+    """Return the bytes of the texts that are left at which text was cut, now or earlier.
+
+    Parameters
+    ----------
+    cuts : Cuts
+    seams : Ragged of int64
+        Those of the texts as they were given.
+    """
+    number = len(cuts.offsets) - 1
+    owner, of_seam = np.repeat(np.arange(number), np.diff(cuts.offsets)), np.repeat(np.arange(number), seams.sizes)
+    before = np.append(0, np.cumsum(cuts.ends - cuts.begins))  # bytes that are cut, in all documents
+    beyond = int(max(cuts.ends.max(initial=0), seams.values.max(initial=0))) + 1
+    following = np.searchsorted(owner * beyond + cuts.begins, of_seam * beyond + seams.values)
+    start = cuts.offsets[of_seam]
+    overshoot = np.maximum(0, np.append(0, cuts.ends)[following] - seams.values)  # of the cut before the seam
+    overshoot[following == start] = 0
+    old = seams.values - (before[following] - before[start]) + overshoot
+    new = cuts.begins - (before[:-1] - before[cuts.offsets[owner]])
+    found = np.unique(np.append(owner * beyond + new, of_seam * beyond + old))
+    return Ragged._trusted(found % beyond, np.searchsorted(found, np.arange(number + 1) * beyond))

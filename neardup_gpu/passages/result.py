@@ -1,0 +1,164 @@
+"""`Substrings`: the repeated passages of a corpus, and what became of them, as users see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..data import arrow, numpy_of, strings, taken
+from ..printable import readable_id
+from ..records import dataclass
+from ..report import count, duration, percent, row, shorten
+from ..tables import as_json
+from .repeats import RemovedPassages
+
+TABLES = ("spans", "documents")
+"""The tables of a result; each becomes a file."""
+
+REASONS = ("template", "repeated")
+"""Why a passage is removed that no document keeps: it occurs in many documents, or more than once."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Substrings:
+    """The result of a search for repeated passages, which `substrings` returns.
+
+    Parameters
+    ----------
+    spans : pyarrow.Table
+        Each passage that is removed: id of the document, begin and end (bytes of its text), begin_token, tokens, copies
+        (the number of places where its rarest run of `length` tokens stands), source_id and source_begin (the document
+        that keeps the passage, and the byte where it begins there) and reason (null if the passage has a source).
+        RemovedPassages of one document overlap where the source changes.
+    documents : pyarrow.Table
+        Each document: id, kept, words, and words_left.
+    report : dict
+        The contents of substrings.json.
+
+    Examples
+    --------
+    >>> import neardup_gpu as nd
+    >>> nd.substrings({"text": ["to be or not to be", "or not to be: that"]}, length=4, action="list")
+    Substrings(4 of 11 tokens, in 1 of 2 documents)
+    """
+
+    spans: pa.Table
+    documents: pa.Table
+    report: dict[str, Any]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of documents, tokens and passages by their names."""
+        return self.report["counts"]
+
+    def __repr__(self) -> str:
+        found = self.counts
+        return (
+            f"Substrings({found['tokens_removed']:,} of {count(found['tokens'], 'token')}, in "
+            f"{found['documents_cut']:,} of {count(found['documents'], 'document')})"
+        )
+
+
+def spans_table(passages: RemovedPassages, ids: pa.Array, reason: str) -> pa.Table:
+    """Return the table of removed passages."""
+    no_source = passages.source < 0
+    words = strings(list(REASONS)).cast(pa.string())
+    reasons = arrow(np.full(len(no_source), REASONS.index(reason), np.int8), ~no_source)
+    return pa.table(
+        {
+            "id": taken(ids, arrow(passages.document)),
+            "begin": arrow(passages.begin),
+            "end": arrow(passages.end),
+            "begin_token": arrow(passages.begin_token),
+            "tokens": arrow(passages.tokens),
+            "copies": arrow(passages.copies),
+            "source_id": taken(ids, arrow(np.maximum(passages.source, 0), no_source)),
+            "source_begin": arrow(passages.source_begin, no_source),
+            "reason": pa.DictionaryArray.from_arrays(reasons, words),
+        }
+    )
+
+
+SHOWN = 3
+"""Passages and documents that the report names of each kind."""
+
+
+def examples(passages: RemovedPassages, ids: pa.Array) -> dict[str, list[dict[str, Any]]]:
+    """Return the longest passages, the most frequent ones, and the documents that keep the most tokens for others."""
+
+    def named(rows: np.ndarray) -> list[dict[str, Any]]:
+        names = ("begin", "end", "tokens", "copies")
+        return [
+            {
+                "id": as_json(ids[int(passages.document[each])]),
+                **{name: int(getattr(passages, name)[each]) for name in names},
+            }
+            for each in rows.tolist()
+        ]
+
+    longest = np.argsort(-passages.tokens, kind="stable")[:SHOWN]
+    frequent = np.lexsort((-passages.tokens, -passages.copies))[:SHOWN]
+    kept = passages.source >= 0
+    tokens = np.bincount(passages.source[kept], passages.tokens[kept]).astype(np.int64)
+    best = np.argsort(-tokens, kind="stable")[:SHOWN]
+    sources = [{"id": as_json(ids[each]), "tokens": int(tokens[each])} for each in best.tolist() if tokens[each]]
+    return {"longest": named(longest), "most_frequent": named(frequent), "sources": sources}
+
+
+def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return labelled sentences: what was looked for, and what was found."""
+    counts, settings = report["counts"], report["settings"]
+    total = max(1, counts["tokens"])
+
+    def of_all(number: int) -> str:
+        return f"{count(number, 'token')} ({percent(number / total)})"
+
+    looked = (
+        f"passages of {settings['length']:,} tokens or more in {count(counts['tokens'], 'token')} of "
+        f"{count(counts['documents'], 'document')}"
+    )
+    lines = [("looked", looked)]
+    if counts["longest_document"] < settings["length"]:
+        return [*lines, ("found", f"nothing can repeat: no document has {settings['length']:,} tokens")]
+    if counts["tokens_covered"] == 0:
+        return [*lines, ("found", "nothing: no passage of this length occurs more than once")]
+    lines.append(("found", f"{of_all(counts['tokens_covered'])} in passages that occur more than once"))
+    where = f"in {count(counts['passages'], 'passage')} of {count(counts['documents_cut'], 'document')}"
+    if settings["keep"] == "none":
+        return [*lines, ("removed", f"{of_all(counts['tokens_removed'])} {where}; no document keeps them, by choice")]
+    saved = counts["tokens_covered"] - counts["tokens_removed"]
+    return [
+        *lines,
+        ("removed", f"{of_all(counts['tokens_removed'])} {where}; each stands whole in kept text"),
+        ("", f"{of_all(saved)} would have no copy left if all that repeats were removed"),
+    ]
+
+
+def summary(found: Substrings, output: str | None) -> list[Any]:
+    """Return a result as the command prints it."""
+    report = found.report
+    counts, action = report["counts"], report["settings"]["action"]
+    parts: list[Any] = [row(label, line) for label, line in sentences(report)]
+    for name, each in (("longest", "longest"), ("frequent", "most_frequent")):
+        for first in report[each][:1]:
+            where = f"bytes {first['begin']:,} to {first['end']:,} of {shorten(readable_id(first['id']), 40)}"
+            parts.append(row(name, f"{count(first['tokens'], 'token')} in {count(first['copies'], 'place')}: {where}"))
+    if output is not None and action != "list":
+        kept = f"{count(counts['tokens_left'], 'token')} of {count(counts['kept'], 'document')}"
+        if counts["dropped"]:
+            least = report["settings"]["drop_below"]
+            left = "no tokens" if least == 1 else f"fewer than {least:,} tokens"
+            kept += f"; {count(counts['dropped'], 'document')} dropped with {left} left"
+        parts.append(row("kept", kept if action == "cut" else "all documents, with marks"))
+    parts.append(row("time", duration(report["seconds"])))
+    if output is not None:
+        files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else []), "substrings.json"]
+        parts.append(row("written", f"{output}: {', '.join(files)}"))
+    return parts
+
+
+def num_emptied(documents: pa.Table) -> int:
+    """Return how many documents have lost all their words."""
+    return int(np.count_nonzero((numpy_of(documents["words"]) > 0) & (numpy_of(documents["words_left"]) == 0)))

@@ -1,0 +1,107 @@
+"""Define the settings of a search for repeated passages, as flags and as keywords of `substrings`."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+from .. import checks
+from ..errors import ParameterError
+from ..records import dataclass
+from ..settings import setting
+
+ACTIONS = ("cut", "mark", "list")
+"""The actions on removed passages; see `SubstringSettings`."""
+
+TOKENS = ("words", "code")
+"""The kinds of tokens that passages are runs of."""
+
+LEAST, LONGEST = 2, 1 << 20
+"""The smallest and the largest `length`."""
+
+NOTHING = "none"
+"""The rule that keeps no passage."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubstringSettings:
+    """Settings of a search for repeated passages.
+
+    Parameters
+    ----------
+    tokens : "words" or "code", default "words"
+        What a token is; see `Shingles`.
+    length : int, default 50
+        The tokens of the shortest passage that counts.
+    keep : str, default "first"
+        Which document keeps a passage:
+
+        - "first": the first one, in input order.
+        - "longest": the one with the most tokens.
+        - the name of a column: the one with the smallest value, or with the largest one if ``:desc`` follows.
+        - "none": no document keeps it. RemovedPassages are removed that have no copy left.
+    keep_copies : int, default 1
+        The number of copies of each passage to keep.
+    within : str or sequence of str, default ()
+        Columns. Only documents with equal values are compared, counted and cut; null equals nothing.
+    in_documents : int or float, default None
+        Only passages count that occur in at least this number of documents, or in this share of them if it is below 1.
+        With `within`, the share is that of the documents with equal values.
+    action : str, default "cut"
+        What is done with the passages:
+
+        - "cut": write kept/ without the removed passages.
+        - "mark": write kept/ with a column `repeated`: the removed passages, in bytes of the text.
+        - "list": only list them.
+    drop_below : int, default 1
+        A document that lost text and has fewer tokens left is dropped, unless it keeps a passage for another one.
+    """
+
+    tokens: str = setting("words", "Kind of tokens: words or code.", metavar="KIND")
+    length: int = setting(50, "Number of tokens of the shortest passage that counts.", metavar="N")
+    keep: str = setting(
+        "first", "Document that keeps a passage: first, longest, COLUMN[:desc], or none of them.", metavar="RULE"
+    )
+    keep_copies: int = setting(1, "Number of copies to keep of each passage.", metavar="N")
+    within: str | Sequence[str] = setting(
+        (),
+        "Compare only documents that have equal values in these columns.",
+        metavar="COLUMN[,COLUMN]",
+        shown="all are compared",
+    )
+    in_documents: int | float | None = setting(
+        None,
+        "Only passages that occur in at least N documents, or in a share of all documents, such as 0.3.",
+        metavar="N|SHARE",
+        shown="any number",
+    )
+    action: str = setting(
+        "cut", "Write kept/ without the repeated passages, or mark them there, or only list them.", metavar="WHAT"
+    )
+    drop_below: int = setting(1, "Drop documents that lost text and have fewer tokens left.", metavar="N")
+
+    def __post_init__(self) -> None:
+        within = checks.columns("within", self.within, none=True)
+        plain = {
+            "tokens": checks.one_of("tokens", self.tokens, TOKENS),
+            "length": checks.integer("length", self.length, LEAST, LONGEST),
+            "keep": checks.text("keep", self.keep),
+            "keep_copies": checks.integer("keep_copies", self.keep_copies, 1, 2**31 - 1),
+            "within": tuple(name for each in within for name in each.split(",") if name),
+            "in_documents": checks.optional(_number_or_share, "in_documents", self.in_documents),
+            "action": checks.one_of("action", self.action, ACTIONS),
+            "drop_below": checks.integer("drop_below", self.drop_below, 1, 2**31 - 1),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+        if self.keep == NOTHING and self.keep_copies > 1:
+            raise ParameterError("keep none and keep_copies: no copy is kept; leave one out")
+
+
+def _number_or_share(name: str, value: Any) -> int | float:
+    """Return a number of documents, at least 2, or a share of all documents below 1."""
+    if isinstance(value, numbers.Real) and 0 < value < 1:  # type: ignore[operator]
+        return float(value)
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    return checks.integer(name, whole, 2, 2**62, "give a number of documents, or a share below 1")

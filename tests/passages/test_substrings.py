@@ -1,0 +1,379 @@
+"""`substrings`: repeated passages against quadratic definitions, theorems 1 to 5, and what becomes of the texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import neardup_gpu as nd
+from neardup_gpu.documents.columns import SEAMS
+from neardup_gpu.documents.edits import Cuts
+from neardup_gpu.errors import InputError, ParameterError
+from neardup_gpu.kernels import repeats
+from neardup_gpu.passages.corpus import seams_of
+from neardup_gpu.passages.repeats import new_seams
+
+Texts = list[list[str]]
+TEXTS = st.lists(st.lists(st.sampled_from("ab"), max_size=24), min_size=1, max_size=4)
+LENGTHS = st.integers(2, 6)
+PARTS = ["a", "bé", "漢", "字", "ไ", "½", "x", " ", ". ", "\u200b", "。", "-", "\n", "\u0301", "ab cd ab cd ab cd "]
+ODD = st.lists(st.lists(st.sampled_from(PARTS), max_size=40).map("".join), min_size=1, max_size=4)
+"""Texts of several scripts, of which some have no spaces, with tokens that share a code point."""
+
+
+def windows(texts: Texts, length: int) -> Iterator[tuple[int, int]]:
+    """Yield the document and the first token of each window, in order."""
+    for d, text in enumerate(texts):
+        for i in range(len(text) - length + 1):
+            yield d, i
+
+
+def defined(texts: Texts, length: int, copies: int = 1) -> tuple[set[tuple[int, int]], dict[Any, Any]]:
+    """Return the tokens that are covered, and the sources of removed windows, by the quadratic definition.
+
+    A window is removed exactly if `copies` equal windows that end at or before its beginning have lost no token.
+    """
+
+    def tokens(window: tuple[int, int]) -> list[tuple[int, int]]:
+        return [(window[0], window[1] + k) for k in range(length)]
+
+    def spelled(window: tuple[int, int]) -> list[str]:
+        return texts[window[0]][window[1] : window[1] + length]
+
+    every = list(windows(texts, length))
+    covered = {
+        token for one in every if any(spelled(one) == spelled(o) for o in every if o != one) for token in tokens(one)
+    }
+    lost: set[tuple[int, int]] = set()
+    sources: dict[Any, Any] = {}
+    for one in every:
+        before = [
+            o for o in every if o < one and (o[0] < one[0] or o[1] + length <= one[1]) and spelled(o) == spelled(one)
+        ]
+        whole = [o for o in before if lost.isdisjoint(tokens(o))]
+        if len(whole) >= copies:
+            sources[one] = whole[0]
+            lost.update(tokens(one))
+    return covered, sources
+
+
+def find(texts: Sequence[str], **options: Any) -> Any:
+    return nd.substrings({"text": texts}, engine="cpu", **options)
+
+
+def removed_tokens(found: Any) -> set[tuple[int, int]]:
+    rows = found.spans.to_pylist()
+    return {(row["id"], row["begin_token"] + k) for row in rows for k in range(row["tokens"])}
+
+
+def tokens_of(text: str | bytes) -> list[int]:
+    """Return the tokens of a text."""
+    return nd.stages.tokenize(nd.stages.utf8([text]), nd.Recipe()).values.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=TEXTS, length=LENGTHS, copies=st.integers(1, 2))
+def test_the_rule_is_the_quadratic_definition(texts: Texts, length: int, copies: int) -> None:
+    """Which tokens are covered and removed, and from which window each passage comes."""
+    found = find([" ".join(text) for text in texts], length=length, keep_copies=copies, action="list")
+    covered, sources = defined(texts, length, copies)
+    assert found.counts["tokens_covered"] == len(covered)
+    assert removed_tokens(found) == {(d, i + k) for d, i in sources for k in range(length)}
+    listed = {}
+    for row in found.spans.to_pylist():
+        first = row["source_begin"] // 2  # tokens are letters with a space between them
+        for k in range(row["tokens"] - length + 1):
+            listed[row["id"], row["begin_token"] + k] = row["source_id"], first + k
+    assert listed == sources
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=TEXTS, length=LENGTHS, data=st.data())
+def test_theorem_1(texts: Texts, length: int, data: st.DataObject) -> None:
+    """Equal windows choose the same relative place, of the least hash, the rightmost one of several."""
+    w = data.draw(st.integers(1, length))
+    order = data.draw(st.permutations(range(4)))
+    k, chosen = length - w + 1, {}
+    for d, i in windows(texts, length):
+        hashes = [order[hash(tuple(texts[d][j : j + k])) % 4] for j in range(i, i + w)]
+        place = max(j for j in range(w) if hashes[j] == min(hashes))
+        assert chosen.setdefault(tuple(texts[d][i : i + length]), place) == place
+
+
+def ragged(texts: Texts) -> tuple[np.ndarray, np.ndarray]:
+    values = [ord(letter) for text in texts for letter in text]
+    return np.array(values, np.uint64), np.cumsum([0, *map(len, texts)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=TEXTS, length=LENGTHS)
+def test_theorem_2_and_theorem_4(texts: Texts, length: int) -> None:
+    """Classes of two or more are the repeated windows, for every k and however often hashes clash."""
+    tokens, offsets = ragged(texts)
+    seen: dict[tuple[str, ...], list[int]] = {}
+    for d, i in windows(texts, length):
+        seen.setdefault(tuple(texts[d][i : i + length]), []).append(int(offsets[d]) + i)
+    repeated = sorted(i for places in seen.values() if len(places) > 1 for i in places)
+    firsts = {i: places[0] for places in seen.values() for i in places}
+    expected = [(i, repeated.index(firsts[i])) for i in repeated]
+    for factor in (repeats.FACTOR, 0, 1):  # 0: a hash of the last token alone; 1: of the tokens in any order
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(repeats, "FACTOR", factor)
+            for k in range(1, length + 1):
+                found = repeats.cpu(tokens, offsets, length, k)
+                assert list(zip(*(array.tolist() for array in found), strict=True)) == expected
+
+
+def check_theorem_3(texts: Sequence[bytes], found: Any, kept: dict[Any, bytes], lost: dict[Any, np.ndarray]) -> None:
+    """Each removed passage stands verbatim and whole in kept text, at the place that its row names."""
+    for row in found.spans.to_pylist():
+        passage = tokens_of(texts[row["id"]][row["begin"] : row["end"]])
+        assert len(passage) == row["tokens"]
+        source, begin = row["source_id"], row["source_begin"]
+        rest = texts[source][begin:]
+        assert tokens_of(rest)[: len(passage)] == passage
+        placed = nd.stages.place_tokens(nd.stages.utf8([rest]), nd.Recipe(), "cpu")
+        end = begin + int(placed.ends[len(passage) - 1])
+        assert not lost[source][begin:end].any(), "a source has lost a byte"
+        assert texts[source][begin:end] in kept[source]
+
+
+def cut_out(
+    texts: Sequence[bytes], folder: Path, **options: Any
+) -> tuple[Any, dict[Any, bytes], dict[Any, np.ndarray]]:
+    """Write kept/; return the result, the kept texts, and the bytes of each text in removed passages."""
+    table = pa.table({"text": pa.array(texts, pa.large_binary()), "id": range(len(texts))})
+    found = nd.substrings(table, id_column="id", output=folder, engine="cpu", **options)
+    (file,) = (folder / "kept").iterdir()
+    kept = {row["id"]: row["text"] for row in pq.read_table(file).to_pylist()}
+    lost = {number: np.zeros(len(text), bool) for number, text in enumerate(texts)}
+    for row in found.spans.to_pylist():
+        lost[row["id"]][row["begin"] : row["end"]] = True
+    return found, kept, lost
+
+
+@settings(max_examples=80, deadline=None)
+@given(texts=ODD, length=st.integers(2, 5))
+def test_theorem_3_and_theorem_5(texts: list[str], length: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Sources stay whole, words stay words, and a second run removes nothing."""
+    folder = tmp_path_factory.mktemp("cut")
+    raw = [text.encode() for text in texts]
+    found, kept, lost = cut_out(raw, folder / "one", length=length)
+    check_theorem_3(raw, found, kept, lost)
+    gone = removed_tokens(found)
+    for number, text in enumerate(raw):
+        left = [token for i, token in enumerate(tokens_of(text)) if (number, i) not in gone]
+        assert tokens_of(kept.get(number, b"")) == left, "a cut has joined or divided words"
+    again = nd.substrings(folder / "one" / "kept", length=length, id_column="id", engine="cpu", output=folder / "two")
+    assert again.counts["passages"] == 0
+    first, second = (next((folder / name / "kept").iterdir()).read_bytes() for name in ("one", "two"))
+    assert pq.read_table(pa.BufferReader(first)).equals(pq.read_table(pa.BufferReader(second)))
+
+
+def test_theorem_4() -> None:
+    """Batches, threads and backends change no result."""
+    random = np.random.default_rng(4)
+    base = random.integers(0, 30, 3000)
+    texts = [" ".join(f"w{word}" for word in base[at : at + 200]) for at in random.integers(0, 2800, 40)]
+    usual = find(texts, length=20, action="list")
+    assert usual.counts["passages"] > 20
+    for engine in (
+        nd.Engine(backend="cpu", threads=1),
+        nd.Engine(threads=2, batch_bytes=2000),
+        nd.Engine(backend="reference"),
+    ):
+        other = nd.substrings({"text": texts}, length=20, action="list", engine=engine)
+        assert other.spans.equals(usual.spans) and other.documents.equals(usual.documents)
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts=TEXTS, length=LENGTHS, values=st.lists(st.sampled_from(["x", "y", None]), min_size=4, max_size=4))
+def test_within_is_the_union_of_a_run_per_value(texts: Texts, length: int, values: list[str | None]) -> None:
+    joined = [" ".join(text) for text in texts]
+    values = values[: len(texts)]
+    table = pa.table({"text": joined, "host": pa.array(values, pa.string())})
+    found = nd.substrings(table, length=length, within="host", action="list", engine="cpu")
+    expected = set()
+    for group in [[i] for i, value in enumerate(values) if value is None] + [
+        [i for i, value in enumerate(values) if value == wanted] for wanted in "xy"
+    ]:
+        if group:
+            part = find([joined[i] for i in group], length=length, action="list")
+            expected |= {(group[d], i) for d, i in removed_tokens(part)}
+    assert removed_tokens(found) == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts=TEXTS, length=LENGTHS, least=st.sampled_from([2, 3, 0.5, 0.9]))
+def test_templates(texts: Texts, length: int, least: float) -> None:
+    """`in_documents` counts only passages of so many documents; without a source, all of them are removed."""
+    found = find([" ".join(text) for text in texts], length=length, in_documents=least, keep="none", action="list")
+    having: dict[tuple[str, ...], set[int]] = {}
+    for d, i in windows(texts, length):
+        having.setdefault(tuple(texts[d][i : i + length]), set()).add(d)
+    number = max(2, least if least >= 1 else least * len(texts))
+    expected = {
+        (d, i + k)
+        for d, i in windows(texts, length)
+        if len(having[tuple(texts[d][i : i + length])]) >= number
+        for k in range(length)
+    }
+    assert removed_tokens(found) == expected
+    assert set(found.spans["reason"].to_pylist()) <= {"template"} and found.spans["source_id"].null_count == len(
+        found.spans
+    )
+    assert found.counts["templates"] == found.counts["passages"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "cut"),
+    [("first", {1, 2}), ("longest", {0, 2}), ("date", {0, 1}), ("date:desc", {1, 2}), ("none", {0, 1, 2})],
+)
+def test_who_keeps_a_passage(keep: str, cut: set[int]) -> None:
+    """The best document by the rule keeps a passage; nulls come last."""
+    passage = "one two three four five six"
+    table = pa.table({"text": [f"a {passage}", f"b c d {passage}", f"e {passage}"], "date": [9, 5, 3]})
+    found = nd.substrings(table, length=6, keep=keep, action="list", engine="cpu")
+    assert set(found.spans["id"].to_pylist()) == cut
+    assert all(
+        (reason == "repeated") == (keep == "none") or reason is None for reason in found.spans["reason"].to_pylist()
+    )
+
+
+PASSAGE = "When in the course of human events it becomes necessary"
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    """A file of JSON lines, three of whose texts have a passage in common."""
+    texts = [f"First, {PASSAGE}; and on.", "Nothing here.", f"x {PASSAGE.upper()}. y", PASSAGE]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"id": f"d{i}", "body": text, "n": i}) + "\n" for i, text in enumerate(texts)))
+    return path
+
+
+def test_kept_rows_and_a_second_run(lines: Path, tmp_path: Path) -> None:
+    """Rows keep their columns, a document without words left is dropped, and seams are read by the next run."""
+    options: dict[str, Any] = {"id_column": "id", "length": 8, "engine": "cpu"}
+    found = nd.substrings(lines, output=tmp_path / "one", text_columns="body", **options)
+    kept = [json.loads(line) for line in (tmp_path / "one/kept/in.jsonl").read_text().splitlines()]
+    assert [row["body"] for row in kept] == [f"First, {PASSAGE}; and on.", "Nothing here.", "x. y"]
+    assert [row[SEAMS] for row in kept] == ["", "", "1"] and [row["n"] for row in kept] == [0, 1, 2]
+    assert found.documents.to_pylist()[3] == {"id": "d3", "kept": False, "words": 10, "words_left": 0}
+    assert (found.counts["emptied"], found.counts["dropped"], found.counts["kept"]) == (1, 1, 3)
+    again = nd.substrings(tmp_path / "one/kept", output=tmp_path / "two", **options)  # which finds its column of text
+    assert again.counts["passages"] == 0
+    assert (tmp_path / "two/kept/in.jsonl").read_bytes() == (tmp_path / "one/kept/in.jsonl").read_bytes()
+
+
+def test_text_across_a_seam_is_no_passage() -> None:
+    """A window never crosses the place at which an earlier run cut text."""
+    table = pa.table({"text": ["a b c d e", "a b c d e", "x y"], SEAMS: ["3", "", None]})
+    assert nd.substrings(table, length=3, action="list", engine="cpu").spans.to_pylist()[0]["begin_token"] == 2
+    assert nd.substrings(table, length=4, action="list", engine="cpu").counts["passages"] == 0
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_new_seams(data: st.DataObject) -> None:
+    """Seams move with the text before them; those inside a cut fall together with it."""
+    cuts, seams, expected = [], [], []
+    for _ in range(data.draw(st.integers(1, 3))):
+        places = sorted(data.draw(st.sets(st.integers(0, 20), max_size=6)))
+        own = list(zip(places[::2], places[1::2], strict=False))
+        old = sorted(data.draw(st.sets(st.integers(0, 20), max_size=4)))
+        left = [i for i in range(30) if not any(begin <= i < end for begin, end in own)]
+        expected.append(sorted({sum(i < place for i in left) for place in [*old, *(begin for begin, _ in own)]}))
+        cuts.append(own)
+        seams.append(old)
+    flat = np.array([span for own in cuts for span in own], np.int64).reshape(-1, 2)
+    given_cuts = Cuts(np.cumsum([0, *map(len, cuts)]), flat[:, 0], flat[:, 1])
+    found = new_seams(given_cuts, nd.stages.Ragged.from_rows(seams, np.int64))
+    assert [found[i].tolist() for i in range(len(found))] == expected
+
+
+def test_seams_are_text() -> None:
+    found = seams_of(pa.array(["3 17", "", None, "0"]))
+    assert found.values.tolist() == [3, 17, 0] and found.sizes.tolist() == [2, 0, 0, 1]
+    with pytest.raises(InputError, match="column 'seams': holds something else"):
+        seams_of(pa.array(["3", "zigzag"]))
+
+
+def test_marks(lines: Path, tmp_path: Path) -> None:
+    """Marked texts stay as they are; the column has the bytes of the passages that would be removed."""
+    nd.substrings(lines, output=tmp_path / "out", text_columns="body", length=8, action="mark", engine="cpu")
+    rows = [json.loads(line) for line in (tmp_path / "out/kept/in.jsonl").read_text().splitlines()]
+    assert [row["repeated"] for row in rows] == [[], [], [{"begin": 2, "end": 57}], [{"begin": 0, "end": 55}]]
+    assert rows[2]["body"].startswith("x WHEN IN")
+
+
+def test_drop_below(lines: Path) -> None:
+    """A document with fewer words left is dropped; one that is a source is not."""
+    found = nd.substrings(lines, text_columns="body", length=8, drop_below=50, action="list", engine="cpu")
+    assert found.documents["kept"].to_pylist() == [True, True, False, False]
+    assert found.counts["tokens_left"] == 15
+
+
+def test_html_and_joined_columns(tmp_path: Path) -> None:
+    """Cuts refer to the extracted text, which becomes a column; markup is not edited."""
+    rows = [{"title": "A", "html": f"<p>{PASSAGE}<b>!</b>"}, {"title": "B", "html": f"<i>so</i> {PASSAGE}"}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reading = nd.Reading(html=True, text_columns=("title", "html"))
+    nd.substrings(tmp_path / "in.jsonl", reading=reading, length=8, output=tmp_path / "out", engine="cpu")
+    kept = [json.loads(line) for line in (tmp_path / "out/kept/in.jsonl").read_text().splitlines()]
+    assert [row["html"] for row in kept] == [row["html"] for row in rows]
+    assert PASSAGE in kept[0]["extracted_text"] and "course" not in kept[1]["extracted_text"]
+    with pytest.raises(InputError, match="belongs to text that was cut"):
+        nd.substrings(tmp_path / "out/kept", reading=reading, length=8, action="list")
+
+
+HARD = {
+    "constant": ["a " * 500, "a " * 300],
+    "period below the length": ["a b c " * 200, "b c a " * 100],
+    "equal documents": ["one two three four five six seven " * 3] * 200,
+    "no words": ["", "...", "\0"],
+    "shorter than the length": ["one two", "one two"],
+    "NUL and invalid UTF-8": [b"a\0b c d e f g h \xff\xfe i j k", b"x a\0b c d e f g h \xff\xfe i j k"],
+    "Han": ["漢字仮名交じり文章漢字仮名交じり文章" * 4, "前漢字仮名交じり文章"],
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_cases(name: str, tmp_path: Path) -> None:
+    raw = [text if isinstance(text, bytes) else text.encode() for text in HARD[name]]
+    found, kept, lost = cut_out(raw, tmp_path / "one", length=7)
+    check_theorem_3(raw, found, kept, lost)
+    again = nd.substrings(tmp_path / "one/kept", id_column="id", length=7, action="list", engine="cpu")
+    assert again.counts["passages"] == 0
+    expected = {"constant": 7, "period below the length": 9, "equal documents": 7}  # tokens left
+    assert found.counts["tokens_left"] == expected.get(name, found.counts["tokens_left"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"length": 1}, "length must be"),
+        ({"in_documents": 1}, "in_documents must be"),
+        ({"keep": "none", "keep_copies": 2}, "keep none and keep_copies"),
+        ({"action": "drop"}, "action"),
+        ({"keep": "date"}, "date"),
+        ({"within": "host"}, "host"),
+    ],
+)
+def test_mistakes(options: dict[str, Any], says: str) -> None:
+    with pytest.raises((ParameterError, InputError), match=says):
+        find(["a b"], **options)
+
+
+def test_a_stream_cannot_be_read_twice() -> None:
+    batches = pa.RecordBatchReader.from_batches(pa.schema({"text": pa.string()}), [])
+    with pytest.raises(InputError, match="is a stream"):
+        nd.substrings(batches)
