@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,10 @@ from ..documents.rewritten import check_writing, write_kept
 from ..documents.source import names_of
 from ..documents.units import check_divisible
 from ..documents.writing_options import Writing, rewriting
-from ..engine.clock import Clock, with_bars
+from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
-from ..errors import ArgumentTypeError, InputError, OutputError
+from ..errors import InputError, OutputError
 from ..recipe import Recipe, Shingles
-from ..records import dataclass
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
@@ -41,48 +40,24 @@ from .settings import ContaminationSettings
 from .verdicts import TABLES, Contamination, counts_of, evals_table, hits_table, sets_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Options:
-    """Everything that `contaminated` takes besides the documents and the evaluation sets."""
-
-    settings: ContaminationSettings
-    reading: Reading
-    writing: Writing
-    engine: Engine
-    progress: Any
-
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> _Options:
-        """Check and sort the keywords.
-
-        Raises
-        ------
-        ParameterError, ArgumentTypeError
-            If a keyword is unknown, or its value is impossible or of another type.
-        """
-        given = dict(given)
-        own = {each.name: given.pop(each.name) for each in fields(ContaminationSettings) if each.name in given}
-        columns = {name: given.pop(name, None) for name in ("id_column", "text_columns")}
-        reading, writing = chosen_reading(given.pop("reading", None), **columns), given.pop("writing", None)
-        engine, progress = as_engine(given.pop("engine", "auto")), given.pop("progress", None)
-        if given:
-            known = ", ".join([*(each.name for each in fields(ContaminationSettings)), *KEYWORDS])
-            raise ArgumentTypeError(f"{next(iter(given))}: contaminated takes no such keyword; it takes {known}")
-        return cls(
-            settings=ContaminationSettings(**own),
-            reading=reading,
-            writing=Writing() if writing is None else checks.instance("writing", writing, Writing),
-            engine=engine,
-            progress=progress,
-        )
-
-
-KEYWORDS = ("id_column", "text_columns", "reading", "writing", "engine", "progress")
-"""The keywords of `contaminated` that are also those of `dedup`."""
-
-
 @with_bars
-def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, **rest: Any) -> Contamination:
+def contaminated(
+    source: Any,
+    evals: Any,
+    *,
+    id_column: str | None = None,
+    text_columns: str | Sequence[str] | None = None,
+    fields: str | Sequence[str] | None = None,
+    tokens: str = "words",
+    length: int = 8,
+    share: float = 0.5,
+    action: str = "list",
+    output: str | Path | None = None,
+    engine: str | Engine = "auto",
+    progress: Progress | bool | None = None,
+    reading: Reading | None = None,
+    writing: Writing | None = None,
+) -> Contamination:
     """Find the items of evaluation sets in a training text: where each stands, and who would call it contaminated.
 
     Parameters
@@ -92,13 +67,39 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
     evals : path, URI, folder, list of them, or a dict of tables
         The evaluation sets: JSON lines, Parquet, CSV or Arrow, a row per item. Each file is a set; in memory, each
         table of a dict is one, by its name.
+    id_column : str, default None
+        The column of ids of the training text. If None, ids are row numbers or relative paths.
+    text_columns : str or sequence of str, default None
+        The columns of the training text. If None, they are found by their names.
+    fields : str or sequence of str, default None
+        The fields of the evaluation sets to look for, such as "question" and "choices". Each is looked for on its own
+        and, if there are several, all together, one after another. If None, each field that holds text.
+    tokens : "words" or "code", default "words"
+        What a token is; see `Shingles`.
+    length : int, default 8
+        The shortest run of tokens that counts. A shorter item counts if all of it occurs, from 5 tokens on.
+    share : float, default 0.5
+        The share of an item's tokens from which the definitions of Llama 3, Tulu 3 and the longest run call it
+        contaminated.
+    action : str, default "list"
+        What is done with the training text:
+
+        - "list": nothing; hits are listed.
+        - "drop": write kept/ without the documents that have a hit.
+        - "cut": write kept/ without the hits.
+        - "mark": write kept/ with a column `contaminated`: the hits of each document, in bytes of its text.
     output : path, default None
         A folder to write: hits.parquet, evals.parquet, contaminated.html, certificate.json and, as `action` says,
         kept/. It appears when it is complete.
-    **rest : keywords
-        The fields of `ContaminationSettings`: fields, tokens, length, share and action. Other keywords are those of
-        `dedup`: id_column, text_columns, reading, writing (its `overwrite`, `output_format` and `shard_bytes` count),
-        engine and progress.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        What the check computes with. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with the name of a stage, the number of documents done, and their total
+        or None; see `dedup`.
+    reading : Reading, default None
+        How the training text is read: format, encoding, HTML, rows that cannot be read.
+    writing : Writing, default None
+        How kept/ is written: `overwrite`, `output_format` and `shard_bytes` count.
 
     Returns
     -------
@@ -125,26 +126,27 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
     >>> found.hits.select(["id", "begin", "end", "run"]).to_pylist()
     [{'id': 0, 'begin': 16, 'end': 57, 'run': 10}]
     """
-    options = _Options.of(rest)
-    output = checks.optional(checks.path, "output", output)
-    settings, clock = options.settings, Clock(options.progress)
+    settings = ContaminationSettings(fields=fields, tokens=tokens, length=length, share=share, action=action)
+    reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
+    writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
+    output, clock = checks.optional(checks.path, "output", output), Clock(progress)
     if output is None and settings.action != "list":
         raise OutputError(f"action {settings.action!r}: writes kept/, so name an output folder", parameter="output")
     sets = opened_sets(evals)
     try:
-        documents = open_documents(source, reading=options.reading)
+        documents = open_documents(source, reading=reading)
     except InputError:
         if as_tables(source) is None:  # an evaluation set among the files may be the reason
-            _check_apart(find_files(names_of(source), options.reading.glob, options.reading.input_format).files, sets)
+            _check_apart(find_files(names_of(source), reading.glob, reading.input_format).files, sets)
         raise
     _check_apart((file for reader in documents._readers for file in reader.files), sets)
-    writing = _checked_writing(options, documents)
+    writing = _checked_writing(settings.action, writing, documents)
     with contextlib.ExitStack() as stack:
         place = None
         if output is not None:
             reads = [*documents.local_files, *(each.file.path for each in sets if each.file is not None)]
-            place = stack.enter_context(new_folder(output, options.writing.overwrite, reads))
-        scan, found = searched(documents, sets, settings, options.engine, clock)
+            place = stack.enter_context(new_folder(output, writing.overwrite, reads))
+        scan, found = searched(documents, sets, settings, engine, clock)
         found.report["evals"]["paths"] = _paths(evals)
         if place is not None:
             with clock.stage("write"):
@@ -211,9 +213,8 @@ def _check_apart(training: Iterable[File], sets: list[EvaluationSet]) -> None:
             )
 
 
-def _checked_writing(options: _Options, documents: Documents) -> Writing:
+def _checked_writing(action: str, writing: Writing, documents: Documents) -> Writing:
     """Return how kept/ is written; refuse what cannot be written before all work."""
-    action, writing = options.settings.action, options.writing
     if action == "list":
         return writing
     if not documents.rewindable:

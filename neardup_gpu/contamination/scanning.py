@@ -142,7 +142,7 @@ class Scan:
     wanted : Wanted
     recipe : Recipe
     action : str
-        See `ContaminationSettings`.
+        see `contaminated`.
     runtime : Runtime
     clock : Clock
 
