@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import xxhash
 
-from .. import __version__, checks
-from ..definitions import METADATA_KEY, versions
+from .. import checks
+from ..arguments import Arguments
 from ..documents import Documents, open_documents
 from ..documents.files import File
 from ..documents.find import find_files
@@ -22,22 +21,25 @@ from ..documents.local_names import escaped
 from ..documents.memory import as_tables
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import check_writing, write_kept
+from ..documents.skipped import check_skipped
 from ..documents.source import names_of
 from ..documents.units import check_divisible
 from ..documents.writing_options import Writing, rewriting
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
 from ..errors import InputError, OutputError
-from ..recipe import Recipe, Shingles
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.uris import is_uri, masked
-from .items import EvaluationItems, EvaluationSet, identities, opened_sets, read_items, texts_of_items, wanted_of
+from ..tasks.workers import Workers
+from .finding import Check, Scanned, found_by
+from .in_tasks import in_tasks
+from .items import EvaluationItems, EvaluationSet, identities, opened_sets, texts_of_items
 from .page import PAGE, Shown, page_of
-from .scanning import MARKS, Scan, best_passages
+from .scanning import MARKS, Passage, Scan
 from .settings import ContaminationSettings
-from .verdicts import TABLES, Contamination, counts_of, evals_table, hits_table, sets_of
+from .verdicts import TABLES, Contamination
 
 
 @with_bars
@@ -57,6 +59,7 @@ def contaminated(
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,
+    workers: Workers | None = None,
 ) -> Contamination:
     """Find the items of evaluation sets in a training text: where each stands, and who would call it contaminated.
 
@@ -100,6 +103,10 @@ def contaminated(
         How the training text is read: format, encoding, HTML, rows that cannot be read.
     writing : Writing, default None
         How kept/ is written: `overwrite`, `output_format` and `shard_bytes` count.
+    workers : Workers, default None
+        If given, the training text is searched by tasks over slices of it, which several processes or machines run. A
+        check that was interrupted continues when it is started again with the same work folder. The output is the
+        same, but kept/ has a file per slice. Each task holds all items.
 
     Returns
     -------
@@ -129,7 +136,8 @@ def contaminated(
     settings = ContaminationSettings(fields=fields, tokens=tokens, length=length, share=share, action=action)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
-    output, clock = checks.optional(checks.path, "output", output), Clock(progress)
+    output = checks.optional(checks.path, "output", output)
+    clock = Clock(progress, noun=None if workers is None else "task")
     if output is None and settings.action != "list":
         raise OutputError(f"action {settings.action!r}: writes kept/, so name an output folder", parameter="output")
     sets = opened_sets(evals)
@@ -140,55 +148,79 @@ def contaminated(
             _check_apart(find_files(names_of(source), reading.glob, reading.input_format).files, sets)
         raise
     _check_apart((file for reader in documents._readers for file in reader.files), sets)
-    writing = _checked_writing(settings.action, writing, documents)
+    writing = _checked_writing(action, writing, documents)
+    with clock.stage("read"):
+        check = Check.of(documents, sets, settings)
     with contextlib.ExitStack() as stack:
         place = None
-        if output is not None:
-            reads = [*documents.local_files, *(each.file.path for each in sets if each.file is not None)]
-            place = stack.enter_context(new_folder(output, writing.overwrite, reads))
-        scan, found = searched(documents, sets, settings, engine, clock)
+        if workers is not None:
+            arguments = Arguments(
+                source=source,
+                against=None,
+                reading=reading,
+                recipe=check.recipe,
+                output=output,
+                writing=writing,
+                engine=engine,
+                memory=None,
+                progress=progress,
+            )
+            reads = _files_read(documents, sets)
+            workers = checks.instance("workers", workers, Workers)
+            place, scanned = stack.enter_context(in_tasks(check, arguments, workers, reads, clock))
+        else:
+            if output is not None:
+                place = stack.enter_context(new_folder(output, writing.overwrite, _files_read(documents, sets)))
+            scanned = scan_here(check, engine, clock)
+            if place is not None and settings.action != "list":
+                with clock.stage("write"):
+                    edits, progress = scanned.findings.edits(settings.action), partial(clock.report, "write")
+                    write_kept(documents, place / KEPT, edits, writing, progress)
+        found = found_by(check, scanned)
         found.report["evals"]["paths"] = _paths(evals)
         if place is not None:
             with clock.stage("write"):
                 for name in TABLES:
                     write_table(getattr(found, name), place / f"{name}.parquet")
-                if documents.skipped is not None:
+                if scanned.skipped is not None:
                     about = found.hits.schema.metadata
-                    write_table(documents.skipped.replace_schema_metadata(about), place / "skipped.parquet")
-                if settings.action != "list":
-                    progress = partial(clock.report, "write")
-                    write_kept(documents, place / KEPT, scan.edits(), writing, progress)
+                    write_table(scanned.skipped.replace_schema_metadata(about), place / "skipped.parquet")
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
         if place is not None:
-            (place / PAGE).write_text(page_of(found, _shown(scan, sets, settings)), encoding="utf-8")
+            shown = _shown(scanned.findings.passages, check.items, sets, settings)
+            (place / PAGE).write_text(page_of(found, shown), encoding="utf-8")
             write_report(place, found.report, CERTIFICATE)
     return found
 
 
-def searched(
-    documents: Documents,
-    sets: list[EvaluationSet],
-    settings: ContaminationSettings,
-    engine: Engine,
-    clock: Clock,
-    only: pa.Array | None = None,
-) -> tuple[Scan, Contamination]:
-    """Look for the items of evaluation sets in documents, or only in those with some ids."""
-    recipe = Recipe(shingles=Shingles(settings.length, tokens=settings.tokens))
-    with clock.stage("read"):
-        items = read_items(sets, settings.fields, recipe)
-    engine = for_text(engine, lambda: None)
-    with engine.start() as runtime:
-        wanted = wanted_of(items, settings.length)
-        items = items._replace(tokens=items.tokens[:0])  # the rows hold them now
-        scan = Scan(items, wanted, recipe, settings.action, runtime, clock)
-        scan.run(documents, engine.batch_bytes, only)
-    return scan, _found(scan, items, settings, documents)
+def scan_here(check: Check, engine: Engine, clock: Clock, only: pa.Array | None = None) -> Scanned:
+    """Look for the items in the training text, or only in its documents with some ids, in this process.
+
+    Raises
+    ------
+    InputError
+        If no document can be read.
+    """
+    documents, texts = check.documents, xxhash.xxh3_128()
+    with for_text(engine, lambda: None).start() as runtime:
+        scan = Scan(check.items, check.wanted, check.recipe, check.settings.action, runtime, clock)
+        with clock.stage("search"):
+            findings = scan.run(documents, engine.batch_bytes, texts.update, only)
+    if findings.counts["documents"] == 0:
+        check_skipped(documents.skipped)
+    id_type = pa.uint64() if "wide" in documents._integers.found else documents._id_type
+    return Scanned(findings, texts.hexdigest(), documents.skipped, id_type, {})
 
 
-def _shown(scan: Scan, sets: list[EvaluationSet], settings: ContaminationSettings) -> list[Shown]:
+def _files_read(documents: Documents, sets: list[EvaluationSet]) -> list[str]:
+    """Return all files on this machine that a check reads."""
+    return [*documents.local_files, *(each.file.path for each in sets if each.file is not None)]
+
+
+def _shown(
+    chosen: list[Passage], items: EvaluationItems, sets: list[EvaluationSet], settings: ContaminationSettings
+) -> list[Shown]:
     """Return the items to show, each with a passage."""
-    items, chosen = scan.items, best_passages(scan.passages)
     texts = texts_of_items(sets, items, settings.fields, [each.item for each in chosen])
     return [(items.sets[each.set], items.ids[each.item].as_py(), texts[each.item], each) for each in chosen]
 
@@ -227,37 +259,3 @@ def _checked_writing(action: str, writing: Writing, documents: Documents) -> Wri
         raise InputError(f"the training text has a column {MARKS!r} already, which --action mark would add; rename it")
     check_writing(documents, writing)
     return writing
-
-
-def _found(scan: Scan, items: EvaluationItems, settings: ContaminationSettings, documents: Documents) -> Contamination:
-    """Return what the scan found, as tables and as a report."""
-    evals = evals_table(items, scan.wanted, scan.tally, settings.length, settings.share)
-    hits = hits_table(items, scan.listed, documents._id_type)
-    recipe = {"tokens": settings.tokens, "length": settings.length, "share": settings.share, **versions()}
-    about = {METADATA_KEY: json.dumps(recipe).encode()}
-    hits, evals = hits.replace_schema_metadata(about), evals.replace_schema_metadata(about)
-    counts = {
-        "documents": scan.documents,
-        "documents_hit": scan.contaminated,
-        "tokens": scan.tokens,
-        "text_bytes": scan.text_bytes,
-        "invalid_utf8": scan.invalid_utf8,
-        "null_text": scan.null_text,
-        **counts_of(evals),
-        "grams": scan.wanted.grams,
-        "hits": hits.num_rows,
-        "emptied": sum(map(len, scan.emptied)),
-    }
-    if documents.skipped is not None:
-        counts["skipped"] = documents.skipped.num_rows
-    report = {
-        "version": __version__,
-        "kind": "certificate",
-        "recipe": recipe,
-        "settings": asdict(settings),
-        "input": {**documents.describe(), "digest": scan.digest},
-        "evals": {"paths": None, "sets": items.described},
-        "counts": counts,
-        "sets": sets_of(evals, items.sets),
-    }
-    return Contamination(hits, evals, report)

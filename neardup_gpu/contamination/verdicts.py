@@ -129,12 +129,12 @@ def evals_table(items: EvaluationItems, wanted: Wanted, tally: Tally, length: in
 
 
 def hits_table(items: EvaluationItems, listed: list[BatchHits], id_type: pa.DataType) -> pa.Table:
-    """Return the table of hits, by document, place and target."""
+    """Return the table of hits, by document, place and target. Ids that are integers get the type `id_type`."""
     parts = []
     for hits, ids in listed:
         columns = {
             **named(items, hits.target),
-            "id": ids,
+            "id": ids.cast(id_type) if pa.types.is_integer(ids.type) else ids,
             "begin": arrow(hits.begin),
             "end": arrow(hits.end),
             "run": arrow(hits.length),

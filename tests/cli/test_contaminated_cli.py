@@ -74,9 +74,21 @@ def test_json(run: Run) -> None:
     assert told["counts"]["items_hit"] == 1 and told["sets"][0]["examples"] == ["q1"]
 
 
+def test_workers(run: Run) -> None:
+    _, here, _ = run("train.jsonl", "--evals", "evals", "-o", "here")
+    words = ["--work-dir", "work", "--workers", "1", "--slice-bytes", "40"]
+    status, there, _ = run("train.jsonl", "--evals", "evals", "-o", "there", *words)
+    assert status == 0 and there.splitlines()[:6] == here.splitlines()[:6]
+    for name in ("hits.parquet", "evals.parquet", "contaminated.html"):
+        assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
+    assert json.loads(Path("there", "certificate.json").read_text())["tasks"]["slices"] > 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        ("train.jsonl --evals evals --work-dir work", "--output: tasks write their result into a folder; name one"),
+        ("train.jsonl --evals evals -o out --workers 2", "--work-dir: tasks need a folder to work in"),
         ("train.jsonl", "--evals: name the evaluation sets"),
         (". --evals evals", "evals/history.jsonl: is an evaluation set and a file of the training text"),
         (
