@@ -14,6 +14,7 @@ import xxhash
 
 from .. import checks
 from ..arguments import Arguments
+from ..by_value import FILE, check_by
 from ..documents import Documents, open_documents
 from ..documents.files import File
 from ..documents.find import find_files
@@ -102,7 +103,8 @@ def contaminated(
     reading : Reading, default None
         How the training text is read: format, encoding, HTML, rows that cannot be read.
     writing : Writing, default None
-        How kept/ is written: `overwrite`, `output_format` and `shard_bytes` count.
+        How kept/ is written, and a column `by` whose values hits are counted for, in the report, in the summary and on
+        the page. `overwrite`, `output_format`, `shard_bytes` and `by` count.
     workers : Workers, default None
         If given, the training text is searched by tasks over slices of it, which several processes or machines run. A
         check that was interrupted continues when it is started again with the same work folder. The output is the
@@ -142,15 +144,19 @@ def contaminated(
         raise OutputError(f"action {settings.action!r}: writes kept/, so name an output folder", parameter="output")
     sets = opened_sets(evals)
     try:
-        documents = open_documents(source, reading=reading)
+        documents = open_documents(
+            source, reading=reading, other_columns=[] if writing.by in (None, FILE) else [writing.by]
+        )
     except InputError:
         if as_tables(source) is None:  # an evaluation set among the files may be the reason
             _check_apart(find_files(names_of(source), reading.glob, reading.input_format).files, sets)
         raise
     _check_apart((file for reader in documents._readers for file in reader.files), sets)
+    if writing.by is not None:
+        check_by(writing.by, documents)
     writing = _checked_writing(action, writing, documents)
     with clock.stage("read"):
-        check = Check.of(documents, sets, settings)
+        check = Check.of(documents, sets, settings, writing.by)
     with contextlib.ExitStack() as stack:
         place = None
         if workers is not None:
@@ -203,7 +209,7 @@ def scan_here(check: Check, engine: Engine, clock: Clock, only: pa.Array | None 
     """
     documents, texts = check.documents, xxhash.xxh3_128()
     with for_text(engine, lambda: None).start() as runtime:
-        scan = Scan(check.items, check.wanted, check.recipe, check.settings.action, runtime, clock)
+        scan = Scan(check.items, check.wanted, check.recipe, check.settings.action, runtime, clock, check.by)
         with clock.stage("search"):
             findings = scan.run(documents, engine.batch_bytes, texts.update, only)
     if findings.counts["documents"] == 0:

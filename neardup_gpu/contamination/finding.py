@@ -6,14 +6,16 @@ import json
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from .. import __version__
+from ..by_value import hits_by_value
 from ..definitions import METADATA_KEY, versions
 from ..documents import Documents
 from ..recipe import Recipe, Shingles
 from .items import EvaluationItems, EvaluationSet, Wanted, read_items, wanted_of
-from .scanning import Findings
+from .scanning import NO_HITS, Findings
 from .settings import ContaminationSettings
 from .tally import Tally
 from .verdicts import Contamination, counts_of, evals_table, hits_table, sets_of
@@ -30,14 +32,17 @@ class Check(NamedTuple):
     wanted: Wanted
     settings: ContaminationSettings
     recipe: Recipe
+    by: str | None
 
     @classmethod
-    def of(cls, documents: Documents, sets: list[EvaluationSet], settings: ContaminationSettings) -> Check:
-        """Read the items of evaluation sets."""
+    def of(
+        cls, documents: Documents, sets: list[EvaluationSet], settings: ContaminationSettings, by: str | None = None
+    ) -> Check:
+        """Read the items of evaluation sets. Hits are counted by the column `by`, if there is one."""
         recipe = Recipe(shingles=Shingles(settings.length, tokens=settings.tokens))
         items = read_items(sets, settings.fields, recipe)
         wanted = wanted_of(items, settings.length)
-        return cls(documents, items._replace(tokens=items.tokens[:0]), wanted, settings, recipe)
+        return cls(documents, items._replace(tokens=items.tokens[:0]), wanted, settings, recipe, by)
 
 
 class Scanned(NamedTuple):
@@ -63,7 +68,7 @@ class Scanned(NamedTuple):
 
 def found_by(check: Check, scanned: Scanned) -> Contamination:
     """Return what a scan found, as tables and as a report."""
-    documents, items, wanted, settings, _ = check
+    documents, items, wanted, settings, _, by = check
     tally = Tally.of(items.targets.size)
     for hits, _ in scanned.findings.listed:
         tally.add(hits.document, hits.target, hits.place, hits.length)
@@ -91,4 +96,9 @@ def found_by(check: Check, scanned: Scanned) -> Contamination:
         "sets": sets_of(evals, items.sets),
         **scanned.about,
     }
+    if by is not None:
+        every = zip(NO_HITS[:2], *(each.hits[:2] for each in scanned.findings.listed), strict=True)
+        document, target = map(np.concatenate, every)
+        item = items.targets.item[target]
+        report["by"] = hits_by_value(by, scanned.findings.values, document, item, len(items.set_of))
     return Contamination(hits_found, evals, report)

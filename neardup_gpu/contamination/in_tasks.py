@@ -81,7 +81,7 @@ def in_tasks(
             covers = [slice.covers for slice in slices]
             with work.told_as("search"):
                 digest = _hand_on(work, check)
-                calls: list[Any] = [(slice, digest, action) for slice in slices]
+                calls: list[Any] = [(slice, digest, action, check.by) for slice in slices]
                 searched = work.stage("search", search, calls, covers=covers, on_device=True)
                 scanned = work.repairing(lambda: _scanned(job, searched))
             if action != "list":
@@ -95,7 +95,7 @@ def in_tasks(
                 work.place.clear(ITEMS, FILES)
 
 
-def search(files: Files, slice: Slice, items: str, action: str) -> dict[str, Any]:
+def search(files: Files, slice: Slice, items: str, action: str, by: str | None) -> dict[str, Any]:
     """Search a slice. Memory: a batch, the items and the slice's hits.
 
     Parameters
@@ -105,10 +105,12 @@ def search(files: Files, slice: Slice, items: str, action: str) -> dict[str, Any
         A digest of the items, which the driver handed on.
     action : str
         See `contaminated`.
+    by : str or None
+        The column, or "file", that hits are counted by.
     """
     shared, documents = files.shared, slice.open()
     with shared.start() as runtime, files.exchange("texts", TEXTS, 1) as texts:
-        scan = Scan(*_handed_on(files), shared.recipe, action, runtime, Clock(None))
+        scan = Scan(*_handed_on(files), shared.recipe, action, runtime, Clock(None), by)
         findings = scan.run(documents, shared.engine.batch_bytes, lambda some: texts.add_to(0, {"text": some}))
     with files.exchange("found", TABLE, 1) as out:
         for table in _tables(findings):
@@ -164,7 +166,7 @@ def _handed_on(files: Files) -> tuple[EvaluationItems, Wanted]:
 
 
 def _tables(findings: Findings) -> list[pa.Table]:
-    """Return all findings but the counts as tables: hits, spans, emptied documents, passages."""
+    """Return all findings but the counts as tables: hits, spans, emptied documents, passages, values."""
     hits = [np.concatenate(arrays) for arrays in zip(NO_HITS, *(each.hits for each in findings.listed), strict=True)]
     ids = one_integer_type([each.ids for each in findings.listed])
     named = {"id": pa.chunked_array(ids) if ids else pa.nulls(0, pa.int64())}
@@ -175,12 +177,13 @@ def _tables(findings: Findings) -> list[pa.Table]:
         pa.table({str(number): arrow(each) for number, each in enumerate(spans)}),
         pa.table({"document": arrow(emptied)}),
         pa.Table.from_pylist([each._asdict() for each in findings.passages]),
+        pa.table({"value": pa.chunked_array(findings.values, pa.large_string())}),
     ]
 
 
 def _findings(place: Place, name: str) -> Findings:
     """Return the findings of a slice without their counts."""
-    hits, spans, emptied, passages = tables_of(place, [name], 0)
+    hits, spans, emptied, passages, values = tables_of(place, [name], 0)
     found = Findings()
     if len(hits):
         arrays = Hits(*(numpy_of(hits[each]) for each in Hits._fields))
@@ -189,6 +192,7 @@ def _findings(place: Place, name: str) -> Findings:
     found.spans.append((owner, begins, ends))
     found.emptied.append(numpy_of(emptied["document"]))
     found.passages += [Passage(**row) for row in passages.to_pylist()]
+    found.values += values["value"].chunks
     return found
 
 
@@ -213,6 +217,7 @@ def _scanned(job: Job, searched: Stage) -> Scanned:
             joined.listed.append(BatchHits(hits, offset.ids(ids, slice)))
         more = offset.first_row if slice.ids_are_rows else 0
         joined.passages += [each._replace(id=each.id + more) if more else each for each in part.passages]
+        joined.values += part.values
         for batch in read_partition(place, [fingerprints], 0):
             texts.update(numpy_of(batch.column("text")).tobytes())
     joined.passages = best_passages(joined.passages)

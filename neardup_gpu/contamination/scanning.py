@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import common_runs
 from neardup_gpu.kernels._launch import check_rows
 
+from ..by_value import FILE, as_text
 from ..data import Ragged, Tokens, arrow, numpy_of
 from ..documents.edits import Cuts, Edits
 from ..documents.stream import Batch, Documents
@@ -153,6 +154,8 @@ class Findings:
         Documents that cuts leave without tokens.
     passages : list of Passage
         The passages to show, by `best_passages`.
+    values : list of pyarrow.Array
+        The value of each document in the column that hits are counted by, as strings.
     """
 
     counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(COUNTS, 0)))
@@ -160,6 +163,7 @@ class Findings:
     spans: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
     emptied: list[np.ndarray] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
+    values: list[pa.Array] = field(default_factory=list)
 
     def edits(self, action: str) -> Edits:
         """Return what becomes of each document."""
@@ -187,6 +191,8 @@ class Scan:
         See `contaminated`.
     runtime : Runtime
     clock : Clock
+    by : str, default None
+        The column, or "file", that hits are counted by.
 
     Attributes
     ----------
@@ -200,6 +206,7 @@ class Scan:
     action: str
     runtime: Runtime
     clock: Clock
+    by: str | None = None
     listed: common_runs.Listed = field(init=False)
 
     def __post_init__(self) -> None:
@@ -231,11 +238,16 @@ class Scan:
             texts(found.texts)
             _add(findings, found)
             check_rows(findings.counts["documents"], "documents")
+            if found.last:
+                findings.values += [as_text(each, self.by or "") for each in found.batch.columns.values()]
             self.clock.report("search", findings.counts["documents"], documents.num_rows)
+        if self.by == FILE:
+            findings.values = [as_text(documents.places()[FILE], FILE)]
         return findings
 
     def _pieces(self, documents: Documents, most: int, only: pa.Array | None) -> Iterator[_Texts]:
-        batches = documents.batches(max_bytes=most)
+        columns = () if self.by in (None, FILE) else (self.by,)
+        batches = documents.batches(columns, max_bytes=most)
         for batch, text in self.runtime.staged(batches if only is None else _some(batches, only)):
             yield _Texts(batch, Span.of_documents(batch.text.offsets, batch.ids), text)
 

@@ -12,7 +12,7 @@ from ..data import arrow, numpy_of, strings
 from ..fail_over import CountedShare
 from ..printable import readable_id
 from ..records import dataclass
-from ..report import beside, count, duration, heading, percent, row, shorten
+from ..report import beside, count, duration, heading, percent, row, shorten, table_by
 from .items import EvaluationItems, Wanted
 from .tally import LONG, SHORT, Tally
 
@@ -24,6 +24,9 @@ DEFINITIONS = ("gpt3", "datatrove", "llama3", "tulu3", "longest")
 
 DATATROVE = 12
 """The tokens of the n-grams of datatrove."""
+
+BY_COLUMNS = ("documents", "documents_hit", "items", "hits")
+"""The counts of each value of a column."""
 
 TABLES = ("hits", "evals")
 """The tables of a check; each becomes a file."""
@@ -220,7 +223,10 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
 def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> list[Any]:
     """Return a report as the command prints it."""
     parts: list[Any] = [row(label, line) for label, line in sentences(report)]
-    parts += ["", *table_lines(report), ""]
+    parts += ["", *table_lines(report)]
+    if (by := report.get("by")) is not None:
+        parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "certificate.json")
+    parts.append("")
     counts, action = report["counts"], report["settings"]["action"]
     if output is not None and action != "list":
         done = {

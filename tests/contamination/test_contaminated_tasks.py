@@ -116,6 +116,53 @@ def test_inputs(box, tmp_path, kind):
         assert pq.read_table(box / "tasks" / "skipped.parquet").num_rows == 2
 
 
+@pytest.mark.parametrize("by", ["site", "year", "file"])
+def test_counts_by_value(box, by):
+    """Of each value: its documents, those with a hit, the items that stand in them, and the hits."""
+    for name in ("a", "b", "c"):
+        table = pq.read_table(box / "in" / f"{name}.parquet")
+        site = pa.array([None if row % 7 == 0 else f"s{row % 3}" for row in range(len(table))], pa.string())
+        year = pa.array([row % 2 for row in range(len(table))], pa.int16())
+        pq.write_table(table.append_column("site", site).append_column("year", year), box / "in" / f"{name}.parquet")
+    here = checked(box, writing=Writing(by=by))
+    in_tasks(box, writing=Writing(by=by))
+    same(box / "out", box / "tasks")
+    values = {"site": [], "year": [], "file": []}
+    for name in ("a", "b", "c"):
+        table = pq.read_table(box / "in" / f"{name}.parquet")
+        values["site"] += table["site"].to_pylist()
+        values["year"] += map(str, table["year"].to_pylist())
+        values["file"] += [f"{name}.parquet"] * len(table)
+    of = dict(zip((f"d{row}" for row in range(200)), values[by], strict=True))
+    expected = {}
+    for value in of.values():
+        expected.setdefault(value, {"documents": 0, "hit": set(), "items": set(), "hits": 0})["documents"] += 1
+    for hit in here.hits.to_pylist():
+        found = expected[of[hit["id"]]]
+        found["hit"].add(hit["id"])
+        found["items"].add((hit["eval_set"], hit["eval_id"]))
+        found["hits"] += 1
+    told = here.report["by"]
+    assert (told["column"], told["num_values"]) == (by, len(expected))
+    assert {row.pop("value"): row for row in told["values"]} == {
+        value: {
+            "documents": found["documents"],
+            "documents_hit": len(found["hit"]),
+            "items": len(found["items"]),
+            "hits": found["hits"],
+        }
+        for value, found in expected.items()
+    }
+    assert f"<h2>By {by}</h2>" in (box / "out" / "contaminated.html").read_text()
+
+
+def test_columns_that_cannot_be_counted_by(box):
+    for by, says in (("nowhere", "no column 'nowhere'"), ("file", "documents in memory have no files")):
+        with pytest.raises(InputError, match=says):
+            checked(box, pq.read_table(box / "in"), writing=Writing(by=by))
+    assert not (box / "out").exists()
+
+
 def test_ids_of_both_kinds_of_integers(tmp_path):
     """Ids from 2**63 on make all ids unsigned, wherever slices and batches end."""
     text = " ".join(items()["one"]["question"])
