@@ -114,6 +114,8 @@ class _Found(NamedTuple):
         What to cut or mark in the documents that have hits.
     emptied : array of int64
         Documents that have no tokens left after the cuts.
+    across : int
+        Runs across the seams of cuts.
     """
 
     batch: Any
@@ -124,6 +126,7 @@ class _Found(NamedTuple):
     hits: Hits
     spans: tuple[np.ndarray, np.ndarray, np.ndarray]
     emptied: np.ndarray
+    across: int
     passages: list[Passage]
 
 
@@ -134,8 +137,8 @@ class BatchHits(NamedTuple):
     ids: pa.Array
 
 
-COUNTS = ("documents", "documents_hit", "tokens", "text_bytes", "invalid_utf8", "null_text", "emptied")
-"""The counts of a scan: documents, those with a hit, and those that cuts leave without tokens among them."""
+COUNTS = ("documents", "documents_hit", "tokens", "text_bytes", "invalid_utf8", "null_text", "emptied", "across_seams")
+"""The counts of a scan: `emptied` are documents that cuts leave without tokens, `across_seams` runs that cuts make."""
 
 
 @dataclass
@@ -259,20 +262,26 @@ class Scan:
         own = text_of(piece.text, first, last)
         tokens, counts = count_tokens(own, self.recipe, self.runtime.backend, names)
         tokens, texts = to_host(tokens), to_host(text_hashes_of(own, self.recipe, self.runtime.backend))
-        runs = kernel(common_runs, backend)(tokens.values, tokens.offsets, self.listed)
+        runs = self._runs(tokens)
         ended = last == len(piece.batch.text)
         if len(runs[0]) == 0:
             sizes = len(tokens.values), counts.invalid
-            return _Found(piece.batch, ended, texts, *sizes, NO_HITS, NO_SPANS, _NOTHING, [])
+            return _Found(piece.batch, ended, texts, *sizes, NO_HITS, NO_SPANS, _NOTHING, 0, [])
         document = np.searchsorted(tokens.offsets, runs[0], side="right") - 1
         having, which = np.unique(document, return_inverse=True)
         text = _rows(piece.batch.text, having + first)
         placed = place_tokens(text, self.recipe, backend, names.take(arrow(having)))
         begin = placed.offsets[which] + runs[0] - tokens.offsets[document]
         hits = self._hits(having[which] + first, runs, begin, text, placed)
-        spans, emptied = self._edits(having + first, text, placed, which, begin, begin + runs[2])
+        spans, emptied, across = self._edits(having + first, text, placed, which, begin, begin + runs[2])
         passages = self._passages(hits, piece.batch)
-        return _Found(piece.batch, ended, texts, len(tokens.values), counts.invalid, hits, spans, emptied, passages)
+        sizes = len(tokens.values), counts.invalid
+        return _Found(piece.batch, ended, texts, *sizes, hits, spans, emptied, across, passages)
+
+    def _runs(self, tokens: Ragged) -> tuple[np.ndarray, ...]:
+        """Return the runs that documents share with the rows to look for; see kernels/common_runs.py."""
+        backend = "cpu" if self.runtime.backend == "gpu" else self.runtime.backend
+        return kernel(common_runs, backend)(tokens.values, tokens.offsets, self.listed)
 
     def _hits(
         self,
@@ -349,22 +358,26 @@ class Scan:
 
     def _edits(
         self, rows: np.ndarray, text: Ragged, placed: Tokens, which: np.ndarray, begin: np.ndarray, end: np.ndarray
-    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """Return the bytes to cut or to mark, and the documents that cuts leave without tokens."""
+    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, int]:
+        """Return the bytes to cut or to mark, the documents that cuts leave without tokens, and the runs across seams.
+
+        All runs in the tokens that are left lie across seams, because every other run was cut.
+        """
         if self.action not in ("cut", "mark"):
-            return NO_SPANS, _NOTHING
+            return NO_SPANS, _NOTHING, 0
         owner, begin, end = united(which, begin, end)
         if self.action == "cut":
             owner, low, high, left = cut_spans(text, placed, self.recipe, (owner, begin, end))
-            return (rows[owner], low, high), rows[left == 0]
+            return (rows[owner], low, high), rows[left.sizes == 0], len(self._runs(left)[0])
         before = text.offsets[owner]
-        return (rows[owner], placed.begins[begin] - before, placed.ends[end - 1] - before), _NOTHING
+        return (rows[owner], placed.begins[begin] - before, placed.ends[end - 1] - before), _NOTHING, 0
 
 
 def _add(findings: Findings, found: _Found) -> None:
     """Take over what was found in some documents."""
     batch, hits = found.batch, found.hits
     counts = {"tokens": found.tokens, "invalid_utf8": found.invalid, "emptied": len(found.emptied)}
+    counts["across_seams"] = found.across
     if found.last:
         size = int(batch.text.offsets[-1] - batch.text.offsets[0])
         counts |= {"documents": batch.num_rows, "text_bytes": size, "null_text": batch.num_null}

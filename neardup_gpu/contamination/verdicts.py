@@ -236,6 +236,9 @@ def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> li
             "mark": f"hits marked in {count(counts['documents_hit'], 'document')}",
         }[action]
         parts.append(row("kept", done))
+        if number := counts["across_seams"]:
+            new = f"{count(number, 'run')} of tokens {'is' if number == 1 else 'are'} new, across the seams of cuts"
+            parts.append(row("", f"{new}; check kept/ again"))
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
         files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else [])]

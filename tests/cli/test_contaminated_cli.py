@@ -86,6 +86,16 @@ def test_counts_by_value(run: Run) -> None:
     ]
 
 
+def test_runs_across_seams(run: Run) -> None:
+    words = ITEM.split()
+    text = " ".join([*words[:9], ITEM, *words[9:]])
+    Path("twice.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    _, out, _ = run("twice.jsonl", "--evals", "evals", "-o", "out", "--action", "cut", "--length", "10")
+    lines = out.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("kept"))
+    assert lines[place + 1] == "           1 run of tokens is new, across the seams of cuts; check kept/ again"
+
+
 def test_workers(run: Run) -> None:
     _, here, _ = run("train.jsonl", "--evals", "evals", "-o", "here")
     words = ["--work-dir", "work", "--workers", "1", "--slice-bytes", "40"]

@@ -387,6 +387,38 @@ def test_a_cut_between_words_without_a_separator_takes_the_word_before():
         assert pq.read_table(out / "kept")["text"].to_pylist() == ["zero two three"]
 
 
+def test_runs_across_the_seams_of_cuts_are_counted(tmp_path):
+    """A cut can bring the parts of an item together: the next check finds what this one counts."""
+    item = "one two three four five six seven eight nine ten"
+    texts = [f"one two three four five ({item}) six seven eight nine ten", item, "nothing"]
+    evals = {"s": {"q": [item]}}
+    found = nd.contaminated({"text": texts}, evals, output=tmp_path / "out", action="cut", engine="cpu")
+    assert (found.counts["hits"], found.counts["across_seams"], found.counts["emptied"]) == (2, 1, 1)
+    again = nd.contaminated(tmp_path / "out" / "kept", evals, output=tmp_path / "again", action="cut", engine="cpu")
+    assert (again.counts["hits"], again.counts["across_seams"]) == (1, 0)
+    for action in ("drop", "mark"):
+        found = nd.contaminated({"text": texts}, evals, output=tmp_path / action, action=action, engine="cpu")
+        assert found.counts["across_seams"] == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    texts=st.lists(st.lists(st.sampled_from("ab"), max_size=40), min_size=1, max_size=4),
+    items=st.lists(st.lists(st.sampled_from("ab"), min_size=5, max_size=12), min_size=1, max_size=3),
+)
+def test_runs_across_seams_are_the_hits_of_the_text_that_is_left(texts, items):
+    import tempfile
+    from pathlib import Path
+
+    evals = {"s": {"q": [" ".join(item) for item in items]}}
+    with tempfile.TemporaryDirectory() as folder:
+        table, out = {"text": [" ".join(text) for text in texts]}, Path(folder, "out")
+        found = nd.contaminated(table, evals, output=out, action="cut", length=6, engine="cpu")
+        left = {"text": pq.read_table(out / "kept")["text"].to_pylist()}
+    again = nd.contaminated(left, evals, length=6, engine="cpu") if left["text"] else None
+    assert found.counts["across_seams"] == (0 if again is None else again.hits.num_rows)
+
+
 @pytest.mark.parametrize("action", ["cut", "mark"])
 def test_html_and_joined_columns_become_a_column(tmp_path, action):
     """Hits are cut out of the extracted text, or marked in it; markup is never edited."""
