@@ -214,7 +214,8 @@ class Scan:
 
     def __post_init__(self) -> None:
         wanted = self.wanted
-        self.listed = common_runs.prepare(wanted.tokens, wanted.offsets, wanted.widths[wanted.target_of])
+        listed = common_runs.prepare(wanted.tokens, wanted.offsets, wanted.widths[wanted.target_of])
+        self.listed = listed.on_device() if self.runtime.backend == "gpu" else listed
 
     def run(
         self,
@@ -261,8 +262,8 @@ class Scan:
         names = piece.span.ids[first:last]
         own = text_of(piece.text, first, last)
         tokens, counts = count_tokens(own, self.recipe, self.runtime.backend, names)
-        tokens, texts = to_host(tokens), to_host(text_hashes_of(own, self.recipe, self.runtime.backend))
-        runs = self._runs(tokens)
+        runs, texts = self._runs(tokens), to_host(text_hashes_of(own, self.recipe, self.runtime.backend))
+        tokens = to_host(tokens)
         ended = last == len(piece.batch.text)
         if len(runs[0]) == 0:
             sizes = len(tokens.values), counts.invalid
@@ -280,8 +281,8 @@ class Scan:
 
     def _runs(self, tokens: Ragged) -> tuple[np.ndarray, ...]:
         """Return the runs that documents share with the rows to look for; see kernels/common_runs.py."""
-        backend = "cpu" if self.runtime.backend == "gpu" else self.runtime.backend
-        return kernel(common_runs, backend)(tokens.values, tokens.offsets, self.listed)
+        found = kernel(common_runs, self.runtime.backend)(tokens.values, tokens.offsets, self.listed)
+        return tuple(map(to_host, found))
 
     def _hits(
         self,
