@@ -15,6 +15,7 @@ multiple of n - q + 1 tokens from the beginning of the document. So only these p
 all shorter ones of the rows; n-grams around a place that passes are looked up in a hash table.
 
 Cost: a document's token takes about two products, and a look into the filter each fourth token, for n = 8 and q = 5.
+On a GPU there is no filter: n products and a look into the hash table, for each token and width.
 Memory: up to 35 bytes for each token of the rows. What follows is linear in the number of places where an n-gram of a
 document stands in rows.
 """
@@ -24,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._cpu import Rare, jit, parallel, shares
+from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
 
 
 class Tier(NamedTuple):
@@ -80,6 +82,11 @@ class Listed(NamedTuple):
         """The memory of all arrays."""
         marks = sum(tier.marks.nbytes for tier in self.tiers)
         return marks + sum(array.nbytes for array in self if isinstance(array, np.ndarray))
+
+    def on_device(self):
+        """Return the rows and the table with all arrays that `gpu` reads on the device."""
+        names = "tokens", "offsets", "widths", "factors", "slots", "following"
+        return self._replace(**{name: on_device(getattr(self, name)) for name in names})
 
 
 def reference(tokens, offsets, listed):
@@ -316,3 +323,107 @@ def cpu(tokens, offsets, listed):
     if number:
         _extend(len(places), tokens, hits, rows, ends, runs)
     return runs
+
+
+# --------------------------------------------------------------------------------------------------------- on a device
+
+
+@kernel("void(uint64[::1], int64[::1], int64, uint64[::1], uint64[::1], int64[::1], uint64[::1], uint32[::1])")
+def _look_up(tokens, offsets, length, factors, wanted, rows, slots, firsts):
+    """One thread a token: find the n-gram that begins there in the table; `rows` holds offset << 8 | width of each."""
+    at = np.int64(cuda.grid(1))
+    if at >= len(firsts):
+        return
+    i = offsets[0] + at
+    if i + length > offsets[row_of(offsets, i) + 1]:
+        return
+    last, low, total = np.uint64(len(slots) - 1), np.uint64(0xFFFFFFFF), np.uint64(0)
+    for k in range(length):
+        total += tokens[i + k] * factors[k]
+    h = _hash(total, length)
+    slot = (h >> np.uint64(32)) & last
+    while slots[slot] != np.uint64(0):
+        entry = slots[slot]
+        if entry >> np.uint64(32) == h & low:
+            first, k = np.int64(entry & low) - np.int64(1), np.int64(0)
+            while k < length and first + k < len(wanted) and tokens[i + k] == wanted[first + k]:
+                k += np.int64(1)
+            row = row_of(rows, (first << np.int64(8)) | np.int64(255))
+            if k == length and rows[row] & np.int64(255) == length:
+                firsts[at] = np.uint32(entry & low)
+                return
+        slot = (slot + np.uint64(1)) & last
+
+
+@kernel("void(uint32[::1], uint32[::1], int64[::1])")
+def _count_places(firsts, following, counts):
+    """One thread an n-gram that was found: count the places where it stands in rows."""
+    hit = np.int64(cuda.grid(1))
+    if hit >= len(firsts):
+        return
+    entry, number = np.int64(firsts[hit]), np.int64(0)
+    while entry != np.int64(0):
+        number += np.int64(1)
+        entry = np.int64(following[entry - np.int64(1)])
+    counts[hit] = number
+
+
+@kernel("void(uint32[::1], uint32[::1], int64[::1], int64[::1], int64[::1])")
+def _list_places(firsts, following, begins, hits, positions):
+    """One thread an n-gram that was found: write each place where it stands in rows."""
+    hit = np.int64(cuda.grid(1))
+    if hit >= len(firsts):
+        return
+    entry, at = np.int64(firsts[hit]), begins[hit]
+    while entry != np.int64(0):
+        hits[at], positions[at] = hit, entry - np.int64(1)
+        entry = np.int64(following[entry - np.int64(1)])
+        at += np.int64(1)
+
+
+@kernel("void(uint64[::1], int64[::1], int64[::1], uint64[::1], int64[::1], int64[::1], int64[::1])")
+def _measure(tokens, offsets, places, wanted, rows, positions, lengths):
+    """One thread a place in a document and one in a row: the length of the run that begins at both; 0 if none does."""
+    at = np.int64(cuda.grid(1))
+    if at >= len(places):
+        return
+    i, j = places[at], positions[at]
+    d, row = row_of(offsets, i), row_of(rows, j)
+    if i > offsets[d] and j > rows[row] and tokens[i - np.int64(1)] == wanted[j - np.int64(1)]:
+        return
+    n, most = np.int64(0), min(offsets[d + 1] - i, rows[row + 1] - j)
+    while n < most and tokens[i + n] == wanted[j + n]:
+        n += np.int64(1)
+    lengths[at] = n
+
+
+def gpu(tokens, offsets, listed):
+    """As `reference`; n-grams are looked up in parallel, then all their places in rows are compared in parallel.
+
+    What is found takes 4 bytes for each token and width, and 32 for each place of an n-gram in rows.
+    """
+    xp = namespace()
+    begin, end = bounds_of(offsets)
+    if len(listed.tiers) == 0 or begin == end:
+        return tuple(xp.empty(0, np.int64) for _ in range(3))
+    listed, tokens, offsets = listed.on_device(), on_device(tokens), on_device(offsets)
+    lengths = sorted(int(length) for tier in listed.tiers for length in tier.lengths)
+    rows = listed.offsets << np.int64(8)
+    rows[:-1] |= listed.widths
+    firsts = xp.zeros((len(lengths), end - begin), np.uint32)
+    for length, found in zip(lengths, firsts, strict=True):
+        table = listed.factors, listed.tokens, rows, listed.slots
+        _look_up.threads(end - begin, tokens, offsets, length, *table, found)
+    firsts = xp.ascontiguousarray(firsts.T).ravel()  # by place, and then by width
+    hits = xp.flatnonzero(firsts)
+    firsts, places = firsts[hits], hits // len(lengths) + begin
+    counts = xp.empty(len(firsts), np.int64)
+    _count_places.threads(len(firsts), firsts, listed.following, counts)
+    ends = xp.cumsum(counts)
+    number = int(ends[-1]) if len(ends) else 0
+    of_hit, positions, sizes = (xp.zeros(number, np.int64) for _ in range(3))
+    _list_places.threads(len(firsts), firsts, listed.following, ends - counts, of_hit, positions)
+    places = places[of_hit]
+    _measure.threads(number, tokens, offsets, places, listed.tokens, listed.offsets, positions, sizes)
+    runs = sizes > 0
+    return places[runs], positions[runs], sizes[runs]

@@ -115,7 +115,7 @@ def read_groups(
     values, counted, wanted = [], [], [] if column == FILE else [column]
     if wanted or (num_tokens is None and recipe is not None):
         for batch in documents.batches(wanted):
-            values += [_as_text(value, column) for value in batch.columns.values()]
+            values += [as_text(value, column) for value in batch.columns.values()]
             if num_tokens is None and recipe is not None:
                 counted.append(count_tokens(batch.text, recipe, "cpu", batch.ids)[0].sizes)
         read = sum(map(len, counted or values))
@@ -127,11 +127,36 @@ def read_groups(
     return Grouping.of(column, grouped), num_tokens
 
 
-def _as_text(values: pa.Array, column: str) -> pa.Array:
+def as_text(values: pa.Array, column: str) -> pa.Array:
+    """Return the values of a column as strings."""
     try:
         return values.cast(pa.large_string())
     except pa.ArrowException:
         raise InputError(f"column {column!r} holds {values.type} that is not text; name another one with by") from None
+
+
+def hits_by_value(
+    column: str, values: list[pa.Array], document: np.ndarray, item: np.ndarray, num_items: int
+) -> dict[str, Any]:
+    """Count the hits of a check for contamination by the values of a column, as certificate.json holds them.
+
+    Parameters
+    ----------
+    column : str
+    values : list of pyarrow.Array
+        The values of consecutive documents, as strings.
+    document, item : arrays of int64, shape (hits,)
+    num_items : int
+        Items of all evaluation sets.
+    """
+    groups = Grouping.of(column, pa.chunked_array(values, pa.large_string()))
+    items = np.unique(groups.codes[document] * num_items + item) // num_items
+    found = groups.rows(
+        documents_hit=groups.count(np.unique(document)),
+        items=np.bincount(items, minlength=len(groups.names)),
+        hits=groups.count(document),
+    )
+    return {"column": column, "num_values": len(found), "values": found[:LISTED]}
 
 
 def lost_most(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

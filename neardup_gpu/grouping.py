@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .data import numpy_of
+from .data import numpy_of, one_array
 from .records import dataclass
 
 WARNED = 0.5
@@ -49,7 +49,8 @@ class Grouping:
         """
         chunks = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
         if not pa.types.is_dictionary(chunks.type):
-            chunks = chunks.cast(pa.large_string()).dictionary_encode(null_encoding="encode")
+            whole = one_array(chunks.cast(pa.large_string()))  # Arrow unifies no dictionaries that have nulls
+            chunks = pa.chunked_array([whole.dictionary_encode(null_encoding="encode")])
         coded = chunks.unify_dictionaries().combine_chunks()
         coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
         return cls(column, coded.dictionary.to_pylist(), numpy_of(coded.indices).astype(np.int64))

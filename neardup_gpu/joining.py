@@ -141,9 +141,9 @@ def build_index(
     list of Index
         Its parts; one, where postings fit in memory.
     """
-    in_file = in_order_of(spool_rows, members)
+    wanted = _SpooledRows(spool, spool_rows, in_order_of(spool_rows, members))
     with Postings(spool.folder, runtime.shares.postings) as postings:
-        known = _add_postings(postings, spool, spool_rows, in_file, sets, measure, threshold, clock, runtime)
+        known = _add_postings(postings, wanted, sets, measure, threshold, clock, runtime)
         needed = measure.needed(int(known.sizes.max(initial=0)), threshold)
         ends = KnownSets(*map(runtime.put, known)), runtime.put(needed), measure.both_sizes
         made = (
@@ -209,11 +209,22 @@ def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: R
     ]
 
 
+class _SpooledRows(NamedTuple):
+    """Hold the rows to index, `in_file`, in the order of the spool that holds their shingles."""
+
+    spool: Rows
+    spool_rows: np.ndarray
+    in_file: np.ndarray
+
+    def of(self, part: Span) -> tuple[np.ndarray, Ragged]:
+        """Return some rows and their shingles."""
+        rows = self.in_file[part.rows]
+        return rows, self.spool.gather(self.spool_rows[rows])
+
+
 def _add_postings(
     postings: Postings,
-    spool: Rows,
-    spool_rows: np.ndarray,
-    in_file: np.ndarray,
+    members: _SpooledRows,
     sets: Rows,
     measure: JoinMeasure,
     threshold: float,
@@ -221,12 +232,13 @@ def _add_postings(
     runtime: Runtime,
 ) -> KnownSets:
     """Add the postings of all members, in the order of the spool; return what is known of each row's set."""
-    parts = spool_parts(spool, spool_rows[in_file], runtime)
-    table = rarity_table(spool, spool_rows[in_file], parts, runtime)
-    take = partial(_taken, spool, spool_rows, in_file, table, measure, threshold, runtime)
+    spool, rows_in_spool = members.spool, members.spool_rows[members.in_file]
+    parts = spool_parts(spool, rows_in_spool, runtime)
+    table = rarity_table(spool, rows_in_spool, parts, runtime)
+    take = partial(_taken, members, table, measure, threshold, runtime)
     marks = no_marks(table[0]) if measure.directed else None
     passes = 1 if marks is None else 2
-    done, known = 0, SetCollector(len(spool_rows), threshold, measure.both_sizes)
+    done, known = 0, SetCollector(len(members.spool_rows), threshold, measure.both_sizes)
     for rows, shingles, entries, sets_of_part in runtime.map(take, parts):
         postings.add(shingles, entries)
         if marks is None:
@@ -235,14 +247,14 @@ def _add_postings(
         else:
             runtime.run(mark, marks, shingles)
         done += len(rows)
-        clock.report("index", done // passes, len(in_file))
+        clock.report("index", done // passes, len(members.in_file))
     if marks is not None:
-        contain = partial(_containing, spool, spool_rows, in_file, table, marks, threshold, runtime)
+        contain = partial(_containing, members, table, marks, threshold, runtime)
         for rows, shingles, entries, sets_of_part in runtime.map(contain, parts):
             postings.add(shingles, entries)
             known.add(rows, sets_of_part, runtime)
             done += len(rows)
-            clock.report("index", done // passes, len(in_file))
+            clock.report("index", done // passes, len(members.in_file))
     return known.known()
 
 
@@ -257,18 +269,10 @@ def mark(marks: Any, shingles: Any) -> None:
 
 
 def _containing(
-    spool: Rows,
-    spool_rows: np.ndarray,
-    in_file: np.ndarray,
-    table: Any,
-    marks: Any,
-    threshold: float,
-    runtime: Runtime,
-    part: Span,
+    members: _SpooledRows, table: Any, marks: Any, threshold: float, runtime: Runtime, part: Span
 ) -> tuple[np.ndarray, Any, Any, Ragged]:
     """Return (rows, the shingles and entries of postings beyond their prefixes, sets) of documents whose sets wait."""
-    rows = in_file[part.rows]
-    sets = spool.gather(spool_rows[rows])
+    rows, sets = members.of(part)
     contain = kernel(containers, runtime.backend)
     return rows, *contain(sets.values, sets.offsets, runtime.put(rows), *table, marks, threshold), sets
 
@@ -304,18 +308,10 @@ def rarity_table(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime
 
 
 def _taken(
-    spool: Rows,
-    spool_rows: np.ndarray,
-    in_file: np.ndarray,
-    table: Any,
-    measure: JoinMeasure,
-    threshold: float,
-    runtime: Runtime,
-    part: Span,
+    members: _SpooledRows, table: Any, measure: JoinMeasure, threshold: float, runtime: Runtime, part: Span
 ) -> tuple[np.ndarray, Any, Any, Ragged]:
     """Return (rows, shingles and entries of their postings, sets of the rows with postings) of some documents."""
-    rows = in_file[part.rows]
-    shingles = spool.gather(spool_rows[rows])
+    rows, shingles = members.of(part)
     take = kernel(prefixes, runtime.backend)
     found, entries, sizes, elements = take(
         shingles.values, shingles.offsets, runtime.put(rows), *table, threshold, measure.both_sizes
@@ -541,7 +537,7 @@ def commonest(
         word = runtime.fetch(index[number].entries[begin : begin + 1])[0] & ~LONG
         row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
         (part,) = spool_parts(spool, spool_rows[row], runtime)
-        _, shingles, theirs, *_ = _taken(spool, spool_rows, row, table, measure, threshold, runtime, part)
+        _, shingles, theirs, *_ = _taken(_SpooledRows(spool, spool_rows, row), table, measure, threshold, runtime, part)
         there = (runtime.fetch(theirs) & ~LONG) == word
         found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]
     return found

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from neardup_gpu import Recipe, Result, Shingles, Workers, Writing, dedup
 from neardup_gpu.cli.app import app
 from neardup_gpu.errors import InputError
+from neardup_gpu.grouping import Grouping
 
 RECIPE = Recipe(shingles=Shingles(1), threshold=0.5)
 INPUT: Any = {"id_column": "id", "text_columns": "text", "recipe": RECIPE}
@@ -148,3 +149,10 @@ def test_a_stream_cannot_be_counted_by_a_column() -> None:
     stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     with pytest.raises(InputError, match="by: a stream"):
         dedup(stream, **INPUT, writing=Writing(by="kept"))
+
+
+def test_values_of_several_batches_that_lack_some() -> None:
+    """Batches have dictionaries of their own, and a missing value is a group in all of them."""
+    values = [pa.array(some, pa.large_string()) for some in (["x", None], [], [None, "y", "x"])]
+    groups = Grouping.of("site", pa.chunked_array(values))
+    assert groups.names == ["x", None, "y"] and groups.codes.tolist() == [0, 1, 1, 2, 0]

@@ -156,7 +156,8 @@ class World:
             "contaminated",
             nd.contaminated,
             {"source": self.table, "evals": {"set": {"question": ["one of the questions that is asked"]}}},
-            "source:source evals:source output:path? rest:any",
+            f"source:source evals:source {COLUMNS} fields:columns? tokens:choice length:integer share:fraction "
+            f"action:choice output:path? {RUN} reading:own? writing:own?",
         )
         yield (
             "substrings",

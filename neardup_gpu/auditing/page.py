@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..documents.rereading import texts_of
 from ..printable import printable, readable_id
 from ..report import percent, resemblance as in_digits, shorten, shown
-from ..report_page.plain import plain_page, section
+from ..report_page.plain import count_table, plain_page, section
 from ..report_page.texts import HELD, LONGEST, SHOWN, clean, difference
 from .verdict import Audit, matching_lines, reason_lines, sentences
 
@@ -72,15 +72,10 @@ def _sources(report: dict[str, Any]) -> Iterator[str]:
     names = ("documents", "kept", "removed", "lost", "in_missed_pairs")
 
     def inner() -> Iterator[str]:
-        head = "".join(f'<th scope="col" class="number">{name.replace("_", " ")}</th>' for name in names)
-        yield f'<div class="scroll"><table><thead><tr><th scope="col">{escape(column or "")}</th>{head}'
-        yield '<th scope="col" class="number">lost of the removed</th></tr></thead><tbody>'
-        for row in rows[:LISTED]:
-            cells = "".join(f'<td class="number">{row[name]:,}</td>' for name in names)
-            share = percent(row["lost"] / row["removed"]) if row["removed"] else ""
-            name = escape(printable(shorten(shown(row["value"]), 300)))
-            yield f'<tr><th scope="row"><bdi>{name}</bdi></th>{cells}<td class="number">{share}</td></tr>'
-        yield "</tbody></table></div>"
+        shares = (percent(row["lost"] / row["removed"]) if row["removed"] else "" for row in rows)
+        cells = ([*(f"{row[name]:,}" for name in names), share] for row, share in zip(rows, shares, strict=True))
+        named = zip((shown(row["value"]) for row in rows[:LISTED]), cells, strict=False)
+        yield from count_table(column or "", [*names, "lost of the removed"], named)
         if len(rows) > LISTED:
             yield f'<p class="note">Listed are the {LISTED:,} largest of {len(rows):,}; audit.json has all.</p>'
 

@@ -11,8 +11,9 @@ from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..records import dataclass
 from ..settings import setting
-from .console import say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, Group, Inputs, Output, flags, given, one_or_all
+from ..tasks.workers import Workers
+from .console import goes_on, say, say_json, shown_progress
+from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, Inputs, Output, flags, given, one_or_all
 
 if TYPE_CHECKING:
     from ..contamination.verdicts import Contamination
@@ -50,6 +51,7 @@ DocumentsFlags: Any = flags(DOCUMENTS, Reading)
 EvalsFlags: Any = flags(LOOKED_FOR, Evals, ContaminationSettings)
 CertificateFlags: Any = flags(OUTPUT, Certificate, Writing, without=("ids_only", "report", "check"))
 RunningFlags: Any = flags(RUNNING, Engine, without=("max_comparisons", "temp_dir"))
+WorkersFlags: Any = flags(TASKS, Workers, without=("spool", "partitions"))
 
 
 def contaminated(
@@ -58,6 +60,7 @@ def contaminated(
     looked_for: EvalsFlags = None,
     written: CertificateFlags = None,
     running: RunningFlags = None,
+    tasks: WorkersFlags = None,
 ) -> int:
     """Find the items of evaluation sets in a training text: where each stands, and what each definition says of it."""
     from ..errors import ParameterError
@@ -71,7 +74,8 @@ def contaminated(
     limits = limits_of(shown.fail_over or (), LIMITED)
     from ..contamination import contaminated as checking
 
-    with shown_progress(shown) as progress:
+    workers = Workers(**given(tasks, of=Workers)) if given(tasks, of=Workers) else None
+    with goes_on(workers), shown_progress(shown) as progress:
         found = checking.contaminated(
             one_or_all(inputs),
             evals["evals"],
@@ -79,6 +83,7 @@ def contaminated(
             reading=Reading(**given(documents, of=Reading)),
             writing=Writing(**given(written, of=Writing)),
             engine=Engine(**given(running, of=Engine)),
+            workers=workers,
             progress=progress,
             **given(looked_for, of=ContaminationSettings),
         )

@@ -17,7 +17,8 @@ from ..report import count
 from ..store.artefacts import CERTIFICATE, read_report, using_report
 from ..store.parquet import read_table
 from ..store.uris import is_uri
-from .contaminated import searched
+from .contaminated import scan_here
+from .finding import Check, found_by
 from .items import opened_sets
 from .settings import ContaminationSettings
 from .verdicts import TABLES, Contamination
@@ -55,7 +56,8 @@ def check_again(folder: Path, hits_only: bool) -> str:
     only = one_array(hits["id"]).unique()
     sets = opened_sets([path if is_uri(path) else unescaped(path) for path in paths])
     documents = open_described(source)
-    _, found = searched(documents, sets, settings, Engine(), Clock(None), only if hits_only else None)
+    check = Check.of(documents, sets, settings)
+    found = found_by(check, scan_here(check, Engine(), Clock(None), only if hits_only else None))
     _compare(folder, report["evals"]["sets"], found.report["evals"]["sets"], "the evaluation sets")
     if not hits_only:
         _compare(folder, source["digest"], found.report["input"]["digest"], "the training text")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from collections.abc import Iterable
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import xxhash
 
-from .. import __version__, checks
-from ..definitions import METADATA_KEY, versions
+from .. import checks
+from ..arguments import Arguments
+from ..by_value import FILE, check_by
 from ..documents import Documents, open_documents
 from ..documents.files import File
 from ..documents.find import find_files
@@ -22,67 +22,46 @@ from ..documents.local_names import escaped
 from ..documents.memory import as_tables
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import check_writing, write_kept
+from ..documents.skipped import check_skipped
 from ..documents.source import names_of
 from ..documents.units import check_divisible
 from ..documents.writing_options import Writing, rewriting
-from ..engine.clock import Clock, with_bars
+from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
-from ..errors import ArgumentTypeError, InputError, OutputError
-from ..recipe import Recipe, Shingles
-from ..records import dataclass
+from ..errors import InputError, OutputError
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..store.uris import is_uri, masked
-from .items import EvaluationItems, EvaluationSet, identities, opened_sets, read_items, texts_of_items, wanted_of
+from ..tasks.workers import Workers
+from .finding import Check, Scanned, found_by
+from .in_tasks import in_tasks
+from .items import EvaluationItems, EvaluationSet, identities, opened_sets, texts_of_items
 from .page import PAGE, Shown, page_of
-from .scanning import MARKS, Scan, best_passages
+from .scanning import MARKS, Passage, Scan
 from .settings import ContaminationSettings
-from .verdicts import TABLES, Contamination, counts_of, evals_table, hits_table, sets_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Options:
-    """Everything that `contaminated` takes besides the documents and the evaluation sets."""
-
-    settings: ContaminationSettings
-    reading: Reading
-    writing: Writing
-    engine: Engine
-    progress: Any
-
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> _Options:
-        """Check and sort the keywords.
-
-        Raises
-        ------
-        ParameterError, ArgumentTypeError
-            If a keyword is unknown, or its value is impossible or of another type.
-        """
-        given = dict(given)
-        own = {each.name: given.pop(each.name) for each in fields(ContaminationSettings) if each.name in given}
-        columns = {name: given.pop(name, None) for name in ("id_column", "text_columns")}
-        reading, writing = chosen_reading(given.pop("reading", None), **columns), given.pop("writing", None)
-        engine, progress = as_engine(given.pop("engine", "auto")), given.pop("progress", None)
-        if given:
-            known = ", ".join([*(each.name for each in fields(ContaminationSettings)), *KEYWORDS])
-            raise ArgumentTypeError(f"{next(iter(given))}: contaminated takes no such keyword; it takes {known}")
-        return cls(
-            settings=ContaminationSettings(**own),
-            reading=reading,
-            writing=Writing() if writing is None else checks.instance("writing", writing, Writing),
-            engine=engine,
-            progress=progress,
-        )
-
-
-KEYWORDS = ("id_column", "text_columns", "reading", "writing", "engine", "progress")
-"""The keywords of `contaminated` that are also those of `dedup`."""
+from .verdicts import TABLES, Contamination
 
 
 @with_bars
-def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, **rest: Any) -> Contamination:
+def contaminated(
+    source: Any,
+    evals: Any,
+    *,
+    id_column: str | None = None,
+    text_columns: str | Sequence[str] | None = None,
+    fields: str | Sequence[str] | None = None,
+    tokens: str = "words",
+    length: int = 8,
+    share: float = 0.5,
+    action: str = "list",
+    output: str | Path | None = None,
+    engine: str | Engine = "auto",
+    progress: Progress | bool | None = None,
+    reading: Reading | None = None,
+    writing: Writing | None = None,
+    workers: Workers | None = None,
+) -> Contamination:
     """Find the items of evaluation sets in a training text: where each stands, and who would call it contaminated.
 
     Parameters
@@ -92,13 +71,44 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
     evals : path, URI, folder, list of them, or a dict of tables
         The evaluation sets: JSON lines, Parquet, CSV or Arrow, a row per item. Each file is a set; in memory, each
         table of a dict is one, by its name.
+    id_column : str, default None
+        The column of ids of the training text. If None, ids are row numbers or relative paths.
+    text_columns : str or sequence of str, default None
+        The columns of the training text. If None, they are found by their names.
+    fields : str or sequence of str, default None
+        The fields of the evaluation sets to look for, such as "question" and "choices". Each is looked for on its own
+        and, if there are several, all together, one after another. If None, each field that holds text.
+    tokens : "words" or "code", default "words"
+        What a token is; see `Shingles`.
+    length : int, default 8
+        The shortest run of tokens that counts. A shorter item counts if all of it occurs, from 5 tokens on.
+    share : float, default 0.5
+        The share of an item's tokens from which the definitions of Llama 3, Tulu 3 and the longest run call it
+        contaminated.
+    action : str, default "list"
+        What is done with the training text:
+
+        - "list": nothing; hits are listed.
+        - "drop": write kept/ without the documents that have a hit.
+        - "cut": write kept/ without the hits.
+        - "mark": write kept/ with a column `contaminated`: the hits of each document, in bytes of its text.
     output : path, default None
         A folder to write: hits.parquet, evals.parquet, contaminated.html, certificate.json and, as `action` says,
         kept/. It appears when it is complete.
-    **rest : keywords
-        The fields of `ContaminationSettings`: fields, tokens, length, share and action. Other keywords are those of
-        `dedup`: id_column, text_columns, reading, writing (its `overwrite`, `output_format` and `shard_bytes` count),
-        engine and progress.
+    engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
+        What the check computes with. Changes no result.
+    progress : bool or callable, default None
+        True shows bars. A function is called with the name of a stage, the number of documents done, and their total
+        or None; see `dedup`.
+    reading : Reading, default None
+        How the training text is read: format, encoding, HTML, rows that cannot be read.
+    writing : Writing, default None
+        How kept/ is written, and a column `by` whose values hits are counted for, in the report, in the summary and on
+        the page. `overwrite`, `output_format`, `shard_bytes` and `by` count.
+    workers : Workers, default None
+        If given, the training text is searched by tasks over slices of it, which several processes or machines run. A
+        check that was interrupted continues when it is started again with the same work folder. The output is the
+        same, but kept/ has a file per slice. Each task holds all items.
 
     Returns
     -------
@@ -125,68 +135,98 @@ def contaminated(source: Any, evals: Any, *, output: str | Path | None = None, *
     >>> found.hits.select(["id", "begin", "end", "run"]).to_pylist()
     [{'id': 0, 'begin': 16, 'end': 57, 'run': 10}]
     """
-    options = _Options.of(rest)
+    settings = ContaminationSettings(fields=fields, tokens=tokens, length=length, share=share, action=action)
+    reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
+    writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output = checks.optional(checks.path, "output", output)
-    settings, clock = options.settings, Clock(options.progress)
+    clock = Clock(progress, noun=None if workers is None else "task")
     if output is None and settings.action != "list":
         raise OutputError(f"action {settings.action!r}: writes kept/, so name an output folder", parameter="output")
     sets = opened_sets(evals)
     try:
-        documents = open_documents(source, reading=options.reading)
+        documents = open_documents(
+            source, reading=reading, other_columns=[] if writing.by in (None, FILE) else [writing.by]
+        )
     except InputError:
         if as_tables(source) is None:  # an evaluation set among the files may be the reason
-            _check_apart(find_files(names_of(source), options.reading.glob, options.reading.input_format).files, sets)
+            _check_apart(find_files(names_of(source), reading.glob, reading.input_format).files, sets)
         raise
     _check_apart((file for reader in documents._readers for file in reader.files), sets)
-    writing = _checked_writing(options, documents)
+    if writing.by is not None:
+        check_by(writing.by, documents)
+    writing = _checked_writing(action, writing, documents)
+    with clock.stage("read"):
+        check = Check.of(documents, sets, settings, writing.by)
     with contextlib.ExitStack() as stack:
         place = None
-        if output is not None:
-            reads = [*documents.local_files, *(each.file.path for each in sets if each.file is not None)]
-            place = stack.enter_context(new_folder(output, options.writing.overwrite, reads))
-        scan, found = searched(documents, sets, settings, options.engine, clock)
+        if workers is not None:
+            arguments = Arguments(
+                source=source,
+                against=None,
+                reading=reading,
+                recipe=check.recipe,
+                output=output,
+                writing=writing,
+                engine=engine,
+                memory=None,
+                progress=progress,
+            )
+            reads = _files_read(documents, sets)
+            workers = checks.instance("workers", workers, Workers)
+            place, scanned = stack.enter_context(in_tasks(check, arguments, workers, reads, clock))
+        else:
+            if output is not None:
+                place = stack.enter_context(new_folder(output, writing.overwrite, _files_read(documents, sets)))
+            scanned = scan_here(check, engine, clock)
+            if place is not None and settings.action != "list":
+                with clock.stage("write"):
+                    edits, progress = scanned.findings.edits(settings.action), partial(clock.report, "write")
+                    write_kept(documents, place / KEPT, edits, writing, progress)
+        found = found_by(check, scanned)
         found.report["evals"]["paths"] = _paths(evals)
         if place is not None:
             with clock.stage("write"):
                 for name in TABLES:
                     write_table(getattr(found, name), place / f"{name}.parquet")
-                if documents.skipped is not None:
+                if scanned.skipped is not None:
                     about = found.hits.schema.metadata
-                    write_table(documents.skipped.replace_schema_metadata(about), place / "skipped.parquet")
-                if settings.action != "list":
-                    progress = partial(clock.report, "write")
-                    write_kept(documents, place / KEPT, scan.edits(), writing, progress)
+                    write_table(scanned.skipped.replace_schema_metadata(about), place / "skipped.parquet")
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
         if place is not None:
-            (place / PAGE).write_text(page_of(found, _shown(scan, sets, settings)), encoding="utf-8")
+            shown = _shown(scanned.findings.passages, check.items, sets, settings)
+            (place / PAGE).write_text(page_of(found, shown), encoding="utf-8")
             write_report(place, found.report, CERTIFICATE)
     return found
 
 
-def searched(
-    documents: Documents,
-    sets: list[EvaluationSet],
-    settings: ContaminationSettings,
-    engine: Engine,
-    clock: Clock,
-    only: pa.Array | None = None,
-) -> tuple[Scan, Contamination]:
-    """Look for the items of evaluation sets in documents, or only in those with some ids."""
-    recipe = Recipe(shingles=Shingles(settings.length, tokens=settings.tokens))
-    with clock.stage("read"):
-        items = read_items(sets, settings.fields, recipe)
-    engine = for_text(engine, lambda: None)
-    with engine.start() as runtime:
-        wanted = wanted_of(items, settings.length)
-        items = items._replace(tokens=items.tokens[:0])  # the rows hold them now
-        scan = Scan(items, wanted, recipe, settings.action, runtime, clock)
-        scan.run(documents, engine.batch_bytes, only)
-    return scan, _found(scan, items, settings, documents)
+def scan_here(check: Check, engine: Engine, clock: Clock, only: pa.Array | None = None) -> Scanned:
+    """Look for the items in the training text, or only in its documents with some ids, in this process.
+
+    Raises
+    ------
+    InputError
+        If no document can be read.
+    """
+    documents, texts = check.documents, xxhash.xxh3_128()
+    with for_text(engine, lambda: None).start() as runtime:
+        scan = Scan(check.items, check.wanted, check.recipe, check.settings.action, runtime, clock, check.by)
+        with clock.stage("search"):
+            findings = scan.run(documents, engine.batch_bytes, texts.update, only)
+    if findings.counts["documents"] == 0:
+        check_skipped(documents.skipped)
+    id_type = pa.uint64() if "wide" in documents._integers.found else documents._id_type
+    return Scanned(findings, texts.hexdigest(), documents.skipped, id_type, {})
 
 
-def _shown(scan: Scan, sets: list[EvaluationSet], settings: ContaminationSettings) -> list[Shown]:
+def _files_read(documents: Documents, sets: list[EvaluationSet]) -> list[str]:
+    """Return all files on this machine that a check reads."""
+    return [*documents.local_files, *(each.file.path for each in sets if each.file is not None)]
+
+
+def _shown(
+    chosen: list[Passage], items: EvaluationItems, sets: list[EvaluationSet], settings: ContaminationSettings
+) -> list[Shown]:
     """Return the items to show, each with a passage."""
-    items, chosen = scan.items, best_passages(scan.passages)
     texts = texts_of_items(sets, items, settings.fields, [each.item for each in chosen])
     return [(items.sets[each.set], items.ids[each.item].as_py(), texts[each.item], each) for each in chosen]
 
@@ -211,9 +251,8 @@ def _check_apart(training: Iterable[File], sets: list[EvaluationSet]) -> None:
             )
 
 
-def _checked_writing(options: _Options, documents: Documents) -> Writing:
+def _checked_writing(action: str, writing: Writing, documents: Documents) -> Writing:
     """Return how kept/ is written; refuse what cannot be written before all work."""
-    action, writing = options.settings.action, options.writing
     if action == "list":
         return writing
     if not documents.rewindable:
@@ -226,37 +265,3 @@ def _checked_writing(options: _Options, documents: Documents) -> Writing:
         raise InputError(f"the training text has a column {MARKS!r} already, which --action mark would add; rename it")
     check_writing(documents, writing)
     return writing
-
-
-def _found(scan: Scan, items: EvaluationItems, settings: ContaminationSettings, documents: Documents) -> Contamination:
-    """Return what the scan found, as tables and as a report."""
-    evals = evals_table(items, scan.wanted, scan.tally, settings.length, settings.share)
-    hits = hits_table(items, scan.listed, documents._id_type)
-    recipe = {"tokens": settings.tokens, "length": settings.length, "share": settings.share, **versions()}
-    about = {METADATA_KEY: json.dumps(recipe).encode()}
-    hits, evals = hits.replace_schema_metadata(about), evals.replace_schema_metadata(about)
-    counts = {
-        "documents": scan.documents,
-        "documents_hit": scan.contaminated,
-        "tokens": scan.tokens,
-        "text_bytes": scan.text_bytes,
-        "invalid_utf8": scan.invalid_utf8,
-        "null_text": scan.null_text,
-        **counts_of(evals),
-        "grams": scan.wanted.grams,
-        "hits": hits.num_rows,
-        "emptied": sum(map(len, scan.emptied)),
-    }
-    if documents.skipped is not None:
-        counts["skipped"] = documents.skipped.num_rows
-    report = {
-        "version": __version__,
-        "kind": "certificate",
-        "recipe": recipe,
-        "settings": asdict(settings),
-        "input": {**documents.describe(), "digest": scan.digest},
-        "evals": {"paths": None, "sets": items.described},
-        "counts": counts,
-        "sets": sets_of(evals, items.sets),
-    }
-    return Contamination(hits, evals, report)

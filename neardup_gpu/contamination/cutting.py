@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..data import Ragged, Tokens
+from ..documents.edits import inside
 from ..recipe import Recipe
 from ..stages import count_tokens, utf8
 
@@ -32,7 +33,7 @@ def united(owner: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[np.nd
 
 def cut_spans(
     text: Ragged, tokens: Tokens, recipe: Recipe, cut: tuple[np.ndarray, np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Ragged]:
     """Return the bytes that cut intervals of tokens.
 
     Parameters
@@ -49,7 +50,7 @@ def cut_spans(
     -------
     owner, begins, ends : arrays of int64
         The document and the bytes of each cut, counted from the beginning of the document.
-    left : array of int64, shape (documents,)
+    left : Ragged of uint64
         The tokens that each document has left.
     """
     owner, first, last = _whole_code_points(tokens, cut)
@@ -60,7 +61,9 @@ def cut_spans(
             break
         first[joined] -= 1
         owner, first, last = _whole_code_points(tokens, united(owner, first, last))
-    left = np.diff(tokens.offsets) - np.bincount(owner, last - first, len(text)).astype(np.int64)
+    kept = ~inside(first, last, len(tokens.values))
+    before = np.concatenate([[0], np.cumsum(kept)])
+    left = Ragged._trusted(tokens.values[kept], before[tokens.offsets])
     start = text.offsets[owner]
     return owner, gaps.begins - start, gaps.ends - start, left
 

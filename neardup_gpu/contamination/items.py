@@ -10,9 +10,6 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from neardup_gpu.kernels import common_runs
-from neardup_gpu.kernels.common_runs import Listed
-
 from ..documents.columns import is_binary, is_key, is_text, listed, plain_type
 from ..documents.contract import Reader
 from ..documents.files import File
@@ -272,7 +269,7 @@ def texts_of_items(
 class Wanted(NamedTuple):
     """The rows that are looked for in documents.
 
-    listed : Listed
+    tokens, offsets : arrays of uint64 and int64
         A row per item, and then a row for each short field of an item with several fields.
     target_of : array of int64, shape (rows,)
         The target that each row has the tokens of.
@@ -282,7 +279,8 @@ class Wanted(NamedTuple):
         The number of n-grams of all rows.
     """
 
-    listed: Listed
+    tokens: np.ndarray
+    offsets: np.ndarray
     target_of: np.ndarray
     widths: np.ndarray
     grams: int
@@ -301,8 +299,8 @@ def wanted_of(items: EvaluationItems, length: int) -> Wanted:
         tokens = np.concatenate([tokens, tokens[ranges(targets.begin[short], targets.size[short])]])
     sizes = targets.size[target_of]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    found = common_runs.prepare(tokens, offsets, widths[target_of])
-    return Wanted(found, target_of, widths, int((sizes - widths[target_of] + 1)[widths[target_of] > 0].sum()))
+    grams = int((sizes - widths[target_of] + 1)[widths[target_of] > 0].sum())
+    return Wanted(tokens, offsets, target_of, widths, grams)
 
 
 def identities(files: Iterable[File]) -> Iterator[tuple[str, str]]:

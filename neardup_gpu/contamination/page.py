@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
 from ..printable import printable, readable_id
 from ..raw_text import to_readable, to_string
-from ..report import percent, shorten
-from ..report_page.plain import plain_page, section
+from ..report import percent, shorten, shown
+from ..report_page.plain import count_table, plain_page, section
 from ..report_page.texts import SHOWN, clean
 from .scanning import Passage
-from .verdicts import DEFINITIONS, Contamination, sentences
+from .verdicts import BY_COLUMNS, DEFINITIONS, Contamination, sentences
 
 PAGE = "contaminated.html"
 
@@ -23,28 +23,28 @@ Shown = tuple[str, str, dict[str, str], Passage]
 """An evaluation set, an item, its texts by their fields, and a passage that it shares."""
 
 
-def page_of(found: Contamination, shown: list[Shown]) -> str:
+def page_of(found: Contamination, examples: list[Shown]) -> str:
     """Return the page as one document of HTML."""
     lead = " ".join(f"{line[:1].upper()}{line[1:]}." for _, line in sentences(found.report))
-    body = [*section("Evaluation sets", _sets(found.report))]
-    if shown:
-        body += section("Items and the passages that they share", map(_side_by_side, shown))
+    sets = count_table("set", COLUMNS, _rows(COLUMNS, "name", found.report["sets"]))
+    body = [*section("Evaluation sets", sets)]
+    if (by := found.report.get("by")) is not None:
+        values = count_table(by["column"], BY_COLUMNS, _rows(BY_COLUMNS, "value", by["values"]))
+        body += section(f"By {by['column']}", values)
+    if examples:
+        body += section("Items and the passages that they share", map(_side_by_side, examples))
     return plain_page("Contaminated", found.report, lead, body)
 
 
-def _sets(report: dict[str, Any]) -> Iterator[str]:
-    """Yield the table of sets."""
-    head = "".join(f'<th scope="col" class="number">{name.replace("_", " ")}</th>' for name in COLUMNS)
-    yield f'<div class="scroll"><table><thead><tr><th scope="col">set</th>{head}</tr></thead><tbody>'
-    for found in report["sets"]:
-        cells = "".join(f'<td class="number">{found[name]:,}</td>' for name in COLUMNS)
-        yield f'<tr><th scope="row"><bdi>{_name(found["name"])}</bdi></th>{cells}</tr>'
-    yield "</tbody></table></div>"
+def _rows(names: Sequence[str], named: str, rows: Iterable[dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each row, which is its value `named`, and its counts."""
+    for row in rows:
+        yield shown(row[named]), [f"{row[name]:,}" for name in names]
 
 
-def _side_by_side(shown: Shown) -> str:
+def _side_by_side(example: Shown) -> str:
     """Return an item and its passage side by side."""
-    name, item, texts, passage = shown
+    name, item, texts, passage = example
     fields = "\n".join(f"{field}: {text}" for field, text in texts.items())[:SHOWN]
     parts = [escape(clean(to_readable(to_string(part)))) for part in (passage.before, passage.hit, passage.after)]
     sides = (

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import xxhash
 
 from neardup_gpu.kernels import common_runs
 from neardup_gpu.kernels._launch import check_rows
 
+from ..by_value import FILE, as_text
 from ..data import Ragged, Tokens, arrow, numpy_of
 from ..documents.edits import Cuts, Edits
-from ..documents.skipped import check_skipped
 from ..documents.stream import Batch, Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
@@ -24,11 +24,10 @@ from ..engine.contract import Runtime
 from ..engine.pieces import OfBatch, Span
 from ..recipe import Recipe
 from ..records import dataclass
-from ..sketching import text_of
+from ..sketching import text_hashes_of, text_of
 from ..stages import count_tokens, place_tokens
 from .cutting import cut_spans, united
 from .items import EvaluationItems, Wanted, ranges
-from .tally import Tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,19 +108,25 @@ class _Found(NamedTuple):
 
     last : bool
         Whether they are the last ones of their batch.
+    texts : array of uint64
+        A fingerprint of each text.
     spans : Cuts or None
         What to cut or mark in the documents that have hits.
     emptied : array of int64
         Documents that have no tokens left after the cuts.
+    across : int
+        Runs across the seams of cuts.
     """
 
     batch: Any
     last: bool
+    texts: np.ndarray
     tokens: int
     invalid: int
     hits: Hits
     spans: tuple[np.ndarray, np.ndarray, np.ndarray]
     emptied: np.ndarray
+    across: int
     passages: list[Passage]
 
 
@@ -130,6 +135,50 @@ class BatchHits(NamedTuple):
 
     hits: Hits
     ids: pa.Array
+
+
+COUNTS = ("documents", "documents_hit", "tokens", "text_bytes", "invalid_utf8", "null_text", "emptied", "across_seams")
+"""The counts of a scan: `emptied` are documents that cuts leave without tokens, `across_seams` runs that cuts make."""
+
+
+@dataclass
+class Findings:
+    """Hold what a scan found in consecutive documents, which are numbered from 0.
+
+    Parameters
+    ----------
+    counts : Counter
+        The numbers that `COUNTS` names.
+    listed : list of BatchHits
+        By ascending document.
+    spans : list of (documents, begins, ends)
+        The bytes to cut or to mark, by ascending document.
+    emptied : list of arrays
+        Documents that cuts leave without tokens.
+    passages : list of Passage
+        The passages to show, by `best_passages`.
+    values : list of pyarrow.Array
+        The value of each document in the column that hits are counted by, as strings.
+    """
+
+    counts: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(COUNTS, 0)))
+    listed: list[BatchHits] = field(default_factory=list)
+    spans: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+    emptied: list[np.ndarray] = field(default_factory=list)
+    passages: list[Passage] = field(default_factory=list)
+    values: list[pa.Array] = field(default_factory=list)
+
+    def edits(self, action: str) -> Edits:
+        """Return what becomes of each document."""
+        keep = np.ones(self.counts["documents"], bool)
+        for rows in self.emptied if action != "drop" else (each.hits.document for each in self.listed):
+            keep[rows] = False
+        if action == "drop":
+            return Edits(keep)
+        owner, begins, ends = (np.concatenate(arrays) for arrays in zip(NO_SPANS, *self.spans, strict=True))
+        kept = keep[owner]
+        cuts = Cuts(np.searchsorted(owner[kept], np.arange(len(keep) + 1)), begins[kept], ends[kept])
+        return Edits(keep, cuts, MARKS if action == "mark" else None)
 
 
 @dataclass
@@ -142,23 +191,16 @@ class Scan:
     wanted : Wanted
     recipe : Recipe
     action : str
-        See `ContaminationSettings`.
+        See `contaminated`.
     runtime : Runtime
     clock : Clock
+    by : str, default None
+        The column, or "file", that hits are counted by.
 
     Attributes
     ----------
-    tally : Tally
-        What is known of each target.
-    listed : list of BatchHits
-    spans : list of (documents, begins, ends)
-        The bytes to cut or to mark, by ascending document.
-    emptied : list of arrays
-        Documents that cuts leave without tokens.
-    passages : list of Passage
-        The passages to show, by `best_passages`.
-    digest : str
-        XXH3 with 128 bits of all texts, each after its length.
+    listed : Listed
+        The rows to look for, as the kernel takes them.
     """
 
     items: EvaluationItems
@@ -167,51 +209,49 @@ class Scan:
     action: str
     runtime: Runtime
     clock: Clock
-    tally: Tally = field(init=False)
-    listed: list[BatchHits] = field(default_factory=list)
-    spans: list[tuple[np.ndarray, ...]] = field(default_factory=list)
-    emptied: list[np.ndarray] = field(default_factory=list)
-    passages: list[Passage] = field(default_factory=list)
-    documents: int = 0
-    contaminated: int = 0
-    text_bytes: int = 0
-    tokens: int = 0
-    invalid_utf8: int = 0
-    null_text: int = 0
-    digest: str = ""
+    by: str | None = None
+    listed: common_runs.Listed = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tally = Tally.of(self.items.targets.size)
+        wanted = self.wanted
+        listed = common_runs.prepare(wanted.tokens, wanted.offsets, wanted.widths[wanted.target_of])
+        self.listed = listed.on_device() if self.runtime.backend == "gpu" else listed
 
-    def run(self, documents: Documents, max_bytes: int | None, only: pa.Array | None = None) -> None:
+    def run(
+        self,
+        documents: Documents,
+        max_bytes: int | None,
+        texts: Callable[[Any], object],
+        only: pa.Array | None = None,
+    ) -> Findings:
         """Look through all documents, or only those with some ids.
 
-        Raises
-        ------
-        InputError
-            If no document can be read.
+        Parameters
+        ----------
+        documents : Documents
+        max_bytes : int or None
+            Bytes of text that are read at once.
+        texts : callable
+            Called with the fingerprints of consecutive texts, in their order: arrays of uint64.
+        only : pyarrow.Array, default None
+            The ids of the documents to look through; None for all.
         """
-        texts, lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
+        findings = Findings()
         most = self.runtime.batch_bytes("set", 0) if max_bytes is None else max_bytes
-        with self.clock.stage("search"):
-            for found in self.runtime.map(self._search, self._pieces(documents, most, only)):
-                self._add(found)
-                if not found.last:
-                    continue
-                batch, offsets = found.batch, found.batch.text.offsets
-                texts.update(batch.text.values[offsets[0] : offsets[-1]])
-                lengths.update(np.diff(offsets))
-                self.documents += batch.num_rows
-                self.text_bytes += int(offsets[-1] - offsets[0])
-                self.null_text += batch.num_null
-                check_rows(self.documents, "documents")
-                self.clock.report("search", self.documents, documents.num_rows)
-        self.digest = xxhash.xxh3_128(texts.digest() + lengths.digest()).hexdigest()
-        if self.documents == 0:
-            check_skipped(documents.skipped)
+        for found in self.runtime.map(self._search, self._pieces(documents, most, only)):
+            texts(found.texts)
+            _add(findings, found)
+            check_rows(findings.counts["documents"], "documents")
+            if found.last:
+                findings.values += [as_text(each, self.by or "") for each in found.batch.columns.values()]
+            self.clock.report("search", findings.counts["documents"], documents.num_rows)
+        if self.by == FILE:
+            findings.values = [as_text(documents.places()[FILE], FILE)]
+        return findings
 
     def _pieces(self, documents: Documents, most: int, only: pa.Array | None) -> Iterator[_Texts]:
-        batches = documents.batches(max_bytes=most)
+        columns = () if self.by in (None, FILE) else (self.by,)
+        batches = documents.batches(columns, max_bytes=most)
         for batch, text in self.runtime.staged(batches if only is None else _some(batches, only)):
             yield _Texts(batch, Span.of_documents(batch.text.offsets, batch.ids), text)
 
@@ -220,21 +260,29 @@ class Scan:
         first, last = piece.span.first, piece.span.last
         backend = "cpu" if self.runtime.backend == "gpu" else self.runtime.backend
         names = piece.span.ids[first:last]
-        tokens, counts = count_tokens(text_of(piece.text, first, last), self.recipe, self.runtime.backend, names)
+        own = text_of(piece.text, first, last)
+        tokens, counts = count_tokens(own, self.recipe, self.runtime.backend, names)
+        runs, texts = self._runs(tokens), to_host(text_hashes_of(own, self.recipe, self.runtime.backend))
         tokens = to_host(tokens)
-        runs = kernel(common_runs, backend)(tokens.values, tokens.offsets, self.wanted.listed)
         ended = last == len(piece.batch.text)
         if len(runs[0]) == 0:
-            return _Found(piece.batch, ended, len(tokens.values), counts.invalid, _NO_HITS, _NO_SPANS, _NOTHING, [])
+            sizes = len(tokens.values), counts.invalid
+            return _Found(piece.batch, ended, texts, *sizes, NO_HITS, NO_SPANS, _NOTHING, 0, [])
         document = np.searchsorted(tokens.offsets, runs[0], side="right") - 1
         having, which = np.unique(document, return_inverse=True)
         text = _rows(piece.batch.text, having + first)
         placed = place_tokens(text, self.recipe, backend, names.take(arrow(having)))
         begin = placed.offsets[which] + runs[0] - tokens.offsets[document]
         hits = self._hits(having[which] + first, runs, begin, text, placed)
-        spans, emptied = self._edits(having + first, text, placed, which, begin, begin + runs[2])
+        spans, emptied, across = self._edits(having + first, text, placed, which, begin, begin + runs[2])
         passages = self._passages(hits, piece.batch)
-        return _Found(piece.batch, ended, len(tokens.values), counts.invalid, hits, spans, emptied, passages)
+        sizes = len(tokens.values), counts.invalid
+        return _Found(piece.batch, ended, texts, *sizes, hits, spans, emptied, across, passages)
+
+    def _runs(self, tokens: Ragged) -> tuple[np.ndarray, ...]:
+        """Return the runs that documents share with the rows to look for; see kernels/common_runs.py."""
+        found = kernel(common_runs, self.runtime.backend)(tokens.values, tokens.offsets, self.listed)
+        return tuple(map(to_host, found))
 
     def _hits(
         self,
@@ -249,8 +297,8 @@ class Scan:
         `begin` says which of the placed tokens each run begins with.
         """
         _, position, length = runs
-        rows = np.searchsorted(self.wanted.listed.offsets, position, side="right") - 1
-        target, place = self.wanted.target_of[rows], position - self.wanted.listed.offsets[rows]
+        rows = np.searchsorted(self.wanted.offsets, position, side="right") - 1
+        target, place = self.wanted.target_of[rows], position - self.wanted.offsets[rows]
         shift = np.zeros(len(rows), np.int64)
         run = np.arange(len(rows))
         targets, items = self.items.targets, self.items
@@ -311,54 +359,47 @@ class Scan:
 
     def _edits(
         self, rows: np.ndarray, text: Ragged, placed: Tokens, which: np.ndarray, begin: np.ndarray, end: np.ndarray
-    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-        """Return the bytes to cut or to mark, and the documents that cuts leave without tokens."""
+    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, int]:
+        """Return the bytes to cut or to mark, the documents that cuts leave without tokens, and the runs across seams.
+
+        All runs in the tokens that are left lie across seams, because every other run was cut.
+        """
         if self.action not in ("cut", "mark"):
-            return _NO_SPANS, _NOTHING
+            return NO_SPANS, _NOTHING, 0
         owner, begin, end = united(which, begin, end)
         if self.action == "cut":
             owner, low, high, left = cut_spans(text, placed, self.recipe, (owner, begin, end))
-            return (rows[owner], low, high), rows[left == 0]
+            return (rows[owner], low, high), rows[left.sizes == 0], len(self._runs(left)[0])
         before = text.offsets[owner]
-        return (rows[owner], placed.begins[begin] - before, placed.ends[end - 1] - before), _NOTHING
+        return (rows[owner], placed.begins[begin] - before, placed.ends[end - 1] - before), _NOTHING, 0
 
-    def _add(self, found: _Found) -> None:
-        """Take over what was found in some documents."""
-        self.tokens += found.tokens
-        self.invalid_utf8 += found.invalid
-        if len(found.hits.document) == 0:
-            return
-        self.tally.add(found.hits.document, found.hits.target, found.hits.place, found.hits.length)
-        self.passages = best_passages([*self.passages, *found.passages])
-        self.contaminated += 1 + int(np.count_nonzero(np.diff(found.hits.document)))
-        first = found.batch.first_row
-        ids = found.batch.ids.take(arrow(found.hits.document))
-        self.listed.append(BatchHits(found.hits._replace(document=found.hits.document + first), ids))
-        if len(found.spans[0]):
-            self.spans.append((found.spans[0] + first, *found.spans[1:]))
-        self.emptied.append(found.emptied + first)
 
-    def edits(self) -> Edits:
-        """Return what becomes of each document."""
-        keep = np.ones(self.documents, bool)
-        if self.action == "drop":
-            for each in self.listed:
-                keep[each.hits.document] = False
-            return Edits(keep)
-        for rows in self.emptied:
-            keep[rows] = False
-        owner, begins, ends = (np.concatenate(arrays) for arrays in zip(_NO_SPANS, *self.spans, strict=True))
-        kept = keep[owner]
-        cuts = Cuts(np.searchsorted(owner[kept], np.arange(self.documents + 1)), begins[kept], ends[kept])
-        return Edits(keep, cuts, MARKS if self.action == "mark" else None)
+def _add(findings: Findings, found: _Found) -> None:
+    """Take over what was found in some documents."""
+    batch, hits = found.batch, found.hits
+    counts = {"tokens": found.tokens, "invalid_utf8": found.invalid, "emptied": len(found.emptied)}
+    counts["across_seams"] = found.across
+    if found.last:
+        size = int(batch.text.offsets[-1] - batch.text.offsets[0])
+        counts |= {"documents": batch.num_rows, "text_bytes": size, "null_text": batch.num_null}
+    if len(hits.document):
+        counts["documents_hit"] = 1 + int(np.count_nonzero(np.diff(hits.document)))
+        ids = batch.ids.take(arrow(hits.document))
+        findings.listed.append(BatchHits(hits._replace(document=hits.document + batch.first_row), ids))
+        findings.passages = best_passages([*findings.passages, *found.passages])
+    if len(found.spans[0]):
+        findings.spans.append((found.spans[0] + batch.first_row, *found.spans[1:]))
+    if len(found.emptied):
+        findings.emptied.append(found.emptied + batch.first_row)
+    findings.counts.update(counts)
 
 
 MARKS = "contaminated"
 """The column of marked spans."""
 
 _NOTHING = np.empty(0, np.int64)
-_NO_SPANS = _NOTHING, _NOTHING, _NOTHING
-_NO_HITS = Hits(*[_NOTHING] * 6)
+NO_SPANS = _NOTHING, _NOTHING, _NOTHING
+NO_HITS = Hits(*[_NOTHING] * 6)
 
 
 def _some(batches: Iterator[Batch], ids: pa.Array) -> Iterator[Batch]:

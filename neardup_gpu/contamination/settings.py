@@ -9,7 +9,7 @@ from ..records import dataclass
 from ..settings import setting
 
 ACTIONS = ("list", "drop", "cut", "mark")
-"""The actions on the training text; see `ContaminationSettings`."""
+"""The actions on the training text; see `contaminated`."""
 
 TOKENS = ("words", "code")
 """The kinds of tokens that can be looked for."""
@@ -25,25 +25,7 @@ LONGEST = 64
 class ContaminationSettings:
     """Settings of a check for contamination.
 
-    Parameters
-    ----------
-    fields : str or sequence of str, default None
-        The fields of the evaluation sets to look for, such as "question" and "choices". Each is looked for on its own
-        and, if there are several, all together, one after another. If None, each field that holds text.
-    tokens : "words" or "code", default "words"
-        What a token is; see `Shingles`.
-    length : int, default 8
-        The shortest run of tokens that counts. A shorter item counts if all of it occurs, from 5 tokens on.
-    share : float, default 0.5
-        The share of an item's tokens from which the definitions of Llama 3, Tulu 3 and the longest run call it
-        contaminated.
-    action : str, default "list"
-        What is done with the training text:
-
-        - "list": nothing; hits are listed.
-        - "drop": write kept/ without the documents that have a hit.
-        - "cut": write kept/ without the hits.
-        - "mark": write kept/ with a column `contaminated`: the hits of each document, in bytes of its text.
+    Its fields are parameters of `contaminated`, which describes them.
     """
 
     fields: str | Sequence[str] | None = setting(

@@ -12,7 +12,7 @@ from ..data import arrow, numpy_of, strings
 from ..fail_over import CountedShare
 from ..printable import readable_id
 from ..records import dataclass
-from ..report import beside, count, duration, heading, percent, row, shorten
+from ..report import beside, count, duration, heading, percent, row, shorten, table_by
 from .items import EvaluationItems, Wanted
 from .tally import LONG, SHORT, Tally
 
@@ -24,6 +24,9 @@ DEFINITIONS = ("gpt3", "datatrove", "llama3", "tulu3", "longest")
 
 DATATROVE = 12
 """The tokens of the n-grams of datatrove."""
+
+BY_COLUMNS = ("documents", "documents_hit", "items", "hits")
+"""The counts of each value of a column."""
 
 TABLES = ("hits", "evals")
 """The tables of a check; each becomes a file."""
@@ -129,12 +132,12 @@ def evals_table(items: EvaluationItems, wanted: Wanted, tally: Tally, length: in
 
 
 def hits_table(items: EvaluationItems, listed: list[BatchHits], id_type: pa.DataType) -> pa.Table:
-    """Return the table of hits, by document, place and target."""
+    """Return the table of hits, by document, place and target. Ids that are integers get the type `id_type`."""
     parts = []
     for hits, ids in listed:
         columns = {
             **named(items, hits.target),
-            "id": ids,
+            "id": ids.cast(id_type) if pa.types.is_integer(ids.type) else ids,
             "begin": arrow(hits.begin),
             "end": arrow(hits.end),
             "run": arrow(hits.length),
@@ -220,7 +223,10 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
 def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> list[Any]:
     """Return a report as the command prints it."""
     parts: list[Any] = [row(label, line) for label, line in sentences(report)]
-    parts += ["", *table_lines(report), ""]
+    parts += ["", *table_lines(report)]
+    if (by := report.get("by")) is not None:
+        parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "certificate.json")
+    parts.append("")
     counts, action = report["counts"], report["settings"]["action"]
     if output is not None and action != "list":
         done = {
@@ -230,6 +236,9 @@ def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> li
             "mark": f"hits marked in {count(counts['documents_hit'], 'document')}",
         }[action]
         parts.append(row("kept", done))
+        if number := counts["across_seams"]:
+            new = f"{count(number, 'run')} of tokens {'is' if number == 1 else 'are'} new, across the seams of cuts"
+            parts.append(row("", f"{new}; check kept/ again"))
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
         files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else [])]

@@ -86,7 +86,7 @@ class Writing:
 
     by: str | None = setting(
         None,
-        "Count documents and near-duplicates by the values of COLUMN, or by file.",
+        "Count documents and what is found in them by the values of COLUMN, or by file.",
         metavar="COLUMN",
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 from ..printable import printable
+from ..report import shorten
 
 
 def plain_page(kind: str, report: dict[str, Any], lead: str, body: Iterable[str]) -> str:
@@ -48,3 +49,23 @@ def section(title: str, inner: Iterable[str]) -> Iterator[str]:
     yield f"<section><h2>{escape(title)}</h2>"
     yield from inner
     yield "</section>"
+
+
+def count_table(first: str, names: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    """Yield a table of counts.
+
+    Parameters
+    ----------
+    first : str
+        The head of the first column, which has the names of the rows.
+    names : sequence of str
+        The heads of the other columns; underscores become spaces.
+    rows : iterable of (str, sequence of str)
+        The name of each row, and its cells.
+    """
+    head = "".join(f'<th scope="col" class="number">{name.replace("_", " ")}</th>' for name in names)
+    yield f'<div class="scroll"><table><thead><tr><th scope="col">{escape(first)}</th>{head}</tr></thead><tbody>'
+    for name, cells in rows:
+        row = "".join(f'<td class="number">{cell}</td>' for cell in cells)
+        yield f'<tr><th scope="row"><bdi>{escape(printable(shorten(name, 300)))}</bdi></th>{row}</tr>'
+    yield "</tbody></table></div>"

@@ -322,7 +322,7 @@ def _write(
     names = answered.names("ids")
     given_ranges = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
     tables = stage("tables", results.tables, given_ranges, after=[listed, answered])
-    mine, how = range(job.num_known, slices), _how_written(job)
+    mine, how = range(job.num_known, slices), how_written(job)
     arguments = [
         (number, job.slices[number], extents[number], offsets[number], names, kind, against, layout, each)
         for number, each in zip(mine, how, strict=True)
@@ -332,7 +332,7 @@ def _write(
     return listed, tables, written
 
 
-def _how_written(job: Job) -> list[results.Written]:
+def how_written(job: Job) -> list[results.Written]:
     """How the kept rows of each slice of the input are written."""
     writing, mine = job.writing, job.slices[job.num_known :]
     if not writing.rewrites:

@@ -48,7 +48,7 @@ def run_in_tasks(
         )
     if arguments.output is None:
         raise ParameterError("output: tasks write their result into a folder; name one")
-    with _started(arguments, workers) as (runner, settled):
+    with started(arguments, workers) as (runner, settled):
         from .running import run_job  # which workers import as well meanwhile
 
         opened = run_job(runner, settled, workers, Clock(arguments.progress, noun="task"))
@@ -71,14 +71,14 @@ def sketch_in_tasks(arguments: Arguments, workers: Workers) -> dict[str, Any]:
     """
     if workers.spool:
         raise ParameterError("spool: sketching keeps no shingles; leave it out")
-    with _started(arguments, workers) as (runner, settled):
+    with started(arguments, workers) as (runner, settled):
         from .sketch_job import run_sketch_job
 
         return run_sketch_job(runner, settled, workers, Clock(arguments.progress, noun="task"))
 
 
 @contextlib.contextmanager
-def _started(arguments: Arguments, workers: Workers) -> Iterator[tuple[Runner, Arguments]]:
+def started(arguments: Arguments, workers: Workers) -> Iterator[tuple[Runner, Arguments]]:
     """Start what runs tasks; yield it, and the arguments with the engine for tasks."""
     if workers.work_dir is None:
         raise ParameterError("work_dir: tasks need a folder to work in; give one, or leave their other options out")

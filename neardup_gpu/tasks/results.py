@@ -295,7 +295,7 @@ def write(
         with placed(files, written[-1]) as path:
             write_table(ids_of_kept(table), path)
     else:
-        written += _write_kept(files, slice, extent, kept, how)
+        written += write_kept_rows(files, slice, extent, Edits(kept), how)
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
     return {
         "files": written,
@@ -353,15 +353,15 @@ def places_of(files: Files, number: int, slice: Slice) -> dict[str, pa.Array]:
     return {"file": file, "row": load_column(files.place, names, 0, "row", pa.int64())}
 
 
-def _write_kept(files: Files, slice: Slice, extent: Extent, kept: np.ndarray, how: Written) -> list[str]:
-    """Write the kept rows of a slice; returns the names of the files."""
+def write_kept_rows(files: Files, slice: Slice, extent: Extent, edits: Edits, how: Written) -> list[str]:
+    """Write the kept rows of a slice; return the names of the files."""
     target = Path(files.shared.result)
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".kept-") as folder:
         options: dict[str, Any] = {}
         if how.writing.rewrites:
             options = {"schema": of_text(how.schema), "names": list(how.names), "prefix": f"part-{files.number:05}"}
-        write_kept(slice.open(extent), Path(folder, KEPT), Edits(kept), how.writing, **options)
+        write_kept(slice.open(extent), Path(folder, KEPT), edits, how.writing, **options)
         found = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
         names = [path.relative_to(folder).as_posix() for path in found]
         for path, name in zip(found, names, strict=True):

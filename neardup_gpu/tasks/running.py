@@ -78,7 +78,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     with working(runner, arguments, workers, clock, sources, recipe, output_folder) as begun:
         work, slices, num_known, folder = begun
         most_comparisons, num_checked = arguments.engine.max_comparisons, arguments.num_checked
-        job = Job(work, slices, num_known, most_comparisons, num_checked, *_columns_of(documents, writing))
+        job = Job(work, slices, num_known, most_comparisons, num_checked, *columns_of(documents, writing))
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
@@ -171,7 +171,7 @@ def working(
             place.remove(JOB)
 
 
-def _columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Schema | None, bool]:
+def columns_of(documents: Documents, writing: Writing) -> tuple[Writing, pa.Schema | None, bool]:
     """How kept rows are written, the columns of all files, and whether their types are inferred; see `Job`."""
     if not writing.rewrites:
         return writing, None, False

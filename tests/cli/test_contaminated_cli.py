@@ -74,9 +74,46 @@ def test_json(run: Run) -> None:
     assert told["counts"]["items_hit"] == 1 and told["sets"][0]["examples"] == ["q1"]
 
 
+def test_counts_by_value(run: Run) -> None:
+    lines = [{"text": text, "site": site} for text, site in ((ITEM, "a"), (f"{ITEM} {ITEM}", "a"), ("nothing", "b"))]
+    Path("sites.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _, out, _ = run("sites.jsonl", "--evals", "evals", "--by", "site")
+    table = out[out.index("by site") :].splitlines()
+    assert [line.split() for line in table[1:4]] == [
+        ["documents", "documents", "hit", "items", "hits"],
+        ["a", "2", "2", "1", "3"],
+        ["b", "1", "0", "0", "0"],
+    ]
+
+
+def test_runs_across_seams(run: Run) -> None:
+    words = ITEM.split()
+    text = " ".join([*words[:9], ITEM, *words[9:]])
+    Path("twice.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    _, out, _ = run("twice.jsonl", "--evals", "evals", "-o", "out", "--action", "cut", "--length", "10")
+    lines = out.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("kept"))
+    assert lines[place + 1] == "           1 run of tokens is new, across the seams of cuts; check kept/ again"
+
+
+def test_workers(run: Run) -> None:
+    _, here, _ = run("train.jsonl", "--evals", "evals", "-o", "here")
+    words = ["--work-dir", "work", "--workers", "1", "--slice-bytes", "40"]
+    status, there, _ = run("train.jsonl", "--evals", "evals", "-o", "there", *words)
+    assert status == 0 and there.splitlines()[:6] == here.splitlines()[:6]
+    for name in ("hits.parquet", "evals.parquet", "contaminated.html"):
+        assert Path("here", name).read_bytes() == Path("there", name).read_bytes()
+    assert json.loads(Path("there", "certificate.json").read_text())["tasks"]["slices"] > 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        ("train.jsonl --evals evals --work-dir work", "--output: tasks write their result into a folder; name one"),
+        ("train.jsonl --evals evals -o out --workers 2", "--work-dir: tasks need a folder to work in"),
+        ("train.jsonl --evals evals --by site", "no column 'site'"),
+        ("train.jsonl --evals evals --within site", "there is no option --within"),
+        ("train.jsonl --evals evals --against other", "there is no option --against"),
         ("train.jsonl", "--evals: name the evaluation sets"),
         (". --evals evals", "evals/history.jsonl: is an evaluation set and a file of the training text"),
         (

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
 from neardup_gpu.contamination.items import ranges
-from neardup_gpu.errors import ArgumentTypeError, InputError, OutputError, ParameterError
+from neardup_gpu.errors import InputError, OutputError, ParameterError
 
 LETTERS = st.lists(st.sampled_from("abc"), max_size=30)
 ITEM = "When in the course of human events it becomes necessary for one people to dissolve the political bands"
@@ -269,7 +269,7 @@ def test_bad_input(tmp_path, training):
         nd.contaminated(training, evals, length=4)
     with pytest.raises(ParameterError, match="action"):
         nd.contaminated(training, evals, action="remove")
-    with pytest.raises(ArgumentTypeError, match="takes no such keyword"):
+    with pytest.raises(TypeError, match="threshold"):
         nd.contaminated(training, evals, threshold=0.8)
 
 
@@ -385,6 +385,38 @@ def test_a_cut_between_words_without_a_separator_takes_the_word_before():
         out = Path(folder, "out")
         nd.contaminated({"text": texts}, {"s": {"q": [item]}}, output=out, action="cut", engine="cpu")
         assert pq.read_table(out / "kept")["text"].to_pylist() == ["zero two three"]
+
+
+def test_runs_across_the_seams_of_cuts_are_counted(tmp_path):
+    """A cut can bring the parts of an item together: the next check finds what this one counts."""
+    item = "one two three four five six seven eight nine ten"
+    texts = [f"one two three four five ({item}) six seven eight nine ten", item, "nothing"]
+    evals = {"s": {"q": [item]}}
+    found = nd.contaminated({"text": texts}, evals, output=tmp_path / "out", action="cut", engine="cpu")
+    assert (found.counts["hits"], found.counts["across_seams"], found.counts["emptied"]) == (2, 1, 1)
+    again = nd.contaminated(tmp_path / "out" / "kept", evals, output=tmp_path / "again", action="cut", engine="cpu")
+    assert (again.counts["hits"], again.counts["across_seams"]) == (1, 0)
+    for action in ("drop", "mark"):
+        found = nd.contaminated({"text": texts}, evals, output=tmp_path / action, action=action, engine="cpu")
+        assert found.counts["across_seams"] == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    texts=st.lists(st.lists(st.sampled_from("ab"), max_size=40), min_size=1, max_size=4),
+    items=st.lists(st.lists(st.sampled_from("ab"), min_size=5, max_size=12), min_size=1, max_size=3),
+)
+def test_runs_across_seams_are_the_hits_of_the_text_that_is_left(texts, items):
+    import tempfile
+    from pathlib import Path
+
+    evals = {"s": {"q": [" ".join(item) for item in items]}}
+    with tempfile.TemporaryDirectory() as folder:
+        table, out = {"text": [" ".join(text) for text in texts]}, Path(folder, "out")
+        found = nd.contaminated(table, evals, output=out, action="cut", length=6, engine="cpu")
+        left = {"text": pq.read_table(out / "kept")["text"].to_pylist()}
+    again = nd.contaminated(left, evals, length=6, engine="cpu") if left["text"] else None
+    assert found.counts["across_seams"] == (0 if again is None else again.hits.num_rows)
 
 
 @pytest.mark.parametrize("action", ["cut", "mark"])

@@ -32,16 +32,25 @@ IN_ORDERS = [
 HOST_ONLY = {"sequences": {2}}  # constants that `gpu` takes as NumPy arrays alone, by their place
 
 
+def leaves(value):
+    """Yield the values of a tuple, and of the tuples in it."""
+    if not isinstance(value, tuple):
+        yield value
+    else:
+        for each in value:
+            yield from leaves(each)
+
+
 def run(kernel, arguments, order, seed=0, resident=False):
     """The answer of the `gpu` function, and the kernels that it launched; its arguments must be as they were."""
-    before = [np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    before = [np.copy(a) if isinstance(a, np.ndarray) else a for a in leaves(arguments)]
     given = [
         on_device(a) if resident and isinstance(a, np.ndarray) and i not in HOST_ONLY.get(kernel, ()) else a
         for i, a in enumerate(arguments)
     ]
     with hostir.device(order, seed) as launched:
         result = on_host(KERNELS[kernel].gpu(*given))
-    for one, other in zip(before, arguments, strict=True):
+    for one, other in zip(before, leaves(arguments), strict=True):
         assert np.array_equal(one, other), f"{kernel} changed its arguments"
     return result, launched
 

@@ -10,7 +10,7 @@ import pytest
 from agreement import on_host
 from flat import flat
 
-from neardup_gpu import Engine, Index, MinHash, Recipe, Shingles, SimHash, Workers, dedup
+from neardup_gpu import Engine, Index, MinHash, Recipe, Shingles, SimHash, Workers, contaminated, dedup
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import DEFAULT_SHARE
 from neardup_gpu.errors import NeardupError, ParameterError
@@ -364,3 +364,14 @@ def test_every_device_by_number(small):
         same(found, wanted)
         assert found.report["device"]["number"] == number
         assert cupy.cuda.Device().id == 0
+
+
+def test_a_check_for_contamination(small):
+    """Items that stand in many documents, in part and whole, give the hits of the CPU."""
+    texts = [text.split() for text in small["text"].to_pylist()]
+    random = np.random.default_rng(4)
+    begins = random.integers(0, 350, 2000)
+    items = [" ".join(texts[i % len(texts)][b : b + 5 + i % 40]) for i, b in enumerate(begins.tolist())]
+    found = [contaminated(small, {"set": {"question": items}}, engine=backend) for backend in ("cpu", "gpu")]
+    assert found[0].hits.num_rows > 2000
+    assert found[1].hits.equals(found[0].hits) and found[1].evals.equals(found[0].evals)

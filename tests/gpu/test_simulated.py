@@ -17,7 +17,7 @@ import troubled
 from flat import flat
 from in_parts import compare
 
-from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, dedup
+from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, contaminated, dedup
 from neardup_gpu.engine import local
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
@@ -257,3 +257,17 @@ def test_tasks_of_which_some_run_on_a_gpu(method, spool, tmp_path, monkeypatch):
     done = set((tmp_path / "marks" / "log").read_text().splitlines())
     assert {f"{stage} {backend}" for stage in ("sketch", "collide", "verify") for backend in ("gpu", "cpu")} <= done
     assert "copies no GPU" in done
+
+
+@pytest.mark.parametrize("action", ["list", "cut"])
+def test_a_check_for_contamination(tmp_path, action):
+    texts = [*paragraphs()][:6]
+    words = texts[2].split()
+    evals = {"set": {"question": [" ".join(words[1:12]).upper(), " ".join(words[:6]), "nothing of it"]}}
+    found = [
+        contaminated({"text": texts}, evals, output=tmp_path / backend, action=action, engine=backend)
+        for backend in ("cpu", "gpu")
+    ]
+    assert found[0].hits.num_rows >= 2
+    assert found[1].hits.equals(found[0].hits) and found[1].evals.equals(found[0].evals)
+    assert found[1].counts == found[0].counts

@@ -44,6 +44,11 @@ assert_type(nd.open_documents("a.parquet"), Documents)
 assert_type(nd.open_documents("a.parquet", reading=nd.Reading(html="tree")), Documents)
 nd.sketches.clusters(["a.parquet", Path("b.parquet")], threshold=0.9, representative="commonest")
 
+assert_type(nd.contaminated("a.parquet", ["evals"], length=13, action="cut", output="out").report, dict[str, Any])
+nd.contaminated("a.parquet", "evals", engine=nd.Engine(threads=2), writing=nd.Writing(overwrite=True))
+nd.contaminated("a.parquet", "evals", lenght=13)  # wrong
+nd.contaminated("a.parquet", "evals", length="13")  # wrong
+
 nd.dedup("a", threshold="0.8")  # wrong
 nd.dedup("a", threshhold=0.8)  # wrong
 nd.dedup("a", writing=nd.Writing(check="all"))  # wrong

@@ -1,0 +1,230 @@
+"""A check as a job of tasks: slices of the training text are searched, and their kept rows written.
+
+search   of a slice: its hits, what is cut or marked, the passages to show; the rows that were skipped
+write    of a slice: its part of kept/, if there is one
+
+The driver reads the items and hands them on in one file, which each task loads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from ..arguments import Arguments
+from ..data import arrow, numpy_of
+from ..documents.batches import one_integer_type
+from ..documents.skipped import check_skipped
+from ..documents.slices import Extent, Slice, extent_of
+from ..documents.sources import Sources
+from ..engine.clock import Clock
+from ..errors import OutputError, ParameterError
+from ..store.exchange import read_partition
+from ..store.outputs import new_folder
+from ..store.places import Place
+from ..tasks.columns import TABLE, add_table, name_of, tables_of, type_named
+from ..tasks.driver import Job, extent_in, how_written, offsets_in, skipped_rows
+from ..tasks.job import started
+from ..tasks.results import Written, write_kept_rows
+from ..tasks.running import columns_of, move_files, working
+from ..tasks.work import FILES, Files, Stage, Work, file_name, plain
+from ..tasks.workers import Workers
+from .finding import Check, Scanned
+from .items import EvaluationItems, Targets, Wanted
+from .scanning import NO_HITS, NO_SPANS, BatchHits, Findings, Hits, Passage, Scan, best_passages
+
+ITEMS = "items"
+"""The folder of the file of items."""
+
+TEXTS = pa.schema([("text", pa.uint64())])
+
+ITEM_BYTES = 45
+"""Bytes that a task holds for each token of the items, at most."""
+
+
+@contextlib.contextmanager
+def in_tasks(
+    check: Check, arguments: Arguments, workers: Workers, reads: list[str], clock: Clock
+) -> Iterator[tuple[Path, Scanned]]:
+    """Search by tasks, and write kept/; yield the folder of the output, which appears after the block.
+
+    Parameters
+    ----------
+    check : Check
+    arguments : Arguments
+    workers : Workers
+    reads : list of str
+        The files on this machine that the check reads.
+    clock : Clock
+
+    Raises
+    ------
+    NeardupError
+        As raised by `run_in_tasks`.
+    """
+    if workers.spool:
+        raise ParameterError("spool: a check keeps no shingles; leave it out")
+    if arguments.output is None:
+        raise OutputError("output: tasks write their result into a folder; name one", parameter="output")
+    action = check.settings.action
+    with started(arguments, workers) as (runner, settled):
+        output = new_folder(arguments.output, arguments.writing.overwrite, reads)
+        given = runner, settled, workers, clock, Sources(check.documents), check.recipe, output, "contaminated"
+        with working(*given) as (work, slices, _, place):
+            job = Job(work, slices, 0, None, 0, *columns_of(check.documents, arguments.writing))
+            covers = [slice.covers for slice in slices]
+            with work.told_as("search"):
+                digest = _hand_on(work, check)
+                calls: list[Any] = [(slice, digest, action, check.by) for slice in slices]
+                searched = work.stage("search", search, calls, covers=covers, on_device=True)
+                scanned = work.repairing(lambda: _scanned(job, searched))
+            if action != "list":
+                with work.told_as("write"):
+                    extents = [extent_in(facts) for facts in searched.facts]
+                    calls = [(*each, action) for each in zip(slices, extents, how_written(job), strict=True)]
+                    written = work.stage("write", write, calls, after=[searched], covers=covers)
+                move_files([written], Path(work.shared.result), place)
+            yield place, scanned
+            if not workers.keep_work:
+                work.place.clear(ITEMS, FILES)
+
+
+def search(files: Files, slice: Slice, items: str, action: str, by: str | None) -> dict[str, Any]:
+    """Search a slice. Memory: a batch, the items and the slice's hits.
+
+    Parameters
+    ----------
+    slice : Slice
+    items : str
+        A digest of the items, which the driver handed on.
+    action : str
+        See `contaminated`.
+    by : str or None
+        The column, or "file", that hits are counted by.
+    """
+    shared, documents = files.shared, slice.open()
+    with shared.start() as runtime, files.exchange("texts", TEXTS, 1) as texts:
+        scan = Scan(*_handed_on(files), shared.recipe, action, runtime, Clock(None), by)
+        findings = scan.run(documents, shared.engine.batch_bytes, lambda some: texts.add_to(0, {"text": some}))
+    with files.exchange("found", TABLE, 1) as out:
+        for table in _tables(findings):
+            add_table(out, 0, table)
+    if documents.skipped is not None:
+        with files.exchange("skipped", TABLE, 1) as out:
+            add_table(out, 0, documents.skipped)
+    return {"counts": findings.counts, "id_type": name_of(documents._id_type), "extent": plain(extent_of(documents))}
+
+
+def write(files: Files, slice: Slice, extent: Extent, how: Written, action: str) -> dict[str, Any]:
+    """Write the kept rows of a slice."""
+    findings = _findings(files.place, file_name("search", files.number, "found"))
+    findings.counts["documents"] = sum(extent.num_documents)
+    return {"files": write_kept_rows(files, slice, extent, findings.edits(action), how)}
+
+
+def _hand_on(work: Work, check: Check) -> str:
+    """Write the arrays of the items that a scan takes; return a digest of them.
+
+    Raises
+    ------
+    ParameterError
+        If they take more memory than a task may.
+    """
+    items, wanted, most = check.items, check.wanted, work.shared.task_memory
+    if (need := ITEM_BYTES * len(wanted.tokens)) > most:
+        raise ParameterError(
+            f"task_memory {most / 1e6:,.0f}MB: each task holds the items of all evaluation sets, which take up to "
+            f"{need / 1e6:,.0f}MB; allow more than that"
+        )
+    arrays = {**items.targets._asdict(), **wanted._asdict(), "set_of": items.set_of, "first_target": items.first_target}
+    digest, handed_on = xxhash.xxh3_128(), work.shared.files(ITEMS, 0)
+    with handed_on.exchange(ITEMS, TABLE, 1) as out:
+        for name in ARRAYS:
+            add_table(out, 0, pa.table({name: arrow(arrays[name])}))
+            digest.update(arrays[name].tobytes())
+    return digest.hexdigest()
+
+
+ARRAYS = (*Targets._fields, "set_of", "first_target", "tokens", "offsets", "target_of", "widths")
+"""The arrays of items and of the rows to look for that a scan takes."""
+
+
+def _handed_on(files: Files) -> tuple[EvaluationItems, Wanted]:
+    """Read what `_hand_on` wrote: items without names and texts, and the rows to look for."""
+    tables = tables_of(files.place, [file_name(ITEMS, 0, ITEMS)], 0)
+    found = {name: numpy_of(table[name]).copy() for name, table in zip(ARRAYS, tables, strict=True)}
+    targets = Targets(*(found.pop(name) for name in Targets._fields))
+    of_items, nothing = (found.pop("set_of"), found.pop("first_target")), np.empty(0, np.uint64)
+    items = EvaluationItems([], of_items[0], pa.chunked_array([], pa.string()), [], nothing, targets, of_items[1], [])
+    return items, Wanted(**found, grams=0)
+
+
+def _tables(findings: Findings) -> list[pa.Table]:
+    """Return all findings but the counts as tables: hits, spans, emptied documents, passages, values."""
+    hits = [np.concatenate(arrays) for arrays in zip(NO_HITS, *(each.hits for each in findings.listed), strict=True)]
+    ids = one_integer_type([each.ids for each in findings.listed])
+    named = {"id": pa.chunked_array(ids) if ids else pa.nulls(0, pa.int64())}
+    spans = [np.concatenate(arrays) for arrays in zip(NO_SPANS, *findings.spans, strict=True)]
+    emptied = np.concatenate([NO_SPANS[0], *findings.emptied])
+    return [
+        pa.table({**{name: arrow(each) for name, each in zip(Hits._fields, hits, strict=True)}, **named}),
+        pa.table({str(number): arrow(each) for number, each in enumerate(spans)}),
+        pa.table({"document": arrow(emptied)}),
+        pa.Table.from_pylist([each._asdict() for each in findings.passages]),
+        pa.table({"value": pa.chunked_array(findings.values, pa.large_string())}),
+    ]
+
+
+def _findings(place: Place, name: str) -> Findings:
+    """Return the findings of a slice without their counts."""
+    hits, spans, emptied, passages, values = tables_of(place, [name], 0)
+    found = Findings()
+    if len(hits):
+        arrays = Hits(*(numpy_of(hits[each]) for each in Hits._fields))
+        found.listed.append(BatchHits(arrays, hits["id"].combine_chunks()))
+    owner, begins, ends = map(numpy_of, spans.columns)
+    found.spans.append((owner, begins, ends))
+    found.emptied.append(numpy_of(emptied["document"]))
+    found.passages += [Passage(**row) for row in passages.to_pylist()]
+    found.values += values["value"].chunks
+    return found
+
+
+def _scanned(job: Job, searched: Stage) -> Scanned:
+    """Join the findings of all slices.
+
+    Raises
+    ------
+    InputError
+        If no document can be read.
+    """
+    place, texts, joined = job.work.place, xxhash.xxh3_128(), Findings()
+    extents = [extent_in(facts) for facts in searched.facts]
+    names = zip(searched.names("found"), searched.names("texts"), strict=True)
+    for (found, fingerprints), facts, slice, offset in zip(
+        names, searched.facts, job.slices, offsets_in(job, extents), strict=True
+    ):
+        first, part = joined.counts["documents"], _findings(place, found)
+        joined.counts.update(facts["counts"])
+        for hits, ids in part.listed:
+            hits = hits._replace(document=hits.document + first)
+            joined.listed.append(BatchHits(hits, offset.ids(ids, slice)))
+        more = offset.first_row if slice.ids_are_rows else 0
+        joined.passages += [each._replace(id=each.id + more) if more else each for each in part.passages]
+        joined.values += part.values
+        for batch in read_partition(place, [fingerprints], 0):
+            texts.update(numpy_of(batch.column("text")).tobytes())
+    joined.passages = best_passages(joined.passages)
+    skipped = skipped_rows(job, searched)
+    if joined.counts["documents"] == 0:
+        check_skipped(skipped)
+    wide = any("wide" in dict(extent.integers) for extent in extents)
+    id_type = pa.uint64() if wide else type_named(searched.facts[0]["id_type"])
+    tasks = {"workers": job.work.workers.num_workers, "slices": len(job.slices), "resumed": job.work.resumed}
+    return Scanned(joined, texts.hexdigest(), skipped, id_type, {"tasks": tasks})
