@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .report import size
+
 Facts = dict[str, Any]
 
 UNKNOWN = "unknown"
@@ -380,13 +382,7 @@ def in_words(found: dict[str, Facts]) -> list[tuple[str, str]]:
 
 
 def _size(num_bytes: int | None) -> str:
-    """A number of bytes without rich, which may be broken: "1.2 GB"."""
-    if num_bytes is None:
-        return UNKNOWN
-    amount, units = float(num_bytes), ["bytes", "kB", "MB", "GB", "TB"]
-    while amount >= 1000 and len(units) > 1:
-        amount, units = amount / 1000, units[1:]
-    return f"{amount:.0f} {units[0]}" if units[0] == "bytes" else f"{amount:.1f} {units[0]}"
+    return UNKNOWN if num_bytes is None else size(num_bytes)
 
 
 def _listed(facts: Facts) -> list[str]:
