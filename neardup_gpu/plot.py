@@ -129,7 +129,7 @@ def _curve(given: Any, threshold: float) -> _Curve:
     elif isinstance(given, tuple | list) and len(given) == 3:
         method = MinHash(filter=theory.check_filter(*given))
     else:
-        raise ParameterError(f"filters: {checks.shown(given)} is no recipe, method, name of a filter or (k, s, r)")
+        raise ParameterError(f"filters: {checks.shown(given)} is not a recipe, method, name of a filter or (k, s, r)")
     method = method.settled(threshold)
     if isinstance(method, Join):
         step = np.sort(np.append(LEVELS, [threshold, threshold]))

@@ -148,7 +148,7 @@ def joined_lists(lists: pa.LargeListArray, texts: pa.Array) -> pa.Array:
     ----------
     lists : pyarrow.LargeListArray
     texts : pyarrow.Array of large binary
-        The texts of all its values, of which nulls are left out.
+        The texts of all its values, without nulls.
     """
     offsets = np.asarray(lists.offsets) - lists.offsets[0].as_py()
     if texts.null_count:

@@ -100,7 +100,7 @@ def concat_and_clear(*lists: list[Any], dtype: Any, width: int = 0) -> Any:
 
 
 class Stack:
-    """Rows put one behind another as they come; in host memory into one array, which grows where it lies.
+    """Rows put one after another as they come; in host memory into one array, which grows where it lies.
 
     So nothing is copied twice, and rows take memory when they come: what is expected is only reserved. Rows that lie on
     a GPU stay there, and come before all others.

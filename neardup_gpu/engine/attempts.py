@@ -29,7 +29,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a worker sends back: a result unless there is a failure, and what was logged meanwhile."""
+    """The message that a worker sends back: a result unless there is a failure, and what was logged meanwhile."""
 
     result: Any
     failure: Failure | None
@@ -211,7 +211,7 @@ def _can_be_sent(error: Exception) -> bool:
 
 @dataclass(eq=False)
 class _TaskLog:
-    """What the package logs while a task runs, without its progress."""
+    """The package's log while a task runs, without its progress."""
 
     level: int
     records: list[logging.LogRecord] = field(default_factory=list)

@@ -107,7 +107,7 @@ class LocalWorkers:
         self._forks = FORKS and num_workers > 1
 
     def check_folder(self, folder: str) -> None:
-        """What this process writes all processes of this machine can read."""
+        """True: all processes of this machine can read the files of this one."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """See `Runner.run`; tasks that wait when the caller stops reading are not begun."""
@@ -147,7 +147,7 @@ class LocalWorkers:
         return worker
 
     def _of_its_own(self, place: int) -> dict[str, str]:
-        """What a worker's environment has that those of others may not have."""
+        """Variables of one worker's environment that other workers may not have."""
         if not self._devices:
             return {}
         return {"CUDA_VISIBLE_DEVICES": self._devices[place] if place < len(self._devices) else ""}
@@ -351,7 +351,7 @@ def _peak(maxrss: int) -> int:
 
 
 _LESS_MEMORY = "if memory ran out, ask for fewer workers (--workers), or bound it with --memory (memory)"
-"""What to do about workers that were killed."""
+"""Advice for when workers were killed."""
 
 
 def _interpreter(function: str, pipe: Connection, environment: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -392,7 +392,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _nothing() -> None:
-    """What a worker does first unless it is told."""
+    """The default first task of a worker: nothing."""
 
 
 def _command(function: str, descriptor: int) -> list[str]:
@@ -533,7 +533,7 @@ def serve_at_once(pipe: Connection) -> None:
 
 
 def _is_single() -> bool:
-    """Whether this process has one thread, beside Arrow's allocator, which mends itself in a fork."""
+    """Whether this process has one thread, not counting that of Arrow's allocator, which repairs itself in a fork."""
     threads = []
     for each in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError):  # it has ended meanwhile

@@ -53,7 +53,7 @@ class Span:
         return slice(self.first, self.last)
 
     def split(self) -> list[Span]:
-        """Two halves of about as many bytes; none of a single row."""
+        """Two halves of about the same number of bytes; none of a single row."""
         if self.last - self.first <= 1:
             return []
         middle = int(np.searchsorted(self.ends, (self.ends[self.first] + self.ends[self.last]) // 2))

@@ -10,7 +10,7 @@ enough of them are candidates, and these are compared by their stored sets: what
 
 How many are enough
 -------------------
-Let c be the least containment that is asked for, and R = `RECALL`. What is improbable here is improbable over the draw
+Let c be the least containment of the query, and R = `RECALL`. What is improbable here is improbable over the draw
 of the permutation.
 
 Where A is the query, it is known to have s elements. An entry B is a candidate if it has t of them, the greatest t with
@@ -70,7 +70,7 @@ RECALL = 0.99
 """Least probability with which what contains a query, or is contained in it, is a candidate."""
 
 COMMON = 10_000
-"""Elements of more entries are not followed, unless asked for."""
+"""Elements of more entries are not followed by default."""
 
 TOGETHER = 1 << 24
 """Entries of lists that are looked at together, about."""
@@ -78,18 +78,18 @@ TOGETHER = 1 << 24
 
 @dataclass(frozen=True)
 class ContainmentQuery:
-    """What is asked for.
+    """The options of a query.
 
     Parameters
     ----------
     least : float
         The least containment.
     direction : "in", "of" or "either"
-        Whether documents are asked for that the query is contained in, that are parts of the query, or both.
+        Whether to find documents that contain the query, that are parts of the query, or both.
     common : int
         See above.
     nearest : int or None
-        At most so many documents for each query.
+        The most documents for each query.
     """
 
     least: float
@@ -129,7 +129,7 @@ def answered(
 
 
 class Lists:
-    """Where the entries of each element of some queries lie, in each segment; none of those that too many have.
+    """The places of the entries of each element of some queries, in each segment; without elements that too many have.
 
     Parameters
     ----------
@@ -174,10 +174,10 @@ class Lists:
 
 
 def _places(segment: Segment, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the entries of each element begin and end in a segment's table.
+    """Return where the entries of each element begin and end in a segment's table.
 
-    What is beside them was seen by the search, and is compared with its checksums: in an ascending table it shows that
-    they are right, whatever else was seen on the way.
+    The search saw the rows next to them, and these are compared with their checksums: in an ascending table they show
+    that the places are right, whatever else was seen on the way.
     """
     keys = segment.arrays["contained_keys"]
     starts, stops = np.searchsorted(keys, elements), np.searchsorted(keys, elements, side="right")
@@ -232,7 +232,7 @@ def candidates(
 def _with_notes(
     found: pa.Table, query_ids: pa.Array, sizes: np.ndarray, not_followed: np.ndarray, modulus: int, common: int
 ) -> pa.Table:
-    """Matches, of which `query_id` is the number of the query, with what is to be said of each query.
+    """Matches: `query_id` is the number of the query, with what is to be said of each query.
 
     A query of which something is to be said has a row, if need be one without a document.
     """

@@ -66,7 +66,7 @@ class Live(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot, kind: pa.DataType) -> Live:
-        """Those of a snapshot."""
+        """The entries of a snapshot."""
         ids, entries = [], [np.empty(0, np.int64)]
         for segment in snapshot.segments:
             places = np.flatnonzero(segment.live_documents)
@@ -95,7 +95,7 @@ class StoredSets:
         self.num_values = int(self.offsets[-1])
 
     def gather(self, rows: np.ndarray) -> Ragged:
-        """The sets of some rows, in the order asked for."""
+        """The sets of some rows, in the given order."""
         return self._snapshot.sets_of(self._entries[np.asarray(rows)])
 
     def __enter__(self) -> StoredSets:
@@ -160,7 +160,7 @@ def decided(
     manifest : Manifest
     snapshot : Snapshot
     recipe : Recipe
-        The index's, with the priority and clustering that were asked for.
+        The index's recipe, with the chosen priority and clustering.
     folder : path
         Where temporary files go, if pairs have to be found anew.
     """
@@ -204,7 +204,7 @@ def decided(
 
 
 def _best_members(entry: np.ndarray) -> np.ndarray:
-    """For each document, of which the entries are given in order of priority, the first that has the same one."""
+    """The first document with the same entry, for each document; entries are given in order of priority."""
     everyone = np.arange(len(entry))
     if (entry[1:] > entry[:-1]).all():
         return everyone
@@ -260,7 +260,7 @@ def _estimated_anew(
 
 
 _TEXTS = {"format": "memory", "text_columns": None, "id_column": None, "html": False}
-"""Where documents of an index are to be read from: only who added them knows."""
+"""The place of an index's documents: only the user who added them knows it."""
 
 
 def _report(

@@ -1,4 +1,4 @@
-"""`Index`: documents are added, asked for, removed and decided of; what was acknowledged stays."""
+"""`Index`: documents are added, searched, removed and decided about; an acknowledged change stays."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .deciding import decide
 from .keeps import chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
-from .queries import Answer, answered, ask, ask_text, asked_for
+from .queries import Answer, answered, ask, ask_text, limits_of
 from .removing import remove, remove_before
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """An index that grows: an open folder, of which this object has a snapshot.
+    """An index that grows: an open folder. This object has a snapshot of it.
 
     `Index.create` makes one, `Index.open` opens one. Any number of processes may read; the first call that writes
     makes this process the one that writes, until `close`. Readers see what was committed when they opened the index,
@@ -100,8 +100,9 @@ class Index:
             Least resemblance of two near-duplicates; by min-hash 0.8 unless given. By simhash, where none is given,
             all documents within the radius are near-duplicates, and nothing is verified.
         containment : int from 1 to 2**32, default None
-            A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can be
-            asked what contains a text, and what is contained in it. The smaller, the shorter the texts that are found.
+            A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can find
+            the documents that contain a text, and those that it contains. The smaller, the shorter the texts that are
+            found.
         columns : str or list of str, default ()
             Columns to keep of each document, such as its date: documents are removed by them, kept by them, and shown
             with them. They hold integers, floats, strings, bools, dates or timestamps. Each input has to have them.
@@ -212,7 +213,7 @@ class Index:
 
     @property
     def folder(self) -> Path:
-        """Where the index lies."""
+        """The folder of the index."""
         return self._opened.folder
 
     @property
@@ -302,7 +303,7 @@ class Index:
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
             that a document resembled most when it was added. With on_error="skip", rows that were left out are listed
-            in a file beside it, d.skipped.parquet beside d.parquet.
+            in a file next to it, d.skipped.parquet next to d.parquet.
         overwrite : bool, default False
             Replace the files that an earlier call wrote there.
         commit_every : int, default 10000
@@ -441,11 +442,11 @@ class Index:
             The columns of text. If None, they are found by their names.
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
-            other less, fewer become candidates. An index by the exact method is asked at its threshold or above.
+            other less, fewer become candidates. An index by the exact method takes its threshold or above.
         radius : int, default None
             By simhash, bits in which simhashes may differ: at most the index's, which is usual.
         nearest : int, default None
-            At most so many documents for each query.
+            The most documents for each query.
         containment : float in (0, 1], default None
             Ask for containment, |A n B| / |A|, instead of resemblance, and for so much at least; of an index that was
             made with `containment`. Excludes `threshold`.
@@ -470,7 +471,7 @@ class Index:
             after the other. `query_id` is 0 for a single text. Resemblance is exact; in an index without sets it is
             the share of equal samples, an estimate between `low` and `high` with 99% confidence, and `exact` is false.
             In an index of simhashes without sets, `cosine` takes its place: the estimated cosine of the angle between
-            the weights of both documents. `pairs` says of which pairs its interval is too narrow. `kept` says whether
+            the weights of both documents. `pairs` names the pairs whose interval is too narrow. `kept` says whether
             the document was kept when it was added; by simhash, `distance` is the number of bits in which the simhashes
             differ.
 
@@ -506,7 +507,7 @@ class Index:
         if reading.skips:
             raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
         answer: Answer = partial(
-            answered, limits=asked_for(self.recipe, self._opened.finder, threshold, radius, nearest)
+            answered, limits=limits_of(self.recipe, self._opened.finder, threshold, radius, nearest)
         )
         if containment is not None:
             if threshold is not None or radius is not None:
@@ -515,7 +516,7 @@ class Index:
             least = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
             if self._opened.manifest.keeps.containment is None:
                 raise InputError(
-                    f"{self.folder}: keeps nothing that containment can be asked by; make an index with containment=16"
+                    f"{self.folder}: cannot search by containment; make an index with containment=16"
                 )
             way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
             most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
@@ -667,7 +668,7 @@ class Index:
         return upkeep.check(self._opened, checks.flag("all", all))
 
     def info(self) -> dict[str, Any]:
-        """What the index holds.
+        """Return the counts and sizes of the index.
 
         Returns
         -------

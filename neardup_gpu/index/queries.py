@@ -30,18 +30,19 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 1 << 23
-"""Bytes of text that are asked for at once: of a thousand long documents, which look into each table in one pass."""
+"""Bytes of query text that are searched at once: of a thousand long documents, which look into each table in one
+pass."""
 
 
 class QueryLimits(NamedTuple):
-    """Which documents are asked for.
+    """The documents to find.
 
     least : float or None
         Least resemblance; None where the distance decides.
     radius : int or None
         Bits in which simhashes may differ; the index's if None.
     nearest : int or None
-        At most so many for each query.
+        The most documents for each query.
     """
 
     least: float | None
@@ -53,10 +54,10 @@ Answer = Callable[..., pa.Table]
 """What answers queries: `answered`, or that of `containment.py`, with the limits that were asked for."""
 
 
-def asked_for(
+def limits_of(
     recipe: Recipe, finder: Finder, threshold: float | None, radius: int | None, nearest: int | None
 ) -> QueryLimits:
-    """What is asked of an index of a recipe.
+    """Return the query for an index of a recipe.
 
     Raises
     ------
@@ -170,7 +171,7 @@ def answered(
 def _told(
     snapshot: Snapshot, sketches: SketchedEntries, query: np.ndarray, entry: np.ndarray, recipe: Recipe
 ) -> dict[str, np.ndarray]:
-    """What the method tells of texts and entries beside resemblance, by column."""
+    """Return the method's values for texts and entries other than resemblance, by column."""
     if not recipe.method.tells_pairs:
         return {}
     texts, left = np.unique(query, return_inverse=True)

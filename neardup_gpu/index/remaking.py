@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from .segments import Segment
 
 WRONG, FOUND = 0.02, 0.999
-"""A table of which this share of rows is wrong is found by a sampled check with this probability at least."""
+"""A sampled check finds a table with this share of wrong rows with this probability at least."""
 
 DRAWN = math.ceil(math.log(1 - FOUND) / math.log(1 - WRONG))
-"""Rows that are drawn of those that a table has, and as many of those that it should have."""
+"""Rows that are drawn from those that a table has, and again from those that it should have."""
 
 BLOCK_SHINGLES = 6 << 20
 """Shingles of entries whose tables are made at once, at most about."""

@@ -1,4 +1,4 @@
-"""What manifests and segments have to be before anything is made of them.
+"""Check manifests and segments before anything is made of them.
 
 A checksum shows that a file is as somebody wrote it, and not who that was. So what a manifest says is compared with the
 types, ranges and relations that every manifest of this package has, and the arrays of a segment with those that the

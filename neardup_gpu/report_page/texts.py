@@ -103,7 +103,7 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
 
 
 def _worth(run: Run, measure: Any, kept: str, text: str, names: tuple[Any, Any]) -> float:
-    """What a pair of texts is worth, computed again as `explain` does."""
+    """Return the value of a pair of texts, computed again as `explain` does."""
     tokens, _ = count_tokens(as_documents([kept, text], run.recipe), run.recipe, "cpu", names)
     ours = shingle(tokens, run.recipe, backend="cpu")
     if measure.weighted:
