@@ -515,9 +515,7 @@ class Index:
                 raise ParameterError(f"{other} and containment: both say what is near; leave one of them out")
             least = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
             if self._opened.manifest.keeps.containment is None:
-                raise InputError(
-                    f"{self.folder}: cannot search by containment; make an index with containment=16"
-                )
+                raise InputError(f"{self.folder}: cannot search by containment; make an index with containment=16")
             way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
             most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
             nearest = checks.optional(checks.integer, "nearest", nearest, 1)
