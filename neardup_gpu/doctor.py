@@ -1,7 +1,7 @@
-"""What there is to know of this machine when something goes wrong: versions, processor, memory, caches, GPU, disks.
+"""Describe this machine for when something goes wrong: versions, processor, memory, caches, GPU, disks.
 
-Nothing here fails. What cannot be found out is told as such, with the error, since a machine of which something cannot
-be read is what this is for. So everything is imported where it is asked for: a package may be broken.
+Nothing here fails. If a fact cannot be found, the output says so, with the error, since this is made for machines with
+defects. So everything is imported where it is needed: a package may be broken.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _system() -> Facts:
 
 
 def _packages() -> Facts:
-    """Versions of the packages that are always needed, each of which is imported, to see whether it can be."""
+    """Versions of the packages that are always needed. Each is imported, to see whether it can be."""
     import importlib
 
     found = {name: _version(name) for name in _needed()}
@@ -106,7 +106,7 @@ def _needed() -> list[str]:
 
 
 def _required(wanted: Callable[[str], bool]) -> list[str]:
-    """Names of the packages whose markers are wanted, of those that neardup_gpu says that it needs."""
+    """Names of the packages with the wanted markers, among those that neardup_gpu needs."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -119,7 +119,7 @@ def _required(wanted: Callable[[str], bool]) -> list[str]:
 
 
 def _of_checkout() -> Iterator[str]:
-    """What pyproject.toml says, in the words of an installation's metadata."""
+    """The requirements in pyproject.toml, in the form of an installation's metadata."""
     import tomllib
 
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
@@ -155,7 +155,7 @@ def _processor() -> Facts:
 
 
 def _model() -> str | None:
-    """What the processor calls itself."""
+    """The name of the processor."""
     with contextlib.suppress(OSError):
         found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if found:

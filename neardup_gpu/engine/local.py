@@ -115,7 +115,7 @@ class LocalWorkers:
         try:
             while attempts.num_open:
                 self._begin(attempts)
-                done = self._hear(attempts)
+                done = self._receive(attempts)
                 self._begin(attempts)  # workers go on while the caller deals with what is done
                 yield from done
             attempts.end()
@@ -137,22 +137,22 @@ class LocalWorkers:
     def _start(self, place: int) -> _Worker:
         environment = {**os.environ, **thread_limits(1 if self._forks else self._threads)}
         if not self._forks:
-            worker = _Worker(environment | self._of_its_own(place), self._first)
+            worker = _Worker(environment | self._own_environment(place), self._first)
         else:
             if self._nursery is None or not self._nursery.lives:
                 self._nursery = _Nursery(environment, self._first)
-            shown = self._of_its_own(place).get("CUDA_VISIBLE_DEVICES")
+            shown = self._own_environment(place).get("CUDA_VISIBLE_DEVICES")
             worker = _Worker(environment, self._first, self._nursery, shown)
         self._workers[place] = worker
         return worker
 
-    def _of_its_own(self, place: int) -> dict[str, str]:
+    def _own_environment(self, place: int) -> dict[str, str]:
         """Variables of one worker's environment that other workers may not have."""
         if not self._devices:
             return {}
         return {"CUDA_VISIBLE_DEVICES": self._devices[place] if place < len(self._devices) else ""}
 
-    def _hear(self, attempts: Attempts) -> list[tuple[Task, Any]]:
+    def _receive(self, attempts: Attempts) -> list[tuple[Task, Any]]:
         """Wait until a worker is ready, done or dead; the tasks that are done."""
         done = []
         by_pipe: dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers if worker is not None}
@@ -430,7 +430,7 @@ class _Nursery:
     def __init__(self, environment: dict[str, str], first: Task) -> None:
         self._pipe, other = Pipe()
         with contextlib.closing(other):
-            self._process = _interpreter("breed", other, environment)
+            self._process = _interpreter("serve_nursery", other, environment)
         self._send((pickle.dumps(first), log.getEffectiveLevel()))
         self._num_forked = 0
 
@@ -483,7 +483,7 @@ class _Forked:
         return self._nursery.wait(self._number)
 
 
-def breed(pipe: Connection) -> None:
+def serve_nursery(pipe: Connection) -> None:
     """Be a nursery: do first what each worker would do first, then fork one whenever a pipe for it comes."""
     _die_with_parent()
     os.set_inheritable(pipe.fileno(), False)

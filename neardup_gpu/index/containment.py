@@ -98,7 +98,7 @@ class ContainmentQuery:
     nearest: int | None
 
 
-def answered(
+def containing_documents(
     manifest: Manifest,
     snapshot: Snapshot,
     query_ids: pa.Array,

@@ -35,7 +35,7 @@ from .deciding import decide
 from .keeps import chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
-from .queries import Answer, answered, ask, ask_text, limits_of
+from .queries import Answer, limits_of, near_documents, query_documents, query_text
 from .removing import remove, remove_before
 
 if TYPE_CHECKING:
@@ -507,7 +507,7 @@ class Index:
         if reading.skips:
             raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
         answer: Answer = partial(
-            answered, limits=limits_of(self.recipe, self._opened.finder, threshold, radius, nearest)
+            near_documents, limits=limits_of(self.recipe, self._opened.finder, threshold, radius, nearest)
         )
         if containment is not None:
             if threshold is not None or radius is not None:
@@ -519,7 +519,9 @@ class Index:
             way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
             most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
             nearest = checks.optional(checks.integer, "nearest", nearest, 1)
-            answer = partial(by_elements.answered, limits=by_elements.ContainmentQuery(least, way, most, nearest))
+            answer = partial(
+                by_elements.containing_documents, limits=by_elements.ContainmentQuery(least, way, most, nearest)
+            )
         elif direction is not None or common is not None:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         kept = self._opened.manifest.column_types
@@ -530,8 +532,10 @@ class Index:
             for each in fields(Reading):
                 if each.name != "html" and getattr(reading, each.name) != each.default:
                     raise ParameterError(f"{each.name}: one text is given, and no file to read; leave it out")
-            return ask_text(self._opened, source, reading.html, answer, names)
-        return ask(self._opened, open_documents(source, reading=reading, other_columns=list(kept)), answer, names)
+            return query_text(self._opened, source, reading.html, answer, names)
+        return query_documents(
+            self._opened, open_documents(source, reading=reading, other_columns=list(kept)), answer, names
+        )
 
     # ----------------------------------------------------------------------------------------------------- deciding
 

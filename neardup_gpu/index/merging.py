@@ -54,7 +54,7 @@ def tier(documents: int) -> int:
     return found
 
 
-def due(places: list[SegmentPlace]) -> int:
+def num_due(places: list[SegmentPlace]) -> int:
     """How many segments, from the last one back, are to be merged now: 0, or 8 or more."""
     tiers = [tier(each.documents) for each in places]
     for level in sorted(set(tiers)):
@@ -268,7 +268,7 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
                 self._publish()
             else:
                 behind = merge.stop
-        while number := due(self._writer.manifest.segments[behind:]):
+        while number := num_due(self._writer.manifest.segments[behind:]):
             if self._pool is not None and self._under_way is None and _renewing(self._writer, number) is None:
                 last = len(self._writer.segments)
                 merge = Merge(self._writer, last - number, last)
