@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from .contract import SampledCounts
-from .elements import OnePermutation, checked_leading, in_unions, unpadded
+from .elements import OnePermutation, checked_leading, sampled_counts, unpadded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -242,18 +242,12 @@ class BottomK(OnePermutation):
         from neardup_gpu.kernels._launch import array_module
 
         from ..engine.arrays import same_device
-        from ..engine.choice import to_host
 
         left, right = same_device(sketches, left, right)
         offsets = array_module(sketches).arange(len(sketches) + 1) * self.s
         most = bottomk.EMPTY - bottomk.EMPTY.dtype.type(1)
-        counts = in_unions(sketches.ravel(), offsets, left, right, most, self.s)
-        both, in_left, in_right = map(to_host, counts)
-        sizes = to_host((sketches != bottomk.EMPTY).sum(axis=1))
-        whole = in_left >= 0
-        for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
-            whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return SampledCounts(both, in_left, in_right, whole)
+        sizes = (sketches != bottomk.EMPTY).sum(axis=1)
+        return sampled_counts(sketches.ravel(), offsets, left, right, most, self.s, sizes, True)
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""

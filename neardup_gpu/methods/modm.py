@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from .contract import SampledCounts
-from .elements import OnePermutation, checked_leading, in_unions, padded, unpadded
+from .elements import OnePermutation, checked_leading, padded, sampled_counts, unpadded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -247,15 +247,9 @@ class ModM(OnePermutation):
         values, offsets, moduli = self._split(sketches)
         left, right = same_device(values, left, right)
         coarser = array_module(values).maximum(moduli[left], moduli[right])
-        s = ALL if self.s is None else self.s
-        counts = in_unions(values, offsets, left, right, np.uint64(2**64 - 1) // coarser, s)
-        both, in_left, in_right = map(to_host, counts)
-        whole = to_host(coarser) == 1
-        if self.s is not None:
-            sizes = to_host(offsets[1:] - offsets[:-1])
-            for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
-                whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return SampledCounts(both, in_left, in_right, whole)
+        most, s = np.uint64(2**64 - 1) // coarser, ALL if self.s is None else self.s
+        sizes, whole = offsets[1:] - offsets[:-1], to_host(coarser) == 1
+        return sampled_counts(values, offsets, left, right, most, s, sizes, whole)
 
     def merge(self, sketches: Sequence[Ragged]) -> Ragged:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
