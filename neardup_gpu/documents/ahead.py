@@ -94,7 +94,7 @@ def in_order(
 
     Notes
     -----
-    Memory: up to `thread_bytes` for each thread, of which there are at most `MOST_THREADS`; a result and the
+    Memory: up to `thread_bytes` for each thread, with at most `MOST_THREADS`; a result and the
     `num_bytes` of a step for each thread; and one more result. When the caller stops early, no thread goes on, and
     generators that were begun are closed.
     """

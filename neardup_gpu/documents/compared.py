@@ -75,7 +75,7 @@ class Values:
 
 
 def type_of_values(values: Iterable[pa.Array]) -> pa.DataType:
-    """Return the type that holds some strings, none of which is null: of numbers if all are, else of strings."""
+    """Return the type that holds some strings without nulls: of numbers if all are, else of strings."""
     found = Values()
     for some in values:
         found.add(some)
@@ -166,7 +166,7 @@ def ranks_of(column: pa.ChunkedArray, categories: Sequence[str], name: str) -> p
     Raises
     ------
     InputError
-        If a value is none of the categories, as where only some files have categories.
+        If a value is not a category, for example if only some files have categories.
     """
     values = _as_strings(column)
     ranks = pc.index_in(values, pa.array(categories, values.type))

@@ -229,8 +229,8 @@ _SHARED_CHARACTERS = {
         re.compile("~"),
     ),
 }
-"""For each codec of Python that reads two sequences of bytes as one character: what a sequence is, the characters of
-these sequences in the standard, and those of Python."""
+"""For each codec of Python that reads two sequences of bytes as one character: the pattern of a sequence, the
+characters of the sequences in the standard, and those of Python."""
 
 
 class _MultiByte:

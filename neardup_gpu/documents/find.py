@@ -40,7 +40,7 @@ ABOUT = (  # text files of these names are about the data that they lie beside
 )
 
 DATASET_INFO = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json")
-"""What Hugging Face's library writes beside a dataset, and ``state.json`` beside the first of them."""
+"""Files that Hugging Face's library writes next to a dataset, and ``state.json`` next to the first of them."""
 
 
 @dataclass

@@ -1,9 +1,9 @@
 """Markup -> the text that a reader of the page sees: by an automaton that drops the markup, or from a parser's tree.
 
 The automaton (`kernels.visible_text`) is the usual way: many times as fast, many pages at once, and its time is linear
-whatever the page. It agrees with the tree on pages without errors; its docstring lists where it does not. A page of
-which it cannot say where hidden text ends is read by the tree, unless `is_tame` says that a parser would need
-more than linear time. A crawl in which every page needs the tree takes at most about 3 s per MB.
+whatever the page. It agrees with the tree on pages without errors; its docstring lists where it does not. If it cannot
+find the end of hidden text in a page, the page is read by the tree, unless `is_tame` says that a parser would need more
+than linear time. A crawl in which every page needs the tree takes at most about 3 s per MB.
 
 For the tree, selectolax (its Lexbor parser) was chosen over resiliparse. Both were compared with the texts that come
 with two corpora, by the resemblance of 5-shingles of lower-cased words, on one core:

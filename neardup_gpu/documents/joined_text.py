@@ -117,7 +117,8 @@ GARBLED = 0.05
 
 
 def count_replaced(text: pa.Array) -> tuple[int, int]:
-    """Return the number of texts with U+FFFD, and the number of those of which more than `GARBLED` are U+FFFD.
+    """Return the number of texts with U+FFFD, and the number of texts in which more than `GARBLED` of the characters
+    are U+FFFD.
 
     Parameters
     ----------

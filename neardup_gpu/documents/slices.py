@@ -450,7 +450,7 @@ def text_bytes_of(documents: Documents) -> int:
 
 
 def source_of(documents: Documents) -> Source:
-    """The data that all slices of these documents share."""
+    """The data that all slices of the documents share."""
     columns = documents._columns
     others = [name for name in columns.others if name != columns.key]
     for name in others:

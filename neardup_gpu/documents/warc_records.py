@@ -32,7 +32,7 @@ _NUMBER = re.compile(rb"\d{1,18}")
 _RECORD = re.compile(rb"WARC/\d\.\d+\r\n(?=[A-Za-z-]+:)")
 _MAGIC = re.compile(rb"\x1f\x8b\x08")
 _OVERLAP = 64
-"""Bytes that the longest match of these patterns may need from the next chunk."""
+"""Bytes that the longest match of a pattern may need from the next chunk."""
 
 
 class DamagedRecordError(Exception):

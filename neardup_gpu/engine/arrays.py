@@ -134,7 +134,8 @@ class Stack:
         self._num_rows = end
 
     def take(self, dtype: Any, width: int = 0) -> Any:
-        """All rows, of which the stack has none afterwards; of this dtype and width (0: one dimension) without any."""
+        """All rows; the stack is empty afterwards. Without rows, the array has this dtype and width (0: one
+        dimension)."""
         on_host, self._rows = self._rows, None
         if on_host is not None:
             on_host.resize((self._num_rows, *on_host.shape[1:]), refcheck=False)

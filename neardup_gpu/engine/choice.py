@@ -1,4 +1,4 @@
-"""Where kernels run: reference | cpu | gpu, chosen by argument, else by NEARDUP_BACKEND, else by the hardware.
+"""Choose where kernels run: reference | cpu | gpu, chosen by argument, else by NEARDUP_BACKEND, else by the hardware.
 
 A backend that is chosen by name runs or is refused, with the reason. Only the search for a GPU falls back, and it
 says so in one line wherever there is a sign of one.

@@ -52,7 +52,7 @@ FORKS = sys.platform == "linux"
 """Whether workers are forked; elsewhere libraries of the system start threads."""
 
 EARLY = 4
-"""Workers that are started before there are tasks, of which there may be fewer than workers."""
+"""Workers that are started before there are tasks: there may be fewer tasks than workers."""
 
 
 class LocalWorkers:

@@ -15,7 +15,7 @@ from ..errors import ArgumentTypeError, ParameterError
 from ..records import dataclass
 
 HOST_BATCH = 4 << 20
-"""Text in a batch on the host, of which a few are computed at a time: its tokens and shingles fit a cache then."""
+"""Text in a batch on the host. A few batches are computed at a time: their tokens and shingles fit a cache then."""
 
 HOST_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -39,7 +39,8 @@ benchmarks/gpu_model.py a batch of so much text computes for longer than its lau
 TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36, "spots": 44}
 """GPU memory that a byte of text needs while its batch is computed, at most, by the kind of shingling.
 
-Beside the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two bytes:
+In addition to the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two
+bytes:
 
     tokens      1 for a copy (of a batch that was halved), 1/2 for where documents and groups of bytes begin, 4 for
                 fingerprints

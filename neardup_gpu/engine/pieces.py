@@ -14,7 +14,7 @@ from .memory import ROW_BYTES
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Rows `first` to `last` of something, of which each has a weight in bytes.
+    """Rows `first` to `last` of something; each row has a weight in bytes.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Span:
 
     @classmethod
     def of_sizes(cls, sizes: np.ndarray) -> Span:
-        """All rows of something of these sizes, int64."""
+        """All rows of something, by their sizes, int64."""
         return cls(np.concatenate([[0], np.cumsum(sizes)]), 0, len(sizes))
 
     @property

@@ -9,7 +9,7 @@ entries with earlier ones, old or new, are found in order of sequence, as in `pa
     3. of an open entry that is removed, its first `max_partners` kept partners; of one that is kept, all the rest,
        as it may be among the first kept partners of what is removed
 
-So all pairs are found that decide and that are listed, whatever comes behind; and of entries that are not open, all.
+So all pairs are found that decide and that are listed, whatever comes later; and of entries that are not open, all.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class Lists:
         self.not_followed = before[self.offsets[1:]] - before[self.offsets[:-1]]
 
     def _number_of_live(self, segments: list[Segment], common: int) -> np.ndarray:
-        """Live entries that have each element; of those of which more do even without all dead ones, any number above
+        """Live entries that have each element; if more do even without all dead ones, any number above
         `common`."""
         number = np.zeros(int(self.offsets[-1]), np.int64)
         for starts, stops in zip(self.starts, self.stops, strict=True):
@@ -188,7 +188,7 @@ def _places(segment: Segment, elements: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _rows(segment: Segment, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """The rows of a segment's table, of which some runs are compared with their checksums."""
+    """The rows of a segment's table, after some runs are compared with their checksums."""
     if segment.file is not None:
         segment.file.verify("contained_rows", starts, stops)
     return segment.arrays["contained_rows"]
@@ -232,9 +232,9 @@ def candidates(
 def _with_notes(
     found: pa.Table, query_ids: pa.Array, sizes: np.ndarray, not_followed: np.ndarray, modulus: int, common: int
 ) -> pa.Table:
-    """Matches: `query_id` is the number of the query, with what is to be said of each query.
+    """Matches: `query_id` is the number of the query, with the notes about each query.
 
-    A query of which something is to be said has a row, if need be one without a document.
+    A query with a note has a row, if necessary one without a document.
     """
     numbers = found["query_id"].to_numpy()
     notes: list[str | None] = [None] * len(sizes)

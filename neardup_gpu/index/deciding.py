@@ -5,8 +5,8 @@ first is kept, which is how they were chosen. Otherwise the candidates are found
 verified from stored sets, by the stages of `dedup`: the answer is that of `dedup` over the live documents either way.
 
 Of an index without sets, pairs of min-hash are found anew as they are when documents are added, all of them at once in
-order of priority. Where nothing is verified no pairs are stored: `dedup` compares the simhashes in its own tables, of
-which the largest buckets leave pairs out, so that its answer is that of these tables.
+order of priority. Where nothing is verified no pairs are stored: `dedup` compares the simhashes in its own tables,
+whose largest buckets leave pairs out, so that its answer depends on the tables.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class StoredSets:
     ----------
     snapshot : Snapshot
     entries : array of int64
-        Row i is the set of entry i of these.
+        Row i is the set of the i-th entry.
     folder : path
         Where temporary files go.
     """

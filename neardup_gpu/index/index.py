@@ -479,8 +479,9 @@ class Index:
             A query is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has
             the share c or more is found with probability 0.99 (0.98995 where all of them are needed), or
             1 - (1 - c)**s if that is less: index/containment.py says why.
-            `note` is null, but for queries without elements, "too short for modulus 16", and those of which some were
-            not followed, which it counts; such a query has a row even if nothing is found for it, whose `id` is null.
+            `note` is null, but for queries without elements, "too short for modulus 16", and queries with elements that
+            were not followed, which it counts; such a query has a row even if nothing is found for it, whose `id` is
+            null.
 
         Raises
         ------
@@ -610,7 +611,7 @@ class Index:
         ----------
         rebuild : bool, default False
             Also make the index's tables, pairs and decisions again from what it stores of its documents, as if they
-            were added anew. It repairs an index of which `check` says that a table is wrong.
+            were added anew. It repairs an index if `check` says that a table is wrong.
 
         Returns
         -------
@@ -641,8 +642,8 @@ class Index:
         Parameters
         ----------
         all : bool, default False
-            Compare the tables of all documents. Otherwise a sample of each segment is compared, which finds a table of
-            which 2% of the rows are wrong with probability 0.999.
+            Compare the tables of all documents. Otherwise a sample of each segment is compared, which finds a table
+            with 2% wrong rows with probability 0.999.
 
         Returns
         -------

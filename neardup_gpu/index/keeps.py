@@ -21,7 +21,7 @@ class Keeps:
     expected : int or None
         Documents that tables of simhashes were chosen for.
     leading : int or None
-        The fewest bits that lead in each of these tables, see `hamming.TableDesign`.
+        The fewest bits that lead in each table, see `hamming.TableDesign`.
     containment : int or None
         The modulus by which segments keep elements of their entries (`containment.py`), if they do.
     """

@@ -141,11 +141,12 @@ class Workload:
     copies : float, default 0.2
         Share of the documents that have the same words as others.
     pairs : float, optional
-        Pairs of near-duplicates that are no copies; a tenth of the documents unless given.
+        Pairs of near-duplicates that are not copies; a tenth of the documents unless given.
     token_bytes : float, default 6
         Of text for each token.
     containers : float, optional
-        By containment, postings of documents as containing ones, beside those as contained ones; as many unless given.
+        By containment, postings of documents as containing ones, in addition to those as contained ones; the same
+        number by default.
     check : int, default 0
         Documents that are sampled to check the recall.
     near : float, default 10

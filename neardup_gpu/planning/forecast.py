@@ -311,7 +311,7 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     Returns
     -------
     Load or None
-        None where nothing says it and nobody is asked.
+        None if nothing says it and no question is allowed.
     """
     found = [_extent(each, ask) for each in sources.in_order]
     known = [each for each in found if each is not None]
@@ -351,7 +351,7 @@ PART = 16 << 20
 """Text of a part of an input that is small, whether it can be divided or not."""
 
 USUAL_ID = 24
-"""Bytes of an id that is no number, where nobody looks at one."""
+"""Bytes of an id that is not a number, if no id is read."""
 
 
 def _extent(documents: Documents, ask: bool) -> _SourceExtent | None:

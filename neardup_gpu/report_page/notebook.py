@@ -22,7 +22,7 @@ READ = 32 << 20
 """Bytes of text of the largest input that is read again for a display,"""
 
 GROUPED = 2_000_000
-"""and documents of the largest result of which groups are told."""
+"""and documents of the largest result whose groups are shown."""
 
 BINS = 40
 

@@ -41,7 +41,7 @@ LISTED = 2_000
 """Groups that a page lists, at most."""
 
 WITH_TEXTS = 500
-"""Groups of which a page has texts, at most,"""
+"""Most groups whose texts a page has,"""
 
 TEXTS = 3
 """and removed documents of each of them."""
@@ -394,7 +394,7 @@ def _group(run: Run, groups: GroupTable, found: Grouping | None, group: int, sou
 def _differences(
     run: Run, groups: GroupTable, picked: np.ndarray, text: bool
 ) -> tuple[dict[int, Difference], str | None]:
-    """How documents of these groups differ from their kept ones, by row; and why none are given, if so."""
+    """How documents of the groups differ from their kept ones, by row; or why that is missing."""
     if not text:
         return {}, "Texts were left out, as you chose."
     pairs = [

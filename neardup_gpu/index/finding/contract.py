@@ -82,7 +82,7 @@ class Finder(Protocol):
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The parts of entries that a segment keeps: columns named in `segments.COLUMNS`, and sorted tables.
 
-        A table is two arrays, `X_keys` and `X_rows`, of which the rows are 32-bit numbers of entries. Both may have
+        A table is two arrays, `X_keys` and `X_rows`; the rows are 32-bit numbers of entries. Both may have
         several tables as their rows. Merging keeps whatever tables there are.
         """
         ...
