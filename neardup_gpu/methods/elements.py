@@ -328,7 +328,7 @@ def sampled_counts(
         The number of elements of each sketch.
     whole : array of bool, shape (pairs,), or True
         False for pairs that the modulus leaves elements out of. Of the others, a union is that of the whole sets if
-        both sketches have fewer than `s` elements, and all of these are in the union.
+        both sketches have fewer than `s` elements, and all of them are in the union.
     """
     from ..engine.choice import to_host
 
