@@ -316,7 +316,7 @@ MOST_STRING_BYTES = 2**31 - 1
 
 
 def large_enough(*columns: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Columns as they are or, if one holds more than 2 GB of strings or binaries, all of these as large ones.
+    """Columns as they are or, if one holds more than 2 GB of strings or binaries, all such columns as large ones.
 
     Offsets of 32 bits cannot tell more in one array, and Arrow joins, takes and compares by one array. Ids of many
     documents are as much; so this is called wherever a column of them is needed whole.

@@ -1,4 +1,4 @@
-"""What every result depends on: the version of the definitions, and the random constants drawn from a seed."""
+"""Every result depends on these values: the version of the definitions, and the random constants drawn from a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFINITIONS = 4
 """Version of the definitions of token, shingle, sketch and decision; raised when any of them changes a result."""
 
 METADATA_KEY = b"neardup_gpu"
-"""Where Parquet and Arrow files hold the recipe that made them, as JSON."""
+"""The key under which Parquet and Arrow files hold the recipe that made them, as JSON."""
 
 TELLING = {
     "documents": "duplicate_of",

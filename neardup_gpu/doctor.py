@@ -1,7 +1,7 @@
-"""What there is to know of this machine when something goes wrong: versions, processor, memory, caches, GPU, disks.
+"""Describe this machine for when something goes wrong: versions, processor, memory, caches, GPU, disks.
 
-Nothing here fails. What cannot be found out is told as such, with the error, since a machine of which something cannot
-be read is what this is for. So everything is imported where it is asked for: a package may be broken.
+Nothing here fails. If a fact cannot be found, the output says so, with the error, since this is made for machines with
+defects. So everything is imported where it is needed: a package may be broken.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from .report import size
 
 Facts = dict[str, Any]
 
@@ -82,7 +84,7 @@ def _system() -> Facts:
 
 
 def _packages() -> Facts:
-    """Versions of the packages that are always needed, each of which is imported, to see whether it can be."""
+    """Versions of the packages that are always needed. Each is imported, to see whether it can be."""
     import importlib
 
     found = {name: _version(name) for name in _needed()}
@@ -104,7 +106,7 @@ def _needed() -> list[str]:
 
 
 def _required(wanted: Callable[[str], bool]) -> list[str]:
-    """Names of the packages whose markers are wanted, of those that neardup_gpu says that it needs."""
+    """Names of the packages with the wanted markers, among those that neardup_gpu needs."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -117,7 +119,7 @@ def _required(wanted: Callable[[str], bool]) -> list[str]:
 
 
 def _of_checkout() -> Iterator[str]:
-    """What pyproject.toml says, in the words of an installation's metadata."""
+    """The requirements in pyproject.toml, in the form of an installation's metadata."""
     import tomllib
 
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
@@ -153,7 +155,7 @@ def _processor() -> Facts:
 
 
 def _model() -> str | None:
-    """What the processor calls itself."""
+    """The name of the processor."""
     with contextlib.suppress(OSError):
         found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         if found:
@@ -380,13 +382,7 @@ def in_words(found: dict[str, Facts]) -> list[tuple[str, str]]:
 
 
 def _size(num_bytes: int | None) -> str:
-    """A number of bytes without rich, which may be broken: "1.2 GB"."""
-    if num_bytes is None:
-        return UNKNOWN
-    amount, units = float(num_bytes), ["bytes", "kB", "MB", "GB", "TB"]
-    while amount >= 1000 and len(units) > 1:
-        amount, units = amount / 1000, units[1:]
-    return f"{amount:.0f} {units[0]}" if units[0] == "bytes" else f"{amount:.1f} {units[0]}"
+    return UNKNOWN if num_bytes is None else size(num_bytes)
 
 
 def _listed(facts: Facts) -> list[str]:

@@ -1,4 +1,4 @@
-"""What an artefact is, and whether it is as it was written."""
+"""Describe an artefact, and check whether it is as it was written."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from .store.folder import Folder, open_named, read_all
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """What an artefact is, its recipe and counts.
+    """Return the kind of an artefact, its recipe and counts.
 
     Raises
     ------
     InputError
-        If it is none.
+        If it is not an artefact.
     DamagedError
         If it is not as it was written, as far as is read here.
     """
@@ -101,7 +101,7 @@ def _describe_tables(paths: list[Path]) -> dict[str, Any]:
 
 
 JOB = "job.json"
-"""What makes a folder a work folder; see `tasks.work`."""
+"""Files that make a folder a work folder; see `tasks.work`."""
 
 
 def _around(path: Path) -> list[tuple[Path, str]]:
@@ -118,7 +118,7 @@ def _around(path: Path) -> list[tuple[Path, str]]:
 
 
 def _describe_work(folder: Path) -> dict[str, Any]:
-    """What tasks have done in a work folder so far."""
+    """Return what tasks have done in a work folder so far."""
     stages: dict[str, dict[str, Any]] = {}
     for place, record in _records(folder):
         stage = stages.setdefault(place.parent.name, {"tasks": 0, "seconds": 0.0, "file_bytes": 0})
@@ -157,7 +157,7 @@ def _describe_plan(path: Path) -> dict[str, Any]:
 
 
 def _json(path: Path, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-    """What a function makes of a JSON file of this package's."""
+    """Return a function's result for a JSON file of this package's."""
     try:
         with open_named(path) as file:
             return read(json.loads(read_all(file, MOST_REPORT)))

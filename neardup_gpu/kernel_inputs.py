@@ -191,7 +191,7 @@ def _ragged(draw: Draw, size: int, mean: int = 100) -> tuple[np.ndarray, np.ndar
 
 
 def _zipf_words(draw: Draw, num_values: int) -> np.ndarray:
-    """Fingerprints of words, of which there are 100,000; the n-th is drawn in proportion to 1 / n."""
+    """Fingerprints of 100,000 words; the n-th is drawn in proportion to 1 / n."""
     numbers = np.exp(draw.random.random(num_values) * np.log(100_000)).astype(np.uint64)
     return numbers * np.uint64(0x9E3779B97F4A7C15)
 
@@ -224,40 +224,9 @@ def tokens(draw: Draw, size: int) -> tuple:
 
 
 FOLDED = (
-    *(
-        "-\n",
-        "\u00ad\r\n ",
-        "-\r",
-        "- \t\n\t",
-        "\u2010\n",
-        "ab",
-        "Cd",
-        "É",
-        "e\u0301",
-        "\u0130",
-        "\u01c4",
-        "\u0345",
-        "\u200b",
-    ),
-    *(
-        "7",
-        "42",
-        "½",
-        "⑩",
-        "㏠",
-        "٣",
-        "๑",
-        "²",
-        "\u0640",
-        "\u064e",
-        "\u05b4",
-        "й",
-        "\u0301",
-        "_",
-        " ",
-        "\ufe70",
-        "\ufe71",
-    ),
+    *("-\n", "\u00ad\r\n ", "-\r", "- \t\n\t", "\u2010\n"),
+    *"É7½⑩㏠٣๑²й_ \u0301\u0130\u01c4\u0345\u0640\u064e\u05b4\u200b\ufe70\ufe71",
+    *("ab", "Cd", "42", "e\u0301"),
 )
 """Pieces that folds change, or leave as they are."""
 
@@ -344,7 +313,7 @@ def shingles(draw: Draw, size: int) -> tuple:
 
 
 def spots(draw: Draw, size: int) -> tuple:
-    """Tokens, and stop words: none, some of the tokens with words that are none of them, or hundreds of tokens."""
+    """Tokens, and stop words: none, some of the tokens with other words, or hundreds of tokens."""
     values, offsets = _ragged_words_of_text(draw, size)
     number = draw.option([150, 0, 1, 400])
     stops = draw.random.choice(values, number) if len(values) else np.empty(0, np.uint64)
@@ -474,13 +443,13 @@ def _samples(draw: Draw, size: int) -> tuple:
 
 
 def bbit(draw: Draw, size: int) -> tuple:
-    """Signatures, some samples of which are extreme, and a salt for each sample."""
+    """Signatures with some extreme samples, and a salt for each sample."""
     signatures, bits = _samples(draw, size)
     return signatures, draw.random.integers(0, 2**64 - 1, signatures.shape[1], np.uint64, endpoint=True), bits
 
 
 def bbit_equal(draw: Draw, size: int) -> tuple:
-    """Packed rows, with or without stray bits behind the last group, and pairs of any two of them."""
+    """Packed rows, with or without stray bits after the last group, and pairs of any two of them."""
     signatures, bits = _samples(draw, size)
     samples = signatures.shape[1]
     words = bbit_kernel.cpu(signatures, np.zeros(samples, np.uint64), bits)
@@ -535,7 +504,8 @@ LIMITS = [(64, 16), (0, 3), (1, 0), (5, 6), (3, 9), (12, 4), (1000, 2), (10**6, 
 
 
 def pairtables(draw: Draw, size: int) -> tuple:
-    """Keys of some rows, half of which share some, and one large bucket. Of a few rows, keys may take few values."""
+    """Keys of some rows, where half of the rows share some, and one large bucket. Of a few rows, keys may take few
+    values."""
     random, (k, r) = draw.random, draw.option([(6, 2), (1, 1), (3, 1), (3, 3), (4, 2), (5, 3), (6, 5), (64, 1)])
     num_rows = size // (64 if k == 64 else 8)
     keys = random.integers(0, 2**64, (num_rows, k), np.uint64)
@@ -550,7 +520,7 @@ def pairtables(draw: Draw, size: int) -> tuple:
 
 
 def probe(draw: Draw, size: int) -> tuple:
-    """Sorted tables of rows of which many share keys, and queries that are some of these rows, or nearly."""
+    """Sorted tables of rows that often share keys, and queries that are some of these rows, or nearly."""
     random, (k, r) = draw.random, draw.option([(20, 1), (6, 2), (1, 1), (4, 4)])
     num_rows = size // k
     keys = random.choice(np.append(draw.words(max(1, num_rows)), np.uint64(3)), (num_rows, k))
@@ -589,7 +559,7 @@ def bloom(draw: Draw, size: int) -> tuple:
 
 
 def tally(draw: Draw, size: int) -> tuple:
-    """Lists of a sorted table, of which a query has some, many or none; lists that are empty, long or met again."""
+    """Lists of a sorted table, where a query has some, many or no lists; lists that are empty, long or met again."""
     random, num_rows = draw.random, max(1, size // 8)
     pairs = np.unique(random.zipf(1.5, size).astype(np.uint64) % 97 << np.uint64(32) | draw.words(size) % num_rows)
     keys, rows = pairs >> np.uint64(32), (pairs & np.uint64(2**32 - 1)).astype(np.uint32)
@@ -616,7 +586,7 @@ def merge(draw: Draw, size: int) -> tuple:
 
 
 def shared(draw: Draw, size: int) -> tuple:
-    """Sets of which some hold the same few elements, within more; and how many elements a pair has to share."""
+    """Sets where some hold the same few elements, within more; and how many elements a pair has to share."""
     values, offsets = sets_kernel.cpu(*_ragged(draw, size, 10 if size <= FEW else 60))
     few = draw.words(draw.integer(1, 40))
     some = draw.random.random(len(values)) < draw.option([0.1, 0.0, 0.5])
@@ -704,7 +674,7 @@ TIMES = [1, 1, 1, 2, 3, 253, 254, 255, 256, 300]
 """How often a shingle is counted: until its counter stops, and beyond."""
 
 THRESHOLDS = [0.8, 1.0, 0.5, 0.05, 0.95]
-"""Of resemblance."""
+"""The threshold of resemblance."""
 
 
 def _alike(draw: Draw, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -749,7 +719,7 @@ def prefixes(draw: Draw, size: int) -> tuple:
 
 
 def prefix_probe(draw: Draw, size: int) -> tuple:
-    """A table of the prefixes of rows, many of which are alike, and the prefixes of these sets."""
+    """A table of the prefixes of rows that are often alike, and the prefixes of their sets."""
     values, offsets = _alike(draw, size)
     table, threshold = _table(draw, values[offsets[0] : offsets[-1]]), draw.option(THRESHOLDS)
     table = np.maximum(table[0], np.uint8(2)), table[1]  # none is skipped
@@ -788,7 +758,7 @@ def bitmaps(draw: Draw, size: int) -> tuple:
 
 
 def _postings(draw: Draw, size: int, threshold: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple]:
-    """Return (shingles, entries) in any order, of rows some of which have none, the size of each row's set, and the
+    """Return (shingles, entries) in any order, where some rows have none, the size of each row's set, and the
     sets: (rows, elements, offsets)."""
     values, offsets = _alike(draw, size)
     num_rows = len(offsets) - 1
@@ -941,7 +911,7 @@ def greedy(draw: Draw, size: int) -> tuple:
 
 
 def greedy_stream(draw: Draw, size: int) -> tuple:
-    """Pairs of which the left row is in a range, bits of rows that were removed before, and pinned rows."""
+    """Pairs whose left row is in a range, bits of rows that were removed before, and pinned rows."""
     left, right = _sorted_pairs(draw, size)
     first, cut = draw.option([0, 64, 1 << 33]), draw.option([0, 1, 3])
     stop = size - cut * size // 4
@@ -1040,7 +1010,7 @@ def hamming_table(draw: Draw, size: int) -> tuple:
 
 
 def hamming_probe(draw: Draw, size: int) -> tuple:
-    """Tables, and queries, half of which are near a fingerprint in the tables."""
+    """Tables, and queries: half are near a fingerprint in the tables."""
     num_words, few = draw.option([1, 2]), size <= FEW
     masks = _masks(draw, num_words) if few else _quarters(num_words)
     values = near_fingerprints(draw, size // 8, num_words)
@@ -1056,7 +1026,7 @@ def hamming_probe(draw: Draw, size: int) -> tuple:
 
 
 def bucket_probe(draw: Draw, size: int) -> tuple:
-    """Tables of the buckets of some rows, and queries of which half are near one of them."""
+    """Tables of the buckets of some rows, and queries: half are near one of the rows."""
     num_words, few = draw.option([1, 2]), size <= FEW
     masks = _masks(draw, num_words) if few else _quarters(num_words)
     values = near_fingerprints(draw, size // 8, num_words)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Measure(Protocol):
-    """What a pair of documents is worth: a number from 0 to 1, which pairs at the threshold reach."""
+    """The value of a pair of documents: a number from 0 to 1, which pairs at the threshold reach."""
 
     name: ClassVar[str]
     """The word for it, by which tables call its column."""
@@ -40,10 +40,10 @@ class Measure(Protocol):
         """The measure that weighs by these statistics, where it needs any."""
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
-        """What waits of documents in the spool, from their shingles with repeats in the order of the text."""
+        """The form in which documents wait in the spool, from their shingles with repeats in the order of the text."""
 
     def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
-        """What is compared of documents, from what waits of them."""
+        """The form in which documents are compared, from what waits of them."""
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         """Numbers of the pairs that may reach the threshold, by the sizes of what is prepared; none is left out."""
@@ -52,10 +52,10 @@ class Measure(Protocol):
         """Return those of some distinct shingles, ascending, that are compared."""
 
     def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
-        """What pairs are worth: float64, shape (pairs,); any value below the threshold where it is not reached."""
+        """The values of pairs: float64, shape (pairs,); any value below the threshold where it is not reached."""
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
-        """What pairs of sets are worth, from the numbers of common elements and of those of either: float64."""
+        """The values of pairs of sets, from the numbers of common elements and of those of either: float64."""
 
 
 class SetMeasure(Measure, Protocol):
@@ -78,8 +78,50 @@ class JoinMeasure(SetMeasure, Protocol):
         """The least overlaps of pairs of sets at the threshold, where no set has more than `most`: int32."""
 
 
+class UnweightedMeasure(JoinMeasure, Protocol):
+    """A measure of sets that are compared by the number of their common elements."""
+
+    weighted: ClassVar[bool] = False
+
+    ignored: Any
+    """Shingles that are not compared, ascending; or None."""
+
+    def knowing(self, statistics: Any) -> Measure:
+        return self
+
+    def counting(self, distinct: np.ndarray) -> np.ndarray:
+        import numpy as np
+
+        return distinct if self.ignored is None else np.setdiff1d(distinct, self.ignored, assume_unique=True)
+
+    def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
+        """Numbers of the pairs of sets that reach the threshold if the larger has all of the smaller.
+
+        Both measures grow with what is common, also after rounding, which is monotone.
+        """
+        from neardup_gpu.kernels._launch import array_module
+
+        xp = array_module(left)
+        left, right = sizes[left], sizes[right]
+        return xp.flatnonzero(self.of(xp.minimum(left, right), left, right) >= threshold)
+
+    def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
+        """Return the values of pairs of sets, or less than 0 if they are below the threshold."""
+        from neardup_gpu.kernels import resemblance
+
+        from .engine.arrays import same_device
+        from .engine.choice import kernel
+
+        left, right = same_device(prepared.values, left, right)
+        sizes = prepared.sizes[left], prepared.sizes[right]
+        least = self.least(*sizes, threshold)
+        common = kernel(resemblance, backend)(prepared.values, prepared.offsets, left, right, least)
+        (common,) = same_device(prepared.values, common)  # of an index sets are on the host, whatever compares them
+        return self.of(common, *sizes)
+
+
 @dataclass(frozen=True)
-class Resemblance:
+class Resemblance(UnweightedMeasure):
     """r(A, B) = |A n B| / |A u B|.
 
     Parameters
@@ -92,33 +134,20 @@ class Resemblance:
 
     name: ClassVar[str] = "resemblance"
     directed: ClassVar[bool] = False
-    weighted: ClassVar[bool] = False
     both_sizes: ClassVar[int] = 1
 
     @property
     def with_reference(self) -> Measure:
         return self
 
-    def knowing(self, statistics: Any) -> Measure:
-        return self
-
     def without(self, common: Frequencies) -> Measure:
         return replace(self, ignored=common.tokens)
-
-    def counting(self, distinct: np.ndarray) -> np.ndarray:
-        return _without(distinct, self.ignored)
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         return shingles
 
     def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
         return shingle_sets(waiting, backend)
-
-    def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
-        return _possible(self, sizes, left, right, threshold)
-
-    def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
-        return _compare(self, prepared, left, right, threshold, backend)
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import resemblance
@@ -138,7 +167,7 @@ class Resemblance:
 
 
 @dataclass(frozen=True)
-class ContainmentMeasure:
+class ContainmentMeasure(UnweightedMeasure):
     """|A n B| / |P|: how much of one document of a pair, the part P, the other one contains.
 
     Between documents of the input, P is the right document B.
@@ -160,7 +189,6 @@ class ContainmentMeasure:
 
     name: ClassVar[str] = "containment"
     directed: ClassVar[bool] = True
-    weighted: ClassVar[bool] = False
     both_sizes: ClassVar[int] = 0
 
     @property
@@ -173,14 +201,8 @@ class ContainmentMeasure:
             return left + right - abs(left - right) >> 1  # for numbers and for arrays of any module
         return left if self.part == "left" else right
 
-    def knowing(self, statistics: Any) -> Measure:
-        return self
-
     def without(self, common: Frequencies) -> Measure:
         return replace(self, ignored=common.tokens)
-
-    def counting(self, distinct: np.ndarray) -> np.ndarray:
-        return _without(distinct, self.ignored)
 
     def waiting(self, shingles: Ragged, backend: str | None) -> Ragged:
         """Sets, as their sizes say who comes first."""
@@ -188,12 +210,6 @@ class ContainmentMeasure:
 
     def prepared(self, waiting: Ragged, backend: str | None) -> Ragged:
         return waiting
-
-    def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
-        return _possible(self, sizes, left, right, threshold)
-
-    def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
-        return _compare(self, prepared, left, right, threshold, backend)
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         from neardup_gpu.kernels.resemblance import containment
@@ -239,7 +255,7 @@ class Weighted:
     def least_shared(self, shingles: Ragged, threshold: float, backend: str | None) -> np.ndarray:
         """How many elements any document at the threshold shares with each, at least; in host memory.
 
-        So many that the heaviest so many of a document weigh t times all, as what is shared weighs as much. One fewer
+        The number whose heaviest elements of a document weigh t times all, as the shared ones weigh as much. One fewer
         makes up for rounding.
         """
         import numpy as np
@@ -278,7 +294,7 @@ class Weighted:
         return resemblance(*kernel(weighted_resemblance, backend)(prepared.values, prepared.offsets, left, right))
 
     def sums(self, shingles: Ragged) -> tuple[int, int, int]:
-        """Of two documents in host memory: the weight of what is common, and the weights of both."""
+        """For two documents in host memory: the weight of what is common, and the weights of both."""
         import numpy as np
 
         from neardup_gpu.kernels import weighted_resemblance
@@ -298,12 +314,6 @@ class Weighted:
 RESEMBLANCE, CONTAINMENT = Resemblance(), ContainmentMeasure()
 
 
-def _without(distinct: np.ndarray, ignored: Any) -> np.ndarray:
-    import numpy as np
-
-    return distinct if ignored is None else np.setdiff1d(distinct, ignored, assume_unique=True)
-
-
 def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
     """Sort each row and drop repeated values."""
     from neardup_gpu.kernels import sets
@@ -314,34 +324,8 @@ def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
     return Ragged._trusted(*kernel(sets, backend)(shingles.values, shingles.offsets))
 
 
-def _compare(measure: SetMeasure, sets: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
-    """What pairs of sets are worth, or less than 0 where that is below the threshold."""
-    from neardup_gpu.kernels import resemblance
-
-    from .engine.arrays import same_device
-    from .engine.choice import kernel
-
-    left, right = same_device(sets.values, left, right)
-    sizes = sets.sizes[left], sets.sizes[right]
-    common = kernel(resemblance, backend)(sets.values, sets.offsets, left, right, measure.least(*sizes, threshold))
-    (common,) = same_device(sets.values, common)  # of an index sets are on the host, whatever compares them
-    return measure.of(common, *sizes)
-
-
-def _possible(measure: Measure, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
-    """Numbers of the pairs of sets that reach the threshold if the larger has all of the smaller.
-
-    Both measures grow with what is common, also after rounding, which is monotone.
-    """
-    from neardup_gpu.kernels._launch import array_module
-
-    xp = array_module(left)
-    left, right = sizes[left], sizes[right]
-    return xp.flatnonzero(measure.of(xp.minimum(left, right), left, right) >= threshold)
-
-
 def worth(measure: Measure, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
-    """What pairs are worth: float64, shape (pairs,); -1 where sizes alone put it below the threshold."""
+    """Return the values of pairs: float64, shape (pairs,); -1 if sizes alone put it below the threshold."""
     from neardup_gpu.kernels._launch import array_module
 
     found = array_module(left).full(len(left), -1.0)

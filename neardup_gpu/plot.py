@@ -48,7 +48,7 @@ LEVELS = np.arange(401) / 400
 """Resemblances at which curves are computed."""
 
 LEAST = 1e-12
-"""Where a logarithmic scale of probabilities ends."""
+"""The end of a logarithmic scale of probabilities."""
 
 
 def filter_curve(*filters: Any, threshold: float | None = None, log: bool = False, ax: Axes | None = None) -> Axes:
@@ -131,7 +131,7 @@ def _curve(given: Any, threshold: float) -> _Curve:
     elif isinstance(given, tuple | list) and len(given) == 3:
         method = MinHash(filter=theory.check_filter(*given))
     else:
-        raise ParameterError(f"filters: {checks.shown(given)} is no recipe, method, name of a filter or (k, s, r)")
+        raise ParameterError(f"filters: {checks.shown(given)} is not a recipe, method, name of a filter or (k, s, r)")
     method = method.settled(threshold)
     if isinstance(method, Join):
         step = np.sort(np.append(LEVELS, [threshold, threshold]))
@@ -271,7 +271,7 @@ def recall(result: Result | Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     -------
     matplotlib.axes.Axes
         A row for what theory expects of pairs exactly at the threshold, for the sampled share that the method found,
-        and for the share of pairs of which one document was removed: each only where the report has it.
+        and for the share of pairs with one removed document: each only where the report has it.
 
     Raises
     ------
@@ -396,7 +396,7 @@ def _words(ax: Axes, x: str, y: str) -> None:
 
 
 def _legend(ax: Axes) -> Axes:
-    """What the lines and bars are, above the axes."""
+    """Explain the lines and bars, above the axes."""
     from matplotlib.lines import Line2D
 
     named = list(zip(*ax.get_legend_handles_labels(), strict=True))

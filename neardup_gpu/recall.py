@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .stages import Verified
 
 SAMPLED = 200
-"""Documents that are sampled unless told, of a method that may miss pairs."""
+"""Documents that are sampled by default, if the method may miss pairs."""
 
 PARTNERS = 200
 """Documents that one sampled document is compared with, at most."""
@@ -41,7 +41,7 @@ LONGEST = 1 << 15
 """Shingles of the longest document that is sampled, so that a sample fits in 50 MB."""
 
 LOOKED_AT = 1 << 20
-"""Documents that are looked at before progress is told."""
+"""Documents that are looked at between two reports of progress."""
 
 CONFIDENCE = 0.99
 
@@ -64,7 +64,7 @@ class CheckedRun(NamedTuple):
     spool_rows : array of int64, shape (rows,)
         Where the shingles of each lie in the spool.
     crowded : array of bool, shape (rows,)
-        Rows of which pairs may not have been compared, whatever their keys say.
+        Rows whose pairs may not have been compared, whatever their keys say.
     """
 
     spool_rows: np.ndarray
@@ -207,7 +207,7 @@ class SampledPartners:
 
 
 class SampledSearch(NamedTuple):
-    """What it takes to find the possible partners of a sample."""
+    """The data that finds the possible partners of a sample."""
 
     sample: Sample
     nearest: SampledPartners
@@ -228,13 +228,14 @@ class SampledSearch(NamedTuple):
         sizes: np.ndarray,
         take: Callable[[int, int], tuple[Ragged, np.ndarray, np.ndarray]],
     ) -> None:
-        """Look at some documents, of so many shingles each.
+        """Look at some documents, whose numbers of shingles are given.
 
         Parameters
         ----------
         sizes : array of int64, shape (documents,)
         take : callable
-            Gives what waits of those from a first to before a last one, their rows, and their words in random order.
+            Gives what waits of the documents from a first to before a last one, their rows, and their words in random
+            order.
         """
         weights = 8 * sizes + 4 * len(self.sample.rows)  # its shingles and, on a GPU, a row of shared counts
         ends = Span.of_sizes(weights).ends
@@ -304,7 +305,7 @@ def found_of(
     Parameters
     ----------
     both_crowded : array of bool, shape (pairs,)
-        Pairs of which both documents are crowded, where crowds are not joined.
+        Pairs of two crowded documents, where crowds are not joined.
     are_listed : callable
         Gives what `listed_of` does.
     """
@@ -338,14 +339,14 @@ def listed_of(parts: Iterable[tuple[np.ndarray, np.ndarray]], true: Pairs, max_p
 
 
 def shares_of(true: Pairs, found: np.ndarray, one_removed: np.ndarray, sample: np.ndarray) -> dict[str, Any]:
-    """What the check says, of the true pairs of some sampled rows.
+    """The result of the check, from the true pairs of some sampled rows.
 
     For each sampled document that has near-duplicates, the share of them that the method finds: the mean of these
     shares is the recall, whatever is missed counts. A method that sketches finds the pairs that its keys make
     candidates. Of the exact method a pair counts as found if it is listed, or left out by the rule of `max_partners`;
     so does a pair of two crowded documents where crowds are not joined.
 
-    "one_removed" is the mean share of pairs of which one document was removed, so that not both are kept, whether the
+    "one_removed" is the mean share of pairs with one removed document, so that not both are kept, whether the
     pair was found or not. Each interval holds for the mean of values in [0, 1] sampled without replacement, with the
     confidence given.
 

@@ -108,10 +108,13 @@ def unread_names(reason: str, first: Sequence[str], number: int) -> str:
 
 
 def size(num_bytes: float) -> str:
-    """A number of bytes in decimal units: "1.2 MB"."""
-    from rich.filesize import decimal
-
-    return decimal(int(num_bytes))
+    """Return a number of bytes in decimal units: "1.2 MB"."""
+    number, power = int(num_bytes), 0
+    while number >= 1000 ** (power + 1) and power < 8:
+        power += 1
+    if power == 0:
+        return "1 byte" if number == 1 else f"{number} bytes"
+    return f"{number / 1000**power:,.1f} {'kMGTPEZY'[power - 1]}B"
 
 
 def percent(share: float) -> str:

@@ -39,7 +39,7 @@ LARGE = 1 << 23
 """Size of the input on which "gpu" is compared with "cpu", and either is timed: 64 MB, for most kernels."""
 
 REPEATS = 3
-"""Timings, of which the best counts."""
+"""Number of timings; the best one counts."""
 
 WHOLE = "dedup"
 """Name of the last row: the whole job, on generated documents."""

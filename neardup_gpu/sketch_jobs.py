@@ -233,7 +233,7 @@ def pairs(
         Drop pairs whose estimate is lower: of resemblance or, by simhash, of the cosine. All candidates stay, unless
         given.
     containment : float in (0, 1], default None
-        Look for documents of which others contain at least this share of the shingles, instead of documents that
+        Look for documents whose shingles are contained in others at least by this share, instead of documents that
         resemble each other: for sketches by mod-m, and by other methods that have `postings`.
     r : int, default None
         By min-hash, supershingles that must agree; the recipe's, unless given.
@@ -358,7 +358,7 @@ def _like(
 def _containing(
     stored: _StoredSketches, recipe: Recipe, least: float, clock: Clock, runtime: Runtime
 ) -> dict[str, np.ndarray]:
-    """The columns of pairs of which the right one may contain that share of the left one; rows as in `_like`."""
+    """The columns of pairs in which the right one may contain that share of the left one; rows as in `_like`."""
     method = recipe.method
     with clock.stage("collide"):
         own, copies, stands_for = _copies(stored, runtime)
@@ -430,7 +430,7 @@ def _resident(array: Any, runtime: Runtime) -> Any:
 def _in_blocks(
     function: Callable[..., N], sketches: Any, left: np.ndarray, right: np.ndarray, clock: Clock, runtime: Runtime
 ) -> N:
-    """What a method tells of pairs of sketches, a tuple of arrays, block by block."""
+    """Yield a method's values for pairs of sketches, a tuple of arrays, block by block."""
     held = _resident(sketches, runtime)
 
     def told(block: Numbers) -> N:

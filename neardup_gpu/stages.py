@@ -186,7 +186,7 @@ def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ra
 
 
 def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple[Ragged, int]:
-    """Like `shingle`; also counts the documents that have tokens and no spots, where spots were asked for."""
+    """Like `shingle`; also counts the documents that have tokens and no spots, where spots were requested."""
     drawn, made_of = recipe.material, recipe.shingles
     if made_of.kind == "spots":
         run = kernel(spots_kernel, backend)
@@ -257,7 +257,7 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
 
 
 def at_least(threshold: float, left: Any, right: Any, found: Any) -> Verified:
-    """The pairs of which what was found reaches the threshold."""
+    """The pairs whose value reaches the threshold."""
     passed = found >= threshold
     return Verified(Pairs(left[passed], right[passed]), found[passed])
 

@@ -24,10 +24,10 @@ USUAL = "en"
 """The list that is taken where none is named."""
 
 OWN = "own"
-"""How a recipe calls a list that is none of these."""
+"""The name in a recipe of a list that is not built in."""
 
 MOST_BYTES = 1 << 20
-"""Of a file of stop words, and of all words of a list together, as each recipe holds them."""
+"""Most bytes of a file of stop words, and of all words of a list together, as each recipe holds them."""
 
 
 @cache

@@ -480,7 +480,7 @@ def _choose_filter(threshold: float, recall: float, max_samples: int) -> tuple[i
 
 
 def choose_segments(threshold: float, recall: float = 0.99) -> tuple[int, int, int]:
-    """The fewest segments of ten one-bit samples of which at least `recall` of the pairs at the threshold share two.
+    """The fewest segments of ten one-bit samples with which at least `recall` of the pairs at the threshold share two.
 
     A segment agrees with probability ((1 + J) / 2)**10, by accident with 2**-10. One of 20 segments agrees in 99.98% of
     the pairs at J = 0.8, and in 1.9% of unrelated ones, which are too many to look at among many documents; two agree
@@ -497,7 +497,7 @@ def choose_segments(threshold: float, recall: float = 0.99) -> tuple[int, int, i
     Returns
     -------
     tuple of int (k, s, r)
-        k segments of s = 10 samples, of which r = 2 have to agree.
+        k segments of s = 10 samples; r = 2 segments have to agree.
 
     Raises
     ------

@@ -8,7 +8,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -272,18 +272,8 @@ class _AuditRun:
         with self._clock.stage("missed"):
             close = kept_pairs(self._jobs, kept, close_below(self._threshold))
         lost, missed = nearest.lost(self._threshold), close.documents(self._threshold)
-        counts = {
-            **_decided(matched),
-            "judged_removed": len(nearest.rows),
-            "judged_kept": int(matched.kept.sum()),
-            "lost": int(lost.sum()),
-            "lost_with_nearest": int((nearest.nearest[lost] >= 0).sum()),
-            "missed": close.number(self._threshold),
-            "missed_documents": len(missed),
-            **_close(nearest, close, self._threshold),
-            "without_words_kept": close.wordless,
-            "without_words_removed": int(nearest.wordless.sum()),
-        }
+        kept_number, pairs = int(matched.kept.sum()), close.number(self._threshold)
+        counts = self._counts(matched, nearest, close, judged_kept=kept_number, missed=pairs, in_missed=len(missed))
         report = self._report(matched, counts)
         there = nearest.resemblance[lost & (nearest.nearest >= 0)]
         report["highest_lost"] = float(there.max()) if len(there) else None
@@ -332,18 +322,8 @@ class _AuditRun:
             found = sampled_pairs(self._jobs, paths["sampled"], paths["others"], self._threshold)
         lost = nearest.lost(self._threshold)
         none = no_pairs(0)
-        counts = {
-            **_decided(matched),
-            "judged_removed": len(nearest.rows),
-            "judged_kept": len(found.rows),
-            "lost": int(lost.sum()),
-            "lost_with_nearest": int((nearest.nearest[lost] >= 0).sum()),
-            "missed": int(found.missed.sum()),
-            "missed_documents": int(found.missed.sum()),
-            **_close(nearest, none, self._threshold),
-            "without_words_kept": 0,
-            "without_words_removed": int(nearest.wordless.sum()),
-        }
+        missed = int(found.missed.sum())
+        counts = self._counts(matched, nearest, none, judged_kept=len(found.rows), missed=missed, in_missed=missed)
         report = self._report(matched, counts)
         intervals = {
             "lost": exact_binomial(counts["lost"], len(nearest.rows), CONFIDENCE),
@@ -403,17 +383,37 @@ class _AuditRun:
             }
             tables["reasons"] = self._with_recipe(pa.table(columns))
             counts["reasons"], counts["reasons_holding"] = len(holds), int(holds.sum())
-        return Audit(
-            found.lost,
-            found.missed,
-            tables.get("clusters"),
-            tables.get("reasons"),
-            found.report,
-            found.recipe,
-            found.documents,
-        )
+        return replace(found, **tables)
 
     # ------------------------------------------------------------------------------------------------------ results
+
+    def _counts(
+        self, matched: Matched, nearest: NearestKept, close: KeptPairs, *, judged_kept: int, missed: int, in_missed: int
+    ) -> dict[str, int]:
+        """Return the counts of a report.
+
+        Parameters
+        ----------
+        judged_kept : int
+            The number of kept documents that were compared.
+        missed, in_missed : int
+            The number of missed pairs, and of the kept documents in them.
+        """
+        kept, lost = int(matched.kept.sum()), nearest.lost(self._threshold)
+        return {
+            "documents": len(matched.kept),
+            "kept": kept,
+            "removed": len(matched.kept) - kept,
+            "judged_removed": len(nearest.rows),
+            "judged_kept": judged_kept,
+            "lost": int(lost.sum()),
+            "lost_with_nearest": int((nearest.nearest[lost] >= 0).sum()),
+            "missed": missed,
+            "missed_documents": in_missed,
+            **_close(nearest, close, self._threshold),
+            "without_words_kept": close.wordless,
+            "without_words_removed": int(nearest.wordless.sum()),
+        }
 
     def _report(self, matched: Matched, counts: dict[str, int]) -> dict[str, Any]:
         return {
@@ -454,11 +454,6 @@ class _AuditRun:
 
     def _with_recipe(self, table: pa.Table) -> pa.Table:
         return table.replace_schema_metadata({METADATA_KEY: self._recipe.to_json().encode()})
-
-
-def _decided(matched: Matched) -> dict[str, int]:
-    kept = int(matched.kept.sum())
-    return {"documents": len(matched.kept), "kept": kept, "removed": len(matched.kept) - kept}
 
 
 def _close(nearest: NearestKept, close: KeptPairs, threshold: float) -> dict[str, int]:

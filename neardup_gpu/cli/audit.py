@@ -24,7 +24,7 @@ from .options import (
     TASKS,
     Group,
     Inputs,
-    Output,
+    ResultFolder,
     flags,
     given,
     method_flags,
@@ -71,12 +71,9 @@ class JoinChoice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict(Output):
+class Verdict(ResultFolder):
     """The verdict to write, and when it fails."""
 
-    output: str | None = setting(
-        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
-    )
     fail_over: Sequence[str] | None = setting(
         None,
         "Exit with status 3 if a count is larger: lost=N or missed=N, or a share such as lost=0.5%. May be repeated.",

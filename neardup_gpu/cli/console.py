@@ -160,6 +160,29 @@ def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown
         say(*(row(label, text, 12) for label, text in every))
 
 
+def padded_lines(rows: list[list[str]], widths: list[int] | None = None) -> str:
+    """Return rows of cells as lines in which the cells of a column begin below one another.
+
+    Parameters
+    ----------
+    rows : list of list of str
+    widths : list of int, default None
+        The width of each column. If None, it is that of the widest cell.
+    """
+    from rich.cells import cell_len
+
+    widths = widths_of(rows) if widths is None else widths
+    lines = ([cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)] for row in rows)
+    return "\n".join(map("  ".join, lines))
+
+
+def widths_of(rows: list[list[str]]) -> list[int]:
+    """Return the width of each column of some rows, at least one."""
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+
 _as_json = False
 """Whether lines on stderr are JSON, one object per line."""
 

@@ -23,7 +23,7 @@ from .options import (
     RUNNING,
     TASKS,
     Inputs,
-    Output,
+    ResultFolder,
     flags,
     given,
     method_flags,
@@ -64,12 +64,9 @@ class Keeping:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DedupOutput(Output):
+class DedupOutput(ResultFolder):
     """The result to write, and the way to print it."""
 
-    output: str | None = setting(
-        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
-    )
     dry_run: bool = setting(False, "Decide, but write nothing.")
     verbose: bool = setting(False, "Print stages, pairs and the recipe as well.", flag="--verbose -v")
 

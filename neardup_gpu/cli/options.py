@@ -300,6 +300,15 @@ class Output:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ResultFolder(Output):
+    """The result to write, and the way to print it."""
+
+    output: str | None = setting(
+        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairsFile(Output):
     """The file of pairs to write."""
 

@@ -56,7 +56,7 @@ class Step(NamedTuple, Generic[T]):
     make : callable
         Gives the results, in order; called once, in any thread.
     num_bytes : int
-        About the memory that it needs while it is being made, beside its results.
+        The approximate memory that it needs while it is being made, in addition to its results.
     """
 
     make: Callable[[], Iterable[T]]
@@ -77,7 +77,7 @@ def in_order(
     threads: int | None = None,
     thread_bytes: int | None = None,
 ) -> Iterator[T]:
-    """What all steps give, in order; several are made at once.
+    """Yield the results of all steps, in order; several are made at once.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ def in_order(
         The size of a result.
     threads : int, optional
         How many steps are made at once: all threads of the job unless given. With one, steps are made as their results
-        are asked for, in the caller's thread.
+        are needed, in the caller's thread.
     thread_bytes : int, optional
         Bytes per thread for results that wait and for steps that are being made: `AHEAD_BYTES` unless given. A step
         that needs more than is left waits until it is the first one.
 
     Notes
     -----
-    Memory: up to `thread_bytes` for each thread, of which there are at most `MOST_THREADS`; a result and the
+    Memory: up to `thread_bytes` for each thread, with at most `MOST_THREADS`; a result and the
     `num_bytes` of a step for each thread; and one more result. When the caller stops early, no thread goes on, and
     generators that were begun are closed.
     """
@@ -169,7 +169,7 @@ class _StepQueue(Generic[T]):
     # ------------------------------------------------------------------------------------------- threads that make
 
     def run(self, threads: int) -> None:
-        """What each thread does."""
+        """Run one thread."""
         share_threads(threads)
         _work.set(self)
         while (lane := self._next()) is not None:
@@ -242,7 +242,8 @@ class _StepQueue(Generic[T]):
         return True
 
     def _wait_for_room(self, size: int, regardless: Callable[[], bool]) -> bool:
-        """Wait until there is room for so many bytes, which are held from then on; False if the work was stopped."""
+        """Wait until there is room for this number of bytes, which are held from then on; False if the work was
+        stopped."""
         self._room.wait_for(lambda: self._stopped or self._held + size <= self._most or regardless())
         if not self._stopped:
             self._held += size

@@ -191,14 +191,15 @@ def check_ids(ids: pa.Array, column: str, name: str, row: int) -> None:
     if ids.null_count:
         first = row + int(np.flatnonzero(np.asarray(ids.is_null()))[0])
         raise InputError(f"{name}: column {column!r} is null in document {first + 1}; every document needs an id.")
-    if not _is_utf8(ids):
-        first = row + next(number for number in range(len(ids)) if not _is_utf8(ids[number : number + 1]))
+    if not is_utf8(ids):
+        first = row + next(number for number in range(len(ids)) if not is_utf8(ids[number : number + 1]))
         raise InputError(f"{name}: column {column!r} is not valid UTF-8 in document {first + 1}; correct the id.")
 
 
-def _is_utf8(ids: pa.Array) -> bool:
+def is_utf8(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Return whether all strings of a column are valid UTF-8."""
     try:
-        ids.validate(full=True)
+        column.validate(full=True)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return False
     return True

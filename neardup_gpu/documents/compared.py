@@ -1,6 +1,6 @@
 """The values of columns that are compared, such as the one that decides who is kept.
 
-Numbers are compared as numbers, also where they are written as text, as in CSV, or stand beside markers of missing
+Numbers are compared as numbers, also where they are written as text, as in CSV, or are mixed with markers of missing
 values. Ordered categories are compared in their order. Whatever else is text is compared as text; where it looks like
 numbers, a remark says so and names a row.
 """
@@ -45,7 +45,7 @@ class Values:
         self._any = False
 
     def add(self, values: pa.Array) -> None:
-        """Look at more values, none of which is null."""
+        """Look at more values without nulls."""
         if not self.may_be_numbers or not len(values):
             return
         self._any = True
@@ -75,7 +75,7 @@ class Values:
 
 
 def type_of_values(values: Iterable[pa.Array]) -> pa.DataType:
-    """Return the type that holds some strings, none of which is null: of numbers if all are, else of strings."""
+    """Return the type that holds some strings without nulls: of numbers if all are, else of strings."""
     found = Values()
     for some in values:
         found.add(some)
@@ -166,7 +166,7 @@ def ranks_of(column: pa.ChunkedArray, categories: Sequence[str], name: str) -> p
     Raises
     ------
     InputError
-        If a value is none of the categories, as where only some files have categories.
+        If a value is not a category, for example if only some files have categories.
     """
     values = _as_strings(column)
     ranks = pc.index_in(values, pa.array(categories, values.type))
@@ -191,7 +191,7 @@ def _in_order(categories: Sequence[str]) -> str:
 
 
 class Looks:
-    """What the strings of a column that is compared look like.
+    """The form of the strings of a column that is compared.
 
     Attributes
     ----------

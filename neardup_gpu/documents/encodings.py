@@ -3,7 +3,7 @@
 Source: https://encoding.spec.whatwg.org, sections 4.2 (labels) and 5 to 14 (indexes and decoders), with the index of
 gb18030 that follows GB 18030-2022. The labels and the characters below are facts of that standard.
 
-Python has most of these decoders, but some of its tables are narrower. What the standard has beyond Python is written
+Python has most of the decoders, but some of its tables are narrower. What the standard has beyond Python is written
 here and nothing else: the characters of big5 that Python lacks, those that Python reads as other characters, and the
 control characters that browsers read in windows-125x. euc-jp and iso-2022-jp take from cp932 what Python lacks: the
 standard has one index of JIS X 0208 for all three.
@@ -229,8 +229,8 @@ _SHARED_CHARACTERS = {
         re.compile("~"),
     ),
 }
-"""For each codec of Python that reads two sequences of bytes as one character: what a sequence is, the characters of
-these sequences in the standard, and those of Python."""
+"""For each codec of Python that reads two sequences of bytes as one character: the pattern of a sequence, the
+characters of the sequences in the standard, and those of Python."""
 
 
 class _MultiByte:

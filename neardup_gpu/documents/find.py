@@ -1,4 +1,4 @@
-"""Finding files: what a path, URI, folder or pattern names, and of which format each file is.
+"""Finding files: what a path, URI, folder or pattern names, and the format of each file.
 
 Every file is read once, however many links lead to it, and whatever a folder holds that is not read is counted.
 """
@@ -40,7 +40,7 @@ ABOUT = (  # text files of these names are about the data that they lie beside
 )
 
 DATASET_INFO = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json")
-"""What Hugging Face's library writes beside a dataset, and ``state.json`` beside the first of them."""
+"""Files that Hugging Face's library writes next to a dataset, and ``state.json`` next to the first of them."""
 
 
 @dataclass
@@ -138,7 +138,7 @@ def _split_at_wildcard(source: str) -> tuple[str, str]:
 def _find(
     source: str, base: str, pattern: str, glob: str | None, input_format: str | None, several: bool
 ) -> FoundFiles:
-    """The files of one source, and the names of those beside them that are not read."""
+    """The files of one source, and the names of other files in the folder that are not read."""
     uri = base if is_uri(source) else ""
     if uri:
         system, path = file_system(uri)
@@ -220,7 +220,7 @@ def _find(
 
 
 def _kinds(paths: list[str], system: fs.FileSystem, input_format: str | None, of_folder: bool) -> dict[str, str]:
-    """Return the formats of files that are read; of a folder, of those that are read without a pattern."""
+    """Return the formats of files that are read; for a folder, only formats that are read without a pattern."""
     if input_format is not None:
         wanted = format_named(input_format)
         return {path: wanted for path in paths if format_of(path) == wanted or not has_extension(path)}
@@ -271,8 +271,8 @@ def _why_nothing(source: str, pattern: str, glob: str | None, is_result: bool, f
 
 
 def _without_about(found: FoundFiles) -> FoundFiles:
-    """Without README, LICENSE and the like where there are data files of other formats than text, and without what is
-    beside datasets that Hugging Face's library saved."""
+    """Without README, LICENSE and the like where there are data files of other formats than text, and without the extra
+    files of datasets that Hugging Face's library saved."""
     paths = {file.path for file in found.files}
     about = {file.path for file in found.files if _is_about(file.path, paths)}
     if all(file.kind == "text" for file in found.files) or about == paths:
@@ -287,7 +287,7 @@ def _without_about(found: FoundFiles) -> FoundFiles:
 
 
 def _is_about(path: str, paths: set[str]) -> bool:
-    """Whether a file is about the data, by its name and those beside it."""
+    """Whether a file is about the data, by its name and the names of the files around it."""
     name = PurePosixPath(path).name
     if format_of(path) == "text":
         return name.partition(".")[0].lower() in ABOUT
@@ -345,7 +345,7 @@ def _is_result(system: fs.FileSystem, folder: str) -> bool:
 
 
 _DECISIONS = {name.partition("/")[0] for name in beginnings_of(DOCUMENTS)}
-"""One of these is beside the report of a result."""
+"""One such file is next to the report of a result."""
 
 
 class _Rule(NamedTuple):
@@ -456,7 +456,7 @@ class _Walk:
 
 
 def _identity(status: os.stat_result, real: str) -> str:
-    """What tells whether two paths lead to one file: its real path or, where it has several names, its number."""
+    """Return a key that is equal for two paths to one file: its real path or, if it has several names, its number."""
     return real if status.st_nlink == 1 else f"{status.st_dev}:{status.st_ino}"
 
 

@@ -63,7 +63,7 @@ def has_extension(path: str) -> bool:
 
 
 def formats_of(system: fs.FileSystem, paths: Iterable[str]) -> dict[str, str]:
-    """Return the formats of files, by their names or, of those without an extension, by their first bytes.
+    """Return the formats of files, by their names or, without an extension, by their first bytes.
 
     Files of one folder whose names differ only in digits, such as ``part-00000`` and ``part-00001``, are of one format:
     that of the first one that says it. Files of unknown format are left out.

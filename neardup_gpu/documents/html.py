@@ -1,9 +1,9 @@
 """Markup -> the text that a reader of the page sees: by an automaton that drops the markup, or from a parser's tree.
 
 The automaton (`kernels.visible_text`) is the usual way: many times as fast, many pages at once, and its time is linear
-whatever the page. It agrees with the tree on pages without errors; its docstring lists where it does not. A page of
-which it cannot say where hidden text ends is read by the tree, unless `is_tame` says that a parser would need
-more than linear time. A crawl in which every page needs the tree takes at most about 3 s per MB.
+whatever the page. It agrees with the tree on pages without errors; its docstring lists where it does not. If it cannot
+find the end of hidden text in a page, the page is read by the tree, unless `is_tame` says that a parser would need more
+than linear time. A crawl in which every page needs the tree takes at most about 3 s per MB.
 
 For the tree, selectolax (its Lexbor parser) was chosen over resiliparse. Both were compared with the texts that come
 with two corpora, by the resemblance of 5-shingles of lower-cased words, on one core:
@@ -34,8 +34,8 @@ from .charsets import page_as_utf8
 
 
 class HtmlPage(NamedTuple):
-    """The text that a reader sees of a page; False beside it where a parser would have taken too long for the tree, so
-    that tags were just taken out."""
+    """The text that a reader sees of a page, and whether a tree was made: if that would take too long, tags are just
+    taken out."""
 
     text: str
     parsed: bool
@@ -80,7 +80,7 @@ def _with_trees(
 
 
 def without_markup(texts: list[bytes]) -> list[bytes]:
-    """The texts; of those that are `Markup`, what a reader sees."""
+    """The texts; for those that are `Markup`, what a reader sees."""
     pages = [text for text in texts if isinstance(text, Markup)]
     if not pages:
         return texts
@@ -91,7 +91,7 @@ def without_markup(texts: list[bytes]) -> list[bytes]:
 
 
 def read_page(markup: bytes | str, tree: bool = False, fallback: str | None = None) -> HtmlPage:
-    """What a reader sees of a page: its text, with its title; no scripts, styles, comments or tags.
+    """Return the text of a page that a reader sees, with its title; no scripts, styles, comments or tags.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _tree_text(page: bytes) -> str:
 
 @cache
 def _markup() -> re.Pattern[str]:
-    """What is taken out of a page that is not parsed.
+    """The parts that are taken out of a page that is not parsed.
 
     Each branch runs to the end of the page where nothing ends it, and no branch gives anything back, so nothing is
     looked at twice.

@@ -1,5 +1,5 @@
-"""What a web server sent, as text: transfer and content encodings undone, charset decoded, and of HTML what a reader
-sees.
+"""Turn the answer of a web server into text: transfer and content encodings undone, charset decoded, and of HTML what a
+reader sees.
 
 FastWARC 2.0.1 undoes encodings too, but fails where crawlers took an encoding off and left its header, which is
 frequent, and at chunk extensions, `x-gzip`, and deflate without a header. `charsets` decides how bytes become text.
@@ -26,7 +26,7 @@ MAX_ENCODINGS = 5
 """Most encodings of one payload. Servers apply one or two; each takes the time of decoding the whole payload."""
 
 _NO_ENCODINGS = ("", "identity", "none", "utf-8")
-"""What servers send as an encoding where there is none."""
+"""Names of encodings that servers send if there is none."""
 
 
 class UndecodableError(Exception):
@@ -60,7 +60,7 @@ def text_of(
     text : bytes
         UTF-8; `html.Markup` where the text of HTML has yet to be taken. What cannot be decoded is U+FFFD.
     parsed : bool
-        False for a page of which no tree could be made; see `html.HtmlPage`.
+        False for a page without a tree; see `html.HtmlPage`.
     """
     if kind not in HTML_TYPES:
         return text_as_utf8(payload, charset, fallback), True
@@ -83,7 +83,7 @@ def undone(body: bytes, encodings: list[str], most: int, cut: bool) -> bytes:
     most : int
         Bytes that a payload may have.
     cut : bool
-        Whether the crawler says that it cut the payload, of which is then taken what is there.
+        Whether the crawler says that it cut the payload; then the rest is used as it is.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _inflated(body: bytes, most: int, cut: bool) -> bytes:
 
 
 _FIRST_STEP, _LAST_STEP = 512, 1 << 20
-"""Bytes of a gzip member that are given to zlib at once: few at first, as zlib copies those behind the member's end,
+"""Bytes of a gzip member that are given to zlib at once: few at first, as zlib copies those after the member's end,
 and a body may consist of millions of small members."""
 
 

@@ -117,7 +117,8 @@ GARBLED = 0.05
 
 
 def count_replaced(text: pa.Array) -> tuple[int, int]:
-    """Return the number of texts with U+FFFD, and the number of those of which more than `GARBLED` are U+FFFD.
+    """Return the number of texts with U+FFFD, and the number of texts in which more than `GARBLED` of the characters
+    are U+FFFD.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def joined_lists(lists: pa.LargeListArray, texts: pa.Array) -> pa.Array:
     ----------
     lists : pyarrow.LargeListArray
     texts : pyarrow.Array of large binary
-        The texts of all its values, of which nulls are left out.
+        The texts of all its values, without nulls.
     """
     offsets = np.asarray(lists.offsets) - lists.offsets[0].as_py()
     if texts.null_count:

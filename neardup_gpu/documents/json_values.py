@@ -62,7 +62,7 @@ _ESCAPES = re.compile(
 def to_line(data: bytes) -> str:
     """Return a line of JSON as a string: U+DC80 to U+DCFF stand for bytes that are not UTF-8, and for nothing else.
 
-    An escape of one of these, such as ``\\udcc3``, becomes one of U+FFFD.
+    An escape of a surrogate, such as ``\\udcc3``, becomes one of U+FFFD.
     """
     if b"\\ud" in data or b"\\uD" in data:
         data = _ESCAPES.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], data)
@@ -123,7 +123,7 @@ def types_of_members(value: dict[str, Any]) -> Iterator[tuple[str, pa.DataType]]
 
 
 def repeated_name(members: dict[str, Any], name: str) -> str | None:
-    """Return the name that stands several times in an object, of those that a path leads through; None if none does."""
+    """Return a name on a path that stands several times in an object; None if there is no such name."""
     if isinstance(members, Repeating) and name in members.names:
         return name
     inner: Any = members
@@ -161,7 +161,7 @@ def number_kind(value: Any, markers: Collection[str]) -> set[str]:
 
 
 def json_type_in_words(kind: pa.DataType) -> str:
-    """What a JSON column of this type holds, for messages."""
+    """Return the name of a JSON column's type, for messages."""
     if pa.types.is_list(kind):
         return "an array"
     if pa.types.is_struct(kind):

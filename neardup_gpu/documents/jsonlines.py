@@ -35,7 +35,7 @@ from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows
-from .columns import mixed_integers, outside_int64
+from .columns import is_utf8, mixed_integers, outside_int64
 from .contract import InferringReader
 from .files import File
 from .json_blocks import MARK, Block, LineRange
@@ -198,11 +198,15 @@ class JsonLines(InferringReader):
     def _sample(self) -> pa.Schema:
         """Columns and types seen in the first hundred lines that can be read."""
         kinds: dict[str, pa.DataType] = {}
-        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
-            for value, line in itertools.islice(objects, 100):
-                for name, kind in types_of_members(value):
-                    self._learn(kinds, name, kind, line)
+        for value, line in self._first_objects():
+            for name, kind in types_of_members(value):
+                self._learn(kinds, name, kind, line)
         return pa.schema(list(kinds.items()))
+
+    def _first_objects(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """Yield the objects of the sample: the first hundred that can be read, and the line of each."""
+        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
+            yield from itertools.islice(objects, 100)
 
     def _readable(self) -> Iterator[tuple[dict[str, Any], int]]:
         """The objects that can be read, from the beginning, and the line of each; the others raise or are skipped."""
@@ -242,10 +246,9 @@ class JsonLines(InferringReader):
         a line without one is an error, unless it may be skipped."""
         kinds = dict(zip(self.schema.names, self.schema.types, strict=True))
         if name not in kinds and ("." in name or nested.is_listed(name)):
-            with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
-                for value, line in itertools.islice(objects, 100):
-                    for kind in _types_at(value, name):
-                        self._learn(kinds, name, kind, line)
+            for value, line in self._first_objects():
+                for kind in _types_at(value, name):
+                    self._learn(kinds, name, kind, line)
             self.schema = pa.schema(list(kinds.items()))
         markers = self.policy.markers if typed and not key else ()
         if markers and pa.types.is_string(kinds.get(name, pa.null())):  # perhaps a marker, and numbers follow
@@ -266,13 +269,12 @@ class JsonLines(InferringReader):
         """Return whether a path through lists leads nowhere in the sample for want of values, not of a member."""
         holder_name = name.removesuffix(nested.EACH) if name.endswith(nested.EACH) else name.rpartition(".")[0]
         seen = False
-        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
-            for value, _ in itertools.islice(objects, 100):
-                with contextlib.suppress(nested.UnfitError):
-                    found = nested.value(value, holder_name)
-                    seen = seen or found is not nested.NOTHING
-                    if found is not nested.NOTHING and found:
-                        return False
+        for value, _ in self._first_objects():
+            with contextlib.suppress(nested.UnfitError):
+                found = nested.value(value, holder_name)
+                seen = seen or found is not nested.NOTHING
+                if found is not nested.NOTHING and found:
+                    return False
         return seen
 
     def holds_text(self, name: str) -> bool:
@@ -344,22 +346,19 @@ class JsonLines(InferringReader):
 
     def members(self, name: str) -> list[str]:
         """Names within the objects of a column, in the sample."""
-        found: dict[str, None] = {}
-        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
-            for value, _ in itertools.islice(objects, 100):
-                with contextlib.suppress(nested.UnfitError):
-                    inner = nested.value(value, name)
-                    for each in inner if isinstance(inner, list) and nested.is_listed(name) else [inner]:
-                        found |= dict.fromkeys(name for name, _ in types_of_members(each if type(each) is dict else {}))
-        return list(found)
+        members = (each for each in self._values_in_sample(name) if type(each) is dict)
+        return list(dict.fromkeys(member for each in members for member, _ in types_of_members(each)))
 
     def texts_within(self, name: str) -> Iterator[str]:
-        with contextlib.closing(self._readable()) as objects:  # type: ignore[type-var]
-            for value, _ in itertools.islice(objects, 100):
-                with contextlib.suppress(nested.UnfitError):
-                    found = nested.value(value, name)
-                    for each in found if isinstance(found, list) and nested.is_listed(name) else [found]:
-                        yield from nested.texts_within_value(name, each)
+        for each in self._values_in_sample(name):
+            yield from nested.texts_within_value(name, each)
+
+    def _values_in_sample(self, name: str) -> Iterator[Any]:
+        """Yield the values of a column in the sample; of a path through lists, the values in its lists."""
+        for value, _ in self._first_objects():
+            with contextlib.suppress(nested.UnfitError):
+                found = nested.value(value, name)
+                yield from found if isinstance(found, list) and nested.is_listed(name) else [found]
 
     def deciding_place(self, name: str) -> str:
         """The file and the line that decided the column's type."""
@@ -732,10 +731,4 @@ def _selected(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _complete(column: pa.ChunkedArray) -> bool:
     """Whether no value is null or invalid UTF-8."""
-    if column.null_count:
-        return False
-    try:
-        column.validate(full=True)
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        return False
-    return True
+    return not column.null_count and is_utf8(column)

@@ -1,7 +1,7 @@
 r"""Names of local files that are not UTF-8: how they are written, and how such files are opened.
 
 Names are bytes on most systems, and those of old archives are often in another encoding than UTF-8. Neither Arrow nor
-JSON holds such a name. So a part of a path is escaped if it holds bytes that are not UTF-8: each of these bytes becomes
+JSON holds such a name. So a part of a path is escaped if it holds bytes that are not UTF-8: each such byte becomes
 ``\xe9``, and each backslash ``\\``. So that the way back is unique, a part is also escaped if it holds text that looks
 like an escaped byte. All other names stay as they are.
 
@@ -94,7 +94,7 @@ class LocalNames:
         return pa.PythonFile(open(unescaped(path), "rb"), mode="r")
 
     def open_input_stream(self, path: str, compression: None = None) -> pa.NativeFile:
-        """Return the opened file, of which no compression is undone."""
+        """Return the opened file, still compressed."""
         return self.open_input_file(path)
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ..data import arrow
 
 NOTHING = object()
-"""That an object has no such member."""
+"""Stands for a member that an object does not have."""
 
 EACH = "[]"
 """The step of a path that leads to each value of a list."""
@@ -111,7 +111,7 @@ def before_lists(schema: pa.Schema, name: str) -> str:
 
 
 def value(members: dict[str, Any], name: str) -> Any:
-    """What an object of JSON holds under the name; NOTHING if it has no such member.
+    """Return the value of an object of JSON under the name; NOTHING if it has no such member.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def value(members: dict[str, Any], name: str) -> Any:
 
 
 def _values(found: Any, steps: list[str], path: str) -> Any:
-    """What JSON holds where the steps lead: a list of values as soon as one step is `EACH`."""
+    """Return the value of JSON where the steps lead: a list of values as soon as one step is `EACH`."""
     for number, step in enumerate(steps):
         if found is NOTHING or found is None:
             return found
@@ -187,7 +187,7 @@ def texts_within_value(name: str, value: Any) -> Iterator[str]:
 
 
 _LIKELY = ("content", "text", "value")
-"""What members with the text of a conversation are usually called, the likeliest first."""
+"""Usual names of members with the text of a conversation, the likeliest first."""
 
 
 def likeliest(paths: Iterable[str]) -> str | None:

@@ -54,7 +54,7 @@ def even_runs(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
 
 
 def runs(sizes: Iterable[int], most: int) -> Iterator[tuple[int, int]]:
-    """Where runs of consecutive sizes begin and end, none of which adds up to more than `most` unless it is one size.
+    """Return where runs of consecutive sizes begin and end. No run adds up to more than `most` unless it is one size.
 
     There is one run of nothing if there are no sizes.
     """

@@ -51,7 +51,7 @@ class Pattern:
         return self._end > 1
 
     def _closed(self, places: set[int]) -> States:
-        """With the places behind each ``**``, which may be no folder."""
+        """With the places after each ``**``, which may be no folder."""
         return frozenset(places | {i + 1 for i in places if i < self._end and self._steps[i] is None})
 
     def step(self, states: States, name: str, *, dots: bool = False) -> tuple[bool, States]:

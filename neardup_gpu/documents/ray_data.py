@@ -23,7 +23,7 @@ class RayDataset:
     Parameters
     ----------
     dataset : ray.data.Dataset
-        Its schema is asked for here, for which Ray may have to compute the first rows.
+        Its schema is needed here, and Ray may have to compute the first rows for it.
 
     Raises
     ------
@@ -60,7 +60,8 @@ class RayDataset:
             return self._dataset.materialize().to_arrow_refs()
 
     def apply(self, function: Callable[[int, pa.RecordBatchReader], T]) -> list[T]:
-        """What a function gives for the rows of each of Ray's tasks, in the order of rows; nothing comes here but that.
+        """Yield a function's results for the rows of each of Ray's tasks, in the order of rows; nothing else comes
+        here.
 
         Parameters
         ----------
@@ -137,7 +138,7 @@ def _fetched(block: Any) -> pa.Table:
 
 @contextlib.contextmanager
 def _in_order(dataset: Any) -> Iterator[None]:
-    """Let blocks keep their order while the dataset is computed, which Ray Data does not see to unless told."""
+    """Let blocks keep their order while the dataset is computed, which Ray Data does not do by default."""
     options = dataset.context.execution_options
     before, options.preserve_order = options.preserve_order, True
     try:

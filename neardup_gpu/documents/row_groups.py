@@ -132,7 +132,7 @@ def _divided(encoded: memoryview) -> tuple[memoryview, bytes]:
 
 
 def _places(by: int) -> dict[int, Any]:
-    """The edits of a row group whose pages are moved; a place of 0 is none."""
+    """The edits of a row group whose pages are moved; a place of 0 means that there is none."""
 
     def moved(place: int) -> int:
         return place + by if place else 0

@@ -40,7 +40,8 @@ def with_ids(
 
 
 class IntegerRange:
-    """Integer ids of all files, where some are int64 and others uint64: refuses a negative id beside one from 2**63 on.
+    """Integer ids of all files, where some are int64 and others uint64: refuses a negative id together with one from
+    2**63 on.
 
     Parameters
     ----------

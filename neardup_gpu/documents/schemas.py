@@ -284,10 +284,8 @@ class Columns:
         """The type of a column whose values are strings as they stand: one that holds all its numbers, if they are."""
         if pa.string() in kinds or not kinds:
             return pa.string()
-        found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers if infers_types(reader)))
-        if "float" in found or {"negative", "wide"} <= found or any(map(pa.types.is_floating, kinds)):
-            return pa.string() if name == self.key else pa.float64()
-        return pa.uint64() if "wide" in found else pa.int64()
+        kind = self._one_number_type(name, kinds)
+        return pa.string() if name == self.key and pa.types.is_floating(kind) else kind
 
     def _number_type(self, name: str, kinds: dict[pa.DataType, str]) -> pa.DataType:
         """Return the type of an extra column in which numbers were seen: one that holds all of them.
@@ -296,8 +294,10 @@ class Columns:
         """
         if not all(_is_number(kind) or is_string(kind) for kind in kinds):
             raise _unlike_types(name, kinds)
-        if any(map(is_string, kinds)):
-            return pa.string()
+        return pa.string() if any(map(is_string, kinds)) else self._one_number_type(name, kinds)
+
+    def _one_number_type(self, name: str, kinds: Iterable[pa.DataType]) -> pa.DataType:
+        """Return the type that holds all numbers of a column in all files; strings if it holds other texts too."""
         found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers if infers_types(reader)))
         if "text" in found:
             return pa.string()
@@ -329,7 +329,7 @@ class DecidedColumns:
     are_own : bool
         Whether the reader made the columns.
     types : pyarrow.Schema
-        The type of the column of ids and of each other column that may be asked for.
+        The type of the column of ids and of each other column that may be read.
     """
 
     def __init__(self, text: list[str], key: str | None, are_own: bool, types: pa.Schema) -> None:

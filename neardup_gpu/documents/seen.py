@@ -17,7 +17,7 @@ State = tuple[int | None, int | None, str | None]
 """Size, time of change in nanoseconds, and version of a file; None where the file system does not say."""
 
 VERSIONS = ("ETag", "etag", "generation", "version_id", "LastModified", "last_modified", "created")
-"""Under which of these names object stores give the version of an object, the best first."""
+"""Names under which object stores give the version of an object, the best first."""
 
 
 class Seen:
@@ -39,7 +39,7 @@ class Seen:
 
     @property
     def state(self) -> State:
-        """What tells, on any machine, whether the file has changed."""
+        """A value that shows, on any machine, whether the file has changed."""
         size, time, _, version = self._state
         return size, time, version
 
@@ -85,7 +85,7 @@ def _state(file: File) -> tuple[int | None, int | None, int | None, str | None]:
 
 
 def _version(file: File) -> str | None:
-    """What an object store of fsspec calls the version of an object; None where it says none."""
+    """Return the version of an object in an object store of fsspec; None if the store gives none."""
     if not isinstance(file.system, fs.PyFileSystem) or not isinstance(file.system.handler, fs.FSSpecHandler):
         return None
     info = file.system.handler.fs.info(file.path)

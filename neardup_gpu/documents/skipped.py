@@ -89,7 +89,7 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Losses that follow one another; a reader gives them together, as there may be as many as there are rows."""
+    """Losses that follow one another; a reader gives them together, as every row may be one."""
 
     losses: list[Loss]
 
@@ -131,7 +131,7 @@ class Noted:
 
 @dataclass
 class Skipped:
-    """What one reading of a file (or of all text files together) left out."""
+    """The rows that one reading of a file (or of all text files together) left out."""
 
     skips: bool
     entries: list[Entry] = field(default_factory=list)

@@ -45,7 +45,7 @@ from .textfiles import TextFiles
 
 @dataclass(frozen=True)
 class Source:
-    """What all slices of an input share.
+    """The data that all slices of an input share.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Source:
     key : str or None
         Column that names the documents; None if row numbers do.
     types : pyarrow.Schema
-        Types, in the whole input, of the column of ids and of the other columns that may be asked for.
+        Types, in the whole input, of the column of ids and of the other columns that may be read.
     policy : Reading
     root : str
         What messages call all text files together; else nothing.
@@ -72,7 +72,7 @@ class Source:
 
 @dataclass(frozen=True)
 class SlicedFile:
-    """A file that a slice reads, or part of which it reads.
+    """A file that a slice reads, or reads a part of.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class SlicedFile:
 
 @dataclass(frozen=True)
 class Extent:
-    """What one reading of a slice found: small, and enough to number the rows of all slices.
+    """The findings of one reading of a slice: small, and enough to number the rows of all slices.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Slice:
 
         They have the texts, ids and types that they have in the whole input; where ids are row numbers, these count
         from 0. In `places` and `skipped`, row numbers count from the beginning of the file where
-        `parts[0].first_place` is known, else from that of the part. Columns that can be asked for are `other_columns`
+        `parts[0].first_place` is known, else from that of the part. Columns that can be read are `other_columns`
         of the whole input.
 
         Parameters
@@ -307,7 +307,7 @@ class Slice:
 
 
 def extent_of(documents: Documents) -> Extent:
-    """What the last reading of a slice's documents found, after all batches."""
+    """The findings of the last reading of a slice's documents, after all batches."""
     passes = documents._passes
     return Extent(
         tuple(each.num_documents for each in passes),
@@ -405,7 +405,7 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
     Parameters
     ----------
     documents : Documents
-        Of files; `other_columns` name the columns that slices will be asked for.
+        Of files; `other_columns` name the columns that slices will read.
     slice_bytes : int
         About the bytes of text of a slice. A row, row group, record batch or compressed file that has more is a slice
         of its own.
@@ -450,7 +450,7 @@ def text_bytes_of(documents: Documents) -> int:
 
 
 def source_of(documents: Documents) -> Source:
-    """What all slices of these documents share."""
+    """The data that all slices of the documents share."""
     columns = documents._columns
     others = [name for name in columns.others if name != columns.key]
     for name in others:

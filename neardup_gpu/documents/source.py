@@ -85,8 +85,8 @@ def open_documents(
     A file that `source` names, or that a pattern selects, is read whatever its name; a pattern selects names that
     begin with a dot only if it writes the dot, as ``.github/*.md`` does. A named file of unknown extension is read as
     text, unless its contents are not text. Without a pattern, these are left out of a folder: names that begin with
-    ``_`` or a dot, finished results of dedup and other files that neardup wrote, pipes and devices, README, LICENSE
-    and the like beside data, and files of unknown extension. All files and folders that are left out are counted and
+    ``_`` or a dot, finished results of dedup and other files that neardup wrote, pipes and devices, README, LICENSE and
+    the like next to data, and files of unknown extension. All files and folders that are left out are counted and
     named: in `Documents.left_out`, in the report, and in the log at INFO.
 
     Examples
@@ -153,7 +153,7 @@ def names_of(source: Any) -> list[str]:
 
 
 def _without_our_files(readers: list[Reader], found: FoundFiles) -> list[Reader]:
-    """The readers of documents, without files of this package that lie in a folder beside them."""
+    """The readers of documents, without files of this package that lie in the same folder."""
     kinds = [artefact_kind(reader.schema) for reader in readers]
     if all(kinds):
         return readers

@@ -40,7 +40,7 @@ def stored(documents: Documents, place_folder: str, slice_bytes: int) -> list[Sl
     Parameters
     ----------
     documents : Documents
-        In memory; `other_columns` name the columns that slices will be asked for.
+        In memory; `other_columns` name the columns that slices will read.
     place_folder : str
         A folder or a URI that tasks can read, too; made if it does not exist.
     slice_bytes : int
@@ -158,7 +158,7 @@ def _write_rows(target: _Target, slice_bytes: int, number: int, rows: pa.RecordB
 
 
 def _runs(memory: Memory, most_bytes: int) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The batches of each slice, which have to be used before the next slice is asked for; at least one slice."""
+    """The batches of each slice, which have to be used before the next slice is read; at least one slice."""
     batches = (part for batch in memory.whole_batches() for part in bounded(batch, min(most_bytes, ROW_GROUP_BYTES)))
     following = next(batches, None)
 

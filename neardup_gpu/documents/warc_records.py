@@ -32,7 +32,7 @@ _NUMBER = re.compile(rb"\d{1,18}")
 _RECORD = re.compile(rb"WARC/\d\.\d+\r\n(?=[A-Za-z-]+:)")
 _MAGIC = re.compile(rb"\x1f\x8b\x08")
 _OVERLAP = 64
-"""Bytes that the longest match of these patterns may need from the next chunk."""
+"""Bytes that the longest match of a pattern may need from the next chunk."""
 
 
 class DamagedRecordError(Exception):
@@ -105,7 +105,7 @@ class Records:
         Raises
         ------
         DamagedRecordError
-            If the record cannot be read; `resume` goes on behind it.
+            If the record cannot be read; `resume` goes on after it.
         """
         self._inside = False
         while True:
@@ -127,10 +127,7 @@ class Records:
         held = len(content) if content is not None else sum(map(len, self._parts(length)))
         if held < length:
             raise DamagedRecordError(self._start, f"is cut off {count(length - held, 'byte')} before its end")
-        end = b"".join(self._parts(len(END)))
-        if end != END:
-            cut = END.startswith(end)
-            raise DamagedRecordError(self._start, "is cut off" if cut else "is longer or shorter than it says")
+        self._check_end(b"".join(self._parts(len(END))))
         if not self.packed:
             return Framed(self._start, self.place, header, length, content)
         while self._at == len(self._buffer) and self._inflate is not None:
@@ -139,7 +136,7 @@ class Records:
         return Framed(self._start, self._next if alone else None, header, length, content)
 
     def resume(self) -> bool:
-        """Go on where a record begins behind the damaged one; False if none does."""
+        """Go on where a record begins after the damaged one; False if none does."""
         place = self._restart
         if place is None and self.packed:
             place = self._find(self.place + 1, _MAGIC, self._begins_record)
@@ -152,7 +149,7 @@ class Records:
     # ----------------------------------------------------------------------------------------------- parts of a record
 
     def _header(self) -> bytes:
-        """The header of a record, with the blank line behind it."""
+        """The header of a record, with the blank line after it."""
         header, end = b"", -1
         while end < 0:
             if self._at == len(self._buffer) and not self._more():
@@ -167,7 +164,7 @@ class Records:
                 self._at = len(self._buffer) if end < 0 else before + end + len(END) - size
                 header = header if end < 0 else header[: end + len(END)]
             if header[: len(BEGIN)] != BEGIN[: len(header)]:
-                raise DamagedRecordError(self._start, f"is no WARC record: it begins with {header[:16]!r}")
+                raise DamagedRecordError(self._start, f"is not a WARC record: it begins with {header[:16]!r}")
             if end < 0 and len(header) > MAX_HEADER:
                 raise DamagedRecordError(self._start, f"has a header of more than {MAX_HEADER:,} bytes")
         return header
@@ -186,11 +183,14 @@ class Records:
         if place + length > size:
             raise DamagedRecordError(self._start, f"is cut off {count(place + length - size, 'byte')} before its end")
         self._file.seek(place + length)
-        end = self._file.read(len(END))
+        self._check_end(self._file.read(len(END)))
+        self._file.seek(place + len(self._buffer) - self._at)
+
+    def _check_end(self, end: bytes) -> None:
+        """Raise DamagedRecordError unless these bytes end a record."""
         if end != END:
             cut = END.startswith(end)
             raise DamagedRecordError(self._start, "is cut off" if cut else "is longer or shorter than it says")
-        self._file.seek(place + len(self._buffer) - self._at)
 
     def _parts(self, size: int) -> Any:
         """The next bytes of a record, in parts; fewer where the file ends."""
@@ -216,7 +216,7 @@ class Records:
         return self._member if self.packed else self._member + self._at
 
     def _more(self) -> bool:
-        """Fill the buffer, all of which was used; False at the end of the file."""
+        """Fill the buffer after all of it was used; False at the end of the file."""
         self._at, size = 0, len(self._buffer)
         self._buffer = b""
         if not self.packed:
@@ -257,7 +257,7 @@ class Records:
         return True
 
     def _unpack(self) -> None:
-        """Unpack more of the member, behind what is in the buffer; at its end, compare the checksum."""
+        """Unpack more of the member, after what is in the buffer; at its end, compare the checksum."""
         self._input = self._input or self._file.read(CHUNK)
         if not self._input:
             raise DamagedRecordError(self._member, "is cut off: the file ends in its gzip member")

@@ -1,1 +1,1 @@
-"""Where work runs: the choice of a backend, its memory, threads, and what is said while it runs."""
+"""The places where work runs: the choice of a backend, its memory, threads, and the progress that is shown."""

@@ -100,7 +100,7 @@ def concat_and_clear(*lists: list[Any], dtype: Any, width: int = 0) -> Any:
 
 
 class Stack:
-    """Rows put one behind another as they come; in host memory into one array, which grows where it lies.
+    """Rows put one after another as they come; in host memory into one array, which grows where it lies.
 
     So nothing is copied twice, and rows take memory when they come: what is expected is only reserved. Rows that lie on
     a GPU stay there, and come before all others.
@@ -134,7 +134,8 @@ class Stack:
         self._num_rows = end
 
     def take(self, dtype: Any, width: int = 0) -> Any:
-        """All rows, of which the stack has none afterwards; of this dtype and width (0: one dimension) without any."""
+        """All rows; the stack is empty afterwards. Without rows, the array has this dtype and width (0: one
+        dimension)."""
         on_host, self._rows = self._rows, None
         if on_host is not None:
             on_host.resize((self._num_rows, *on_host.shape[1:]), refcheck=False)

@@ -29,7 +29,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a worker sends back: a result unless there is a failure, and what was logged meanwhile."""
+    """The message that a worker sends back: a result unless there is a failure, and what was logged meanwhile."""
 
     result: Any
     failure: Failure | None
@@ -68,7 +68,7 @@ class Attempts:
         return len(self._waiting[on_device])
 
     def take(self, *on_device: bool) -> Attempted | None:
-        """Begin the next task of the first of these kinds that has one: for a device, or not."""
+        """Begin the next task of the first kind that has one: for a device, or not."""
         for kind in on_device:
             if self._waiting[kind]:
                 attempted = self._waiting[kind].popleft()
@@ -155,7 +155,7 @@ _unsent: list[logging.LogRecord] = []
 
 
 def warm_up(packed: bytes, level: int) -> None:
-    """Run a task of which only what it logs about this machine is kept: that no compiled kernel can be kept."""
+    """Run a task and keep only its messages about this machine: that no compiled kernel can be kept."""
     records = outcome_of(attempt_apart(packed, level)).records
     _unsent.extend(record for record in records if getattr(record, "once", False))
 
@@ -211,7 +211,7 @@ def _can_be_sent(error: Exception) -> bool:
 
 @dataclass(eq=False)
 class _TaskLog:
-    """What the package logs while a task runs, without its progress."""
+    """The package's log while a task runs, without its progress."""
 
     level: int
     records: list[logging.LogRecord] = field(default_factory=list)

@@ -47,7 +47,7 @@ class _CompilingBar(Compiling):
 def bars(console: Console | None = None, transient: bool = False) -> Iterator[Report]:
     """A callback that draws a bar for each stage: amount done, total, speed, and the time left or, at its end, taken.
 
-    Kernels that are compiled meanwhile have a bar beside the stage's.
+    Kernels that are compiled meanwhile have a bar next to that of the stage.
 
     Parameters
     ----------

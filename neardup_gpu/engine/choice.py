@@ -1,6 +1,6 @@
-"""Where kernels run: reference | cpu | gpu, chosen by argument, else by NEARDUP_BACKEND, else by the hardware.
+"""Choose where kernels run: reference | cpu | gpu, chosen by argument, else by NEARDUP_BACKEND, else by the hardware.
 
-A backend that was asked for by name runs or is refused, with the reason. Only the search for a GPU falls back, and it
+A backend that is chosen by name runs or is refused, with the reason. Only the search for a GPU falls back, and it
 says so in one line wherever there is a sign of one.
 """
 
@@ -45,7 +45,7 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
     ParameterError
         If there is no backend of that name, or `device` or `gpu_memory` is given for a backend other than "gpu".
     BackendUnavailableError
-        If the backend was asked for by name and cannot run here.
+        If the backend was chosen by name and cannot run here.
     """
     checks.optional(checks.one_of, "backend", backend, BACKENDS)
     if gpu_memory is not None:
@@ -77,7 +77,8 @@ def is_requested(backend: str | None, device: int | None, gpu_memory: int | str 
 
 
 FEW_BYTES = 1 << 16
-"""Of the arrays that a kernel is given: below, starting other threads takes about as long as the work itself."""
+"""Least size of a kernel's input for several threads: below it, starting other threads takes about as long as the work
+itself."""
 
 
 def kernel(module: ModuleType, backend: str | None) -> Callable[..., Any]:
@@ -155,7 +156,7 @@ def _detected() -> str:
 def _driver() -> tuple[int, int]:
     """(version of CUDA, number of GPUs) that the NVIDIA driver supports and shows; zeros where there is none.
 
-    The driver's own library is asked, so neither CuPy nor a GPU is needed; without a driver it takes microseconds.
+    This asks the driver's own library, so neither CuPy nor a GPU is needed; without a driver it takes microseconds.
     """
     try:
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

@@ -28,7 +28,7 @@ class Piece(Protocol):
 
     @property
     def kind(self) -> str:
-        """What it is made of, in the plural, such as "documents"."""
+        """The plural name of the items, such as "documents"."""
 
     @property
     def num_bytes(self) -> int:
@@ -38,7 +38,7 @@ class Piece(Protocol):
         """Smaller pieces that together are this one, in order; none if it cannot be divided."""
 
     def describe(self) -> str:
-        """What it is, for the message that it does not fit; empty if nothing can be said."""
+        """Name for the message that it does not fit; empty if there is no name."""
 
 
 class Rows(Protocol):
@@ -56,13 +56,14 @@ class Rows(Protocol):
 
 
 class Runtime(Protocol):
-    """Where a job runs while it runs, and what it may hold there."""
+    """The device of a running job, and the memory that the job may use there."""
 
     backend: str
     shares: Shares
 
     def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
-        """What a function gives for pieces, in order; for smaller pieces, one after another, where memory runs out.
+        """Yield a function's results for pieces, in order; for smaller pieces, one after another, where memory runs
+        out.
 
         The function has no effect but its result, as it may be called again.
 
@@ -79,7 +80,7 @@ class Runtime(Protocol):
         """
 
     def run(self, function: Callable[..., R], *arguments: Any) -> R:
-        """What a function gives for something that cannot be divided."""
+        """Return a function's result for something that cannot be divided."""
 
     def put(self, array: Any) -> Any:
         """An array in the memory of the backend."""
@@ -91,7 +92,8 @@ class Runtime(Protocol):
         """Some rows of an array, where it is; the `last` that is wanted of it may be written over it."""
 
     def keeps(self, num_bytes: int) -> bool:
-        """Whether so many more bytes of keys may stay where they are; else they have to go to host memory."""
+        """Whether this number of additional bytes of keys may stay where they are; else they have to go to host
+        memory."""
 
     def spool(self, folder: Any, num_bytes: int | None = None) -> Any:
         """An empty spool, of which `num_bytes` may lie in the backend's memory (its whole share, unless given)."""
@@ -109,4 +111,4 @@ class Runtime(Protocol):
         """Wait until all is done that was begun."""
 
     def describe(self) -> dict[str, Any] | None:
-        """What the report says of the device; None on the host."""
+        """The report's entry about the device; None on the host."""

@@ -22,17 +22,17 @@ from .contract import P, Q, R
 from .memory import Shares, batch_bytes
 
 DEFAULT_SHARE = 0.8
-"""Of the GPU memory that is free when a job begins, what it may use unless told; the rest is for compiled code, for
+"""Share of the free GPU memory that a job may use by default; the rest is for compiled code, for
 stacks and for others."""
 
 SLOTS = 3
 """Batches that are on their way to the GPU at once; see `memory.TEXT_BYTES`."""
 
 SIMULATED_MEMORY = 1 << 30
-"""What stands for the free memory in the simulator."""
+"""The simulator's free memory."""
 
 _NOTHING = object()
-"""What an attempt gives for which memory did not suffice."""
+"""Stands for the result of an attempt that ran out of memory."""
 
 
 class GpuRuntime:
@@ -95,7 +95,8 @@ class GpuRuntime:
         self._most_bytes[piece.kind] = max(1, piece.num_bytes // 2)
 
     def _whole(self, run: Callable[[], R], piece: Any) -> R:
-        """What a function gives that cannot be divided; where memory runs out, again with all spools in their files."""
+        """Return the result of a function that cannot be divided; where memory runs out, try again with all spools in
+        their files."""
         result = self._attempt(run)
         if result is _NOTHING:
             for spool in self._spools:
@@ -222,8 +223,8 @@ def _limited(chosen: Any, wanted: int | None) -> Iterator[int]:
     """Bytes that CuPy may give to a job on a device, from a pool of the job's own.
 
     Where the caller has given CuPy an allocator of another kind (RMM's, CUDA's asynchronous one), the pool's memory
-    comes from there. How much that has left nobody says: the default is then a share of what the device has free, which
-    may be little, and a larger bound is taken as it is asked for, up to the device's memory.
+    comes from there. Nobody knows how much that has left: the default is then a share of what the device has free,
+    which may be little, and a larger bound is accepted up to the device's memory.
     """
     import cupy
 

@@ -1,4 +1,4 @@
-"""What the C library keeps of freed memory: all of it while a job runs, nothing within a bound.
+"""Tell the C library how much freed memory to keep: all of it while a job runs, nothing within a bound.
 
 A page that went back to the system has to be fetched again, one fault after another, by whoever writes to it first. Of
 a job on short documents that was a third of the time, in which the same few buffers came and went for each batch. So a

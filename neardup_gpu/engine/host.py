@@ -34,7 +34,8 @@ class HostRuntime:
         self.backend, self.shares = backend, Shares.of_host()
 
     def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:
-        """What a function gives for pieces, in order; some at a time, each by a thread that has its share of all."""
+        """Yield a function's results for pieces, in order; some at a time, each by a thread that has its share of
+        all."""
         pieces = iter(pieces)
         first = list(islice(pieces, 2))
         threads = num_threads()

@@ -15,7 +15,7 @@ class InlineWorkers:
     num_workers, one_machine = 1, True
 
     def check_folder(self, folder: str) -> None:
-        """What this process writes it can read."""
+        """True: this process can read its own files."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """See `Runner.run`."""

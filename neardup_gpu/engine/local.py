@@ -52,7 +52,7 @@ FORKS = sys.platform == "linux"
 """Whether workers are forked; elsewhere libraries of the system start threads."""
 
 EARLY = 4
-"""Workers that are started before there are tasks, of which there may be fewer than workers."""
+"""Workers that are started before there are tasks: there may be fewer tasks than workers."""
 
 
 class LocalWorkers:
@@ -107,7 +107,7 @@ class LocalWorkers:
         self._forks = FORKS and num_workers > 1
 
     def check_folder(self, folder: str) -> None:
-        """What this process writes all processes of this machine can read."""
+        """True: all processes of this machine can read the files of this one."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Any]]:
         """See `Runner.run`; tasks that wait when the caller stops reading are not begun."""
@@ -115,7 +115,7 @@ class LocalWorkers:
         try:
             while attempts.num_open:
                 self._begin(attempts)
-                done = self._hear(attempts)
+                done = self._receive(attempts)
                 self._begin(attempts)  # workers go on while the caller deals with what is done
                 yield from done
             attempts.end()
@@ -137,22 +137,22 @@ class LocalWorkers:
     def _start(self, place: int) -> _Worker:
         environment = {**os.environ, **thread_limits(1 if self._forks else self._threads)}
         if not self._forks:
-            worker = _Worker(environment | self._of_its_own(place), self._first)
+            worker = _Worker(environment | self._own_environment(place), self._first)
         else:
             if self._nursery is None or not self._nursery.lives:
                 self._nursery = _Nursery(environment, self._first)
-            shown = self._of_its_own(place).get("CUDA_VISIBLE_DEVICES")
+            shown = self._own_environment(place).get("CUDA_VISIBLE_DEVICES")
             worker = _Worker(environment, self._first, self._nursery, shown)
         self._workers[place] = worker
         return worker
 
-    def _of_its_own(self, place: int) -> dict[str, str]:
-        """What a worker's environment has that those of others may not have."""
+    def _own_environment(self, place: int) -> dict[str, str]:
+        """Variables of one worker's environment that other workers may not have."""
         if not self._devices:
             return {}
         return {"CUDA_VISIBLE_DEVICES": self._devices[place] if place < len(self._devices) else ""}
 
-    def _hear(self, attempts: Attempts) -> list[tuple[Task, Any]]:
+    def _receive(self, attempts: Attempts) -> list[tuple[Task, Any]]:
         """Wait until a worker is ready, done or dead; the tasks that are done."""
         done = []
         by_pipe: dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers if worker is not None}
@@ -351,7 +351,7 @@ def _peak(maxrss: int) -> int:
 
 
 _LESS_MEMORY = "if memory ran out, ask for fewer workers (--workers), or bound it with --memory (memory)"
-"""What to do about workers that were killed."""
+"""Advice for when workers were killed."""
 
 
 def _interpreter(function: str, pipe: Connection, environment: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -392,7 +392,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _nothing() -> None:
-    """What a worker does first unless it is told."""
+    """The default first task of a worker: nothing."""
 
 
 def _command(function: str, descriptor: int) -> list[str]:
@@ -430,7 +430,7 @@ class _Nursery:
     def __init__(self, environment: dict[str, str], first: Task) -> None:
         self._pipe, other = Pipe()
         with contextlib.closing(other):
-            self._process = _interpreter("breed", other, environment)
+            self._process = _interpreter("serve_nursery", other, environment)
         self._send((pickle.dumps(first), log.getEffectiveLevel()))
         self._num_forked = 0
 
@@ -483,7 +483,7 @@ class _Forked:
         return self._nursery.wait(self._number)
 
 
-def breed(pipe: Connection) -> None:
+def serve_nursery(pipe: Connection) -> None:
     """Be a nursery: do first what each worker would do first, then fork one whenever a pipe for it comes."""
     _die_with_parent()
     os.set_inheritable(pipe.fileno(), False)
@@ -533,7 +533,7 @@ def serve_at_once(pipe: Connection) -> None:
 
 
 def _is_single() -> bool:
-    """Whether this process has one thread, beside Arrow's allocator, which mends itself in a fork."""
+    """Whether this process has one thread, not counting that of Arrow's allocator, which repairs itself in a fork."""
     threads = []
     for each in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError):  # it has ended meanwhile

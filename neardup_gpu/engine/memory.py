@@ -15,7 +15,7 @@ from ..errors import ArgumentTypeError, ParameterError
 from ..records import dataclass
 
 HOST_BATCH = 4 << 20
-"""Text in a batch on the host, of which a few are computed at a time: its tokens and shingles fit a cache then."""
+"""Text in a batch on the host. A few batches are computed at a time: their tokens and shingles fit a cache then."""
 
 HOST_BYTES = 16 << 20
 """Shingles held at a time while candidates are verified on the host; on a GPU its memory decides."""
@@ -24,7 +24,7 @@ HOST_SORTED = 8 << 20
 """Shingles made into sets at a time on the host: with room to work in they fit a processor's last cache, about."""
 
 BATCH_TIMES = 10
-"""What the first stages hold of a batch, about, in times its text; a few batches are at work at once."""
+"""Approximate memory of the first stages for a batch, in multiples of its text; a few batches are at work at once."""
 
 HOST_POSTINGS = 1 << 30
 """Memory that the index of rare shingles takes on the host while it is made, 48 bytes a posting."""
@@ -39,7 +39,8 @@ benchmarks/gpu_model.py a batch of so much text computes for longer than its lau
 TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36, "spots": 44}
 """GPU memory that a byte of text needs while its batch is computed, at most, by the kind of shingling.
 
-Beside the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two bytes:
+In addition to the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two
+bytes:
 
     tokens      1 for a copy (of a batch that was halved), 1/2 for where documents and groups of bytes begin, 4 for
                 fingerprints
@@ -53,7 +54,7 @@ Text of more tokens than that (ligatures that stand for phrases) may exceed it: 
 """
 
 ROW_BYTES = 128
-"""What a document counts in a batch beside its text; see `Documents.batches`."""
+"""Bytes that a document counts in a batch in addition to its text; see `Documents.batches`."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Shares:
 
     @classmethod
     def of_host(cls) -> Shares:
-        """Those of host memory."""
+        """The limits for host memory."""
         return cls(keys=0, spool=0, sets=HOST_BYTES, postings=HOST_POSTINGS, sorted=HOST_SORTED)
 
     def bounded_by(self, memory: int) -> Shares:
@@ -99,7 +100,7 @@ class Shares:
 
     @classmethod
     def of_gpu(cls, memory: int) -> Shares:
-        """Those of some bytes of a GPU's memory."""
+        """The limits for some bytes of a GPU's memory."""
         return cls(
             keys=memory // 4,
             spool=memory // 16 * 7,
@@ -165,7 +166,7 @@ def parse_size(value: Any, name: str = "memory") -> int:
     """
     how = "write 20GB, 20GiB or a number of bytes"
     if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
-        raise ArgumentTypeError(f"{name}: {checks.shown(value)} is no size; {how}")
+        raise ArgumentTypeError(f"{name}: {checks.shown(value)} is not a size; {how}")
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b|bytes)?\s*", str(value), re.IGNORECASE)
     if found is None or len(found[1]) > 30:
         raise ParameterError(f"{name} {checks.shown(value)} is not a size; {how}", parameter=name)

@@ -14,7 +14,7 @@ from .memory import ROW_BYTES
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Rows `first` to `last` of something, of which each has a weight in bytes.
+    """Rows `first` to `last` of something; each row has a weight in bytes.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Span:
 
     @classmethod
     def of_sizes(cls, sizes: np.ndarray) -> Span:
-        """All rows of something of these sizes, int64."""
+        """All rows of something, by their sizes, int64."""
         return cls(np.concatenate([[0], np.cumsum(sizes)]), 0, len(sizes))
 
     @property
@@ -53,7 +53,7 @@ class Span:
         return slice(self.first, self.last)
 
     def split(self) -> list[Span]:
-        """Two halves of about as many bytes; none of a single row."""
+        """Two halves of about the same number of bytes; none of a single row."""
         if self.last - self.first <= 1:
             return []
         middle = int(np.searchsorted(self.ends, (self.ends[self.first] + self.ends[self.last]) // 2))

@@ -50,13 +50,14 @@ def thread_limits(threads: int) -> dict[str, str]:
 
 
 def own_threads() -> int:
-    """How many threads this code may use beside those of kernels: those of its job, or its share of them."""
+    """Number of threads that this code may use in addition to those of kernels: those of its job, or its share of
+    them."""
     return _own.get() or most_threads()
 
 
 @contextlib.contextmanager
 def with_threads(threads: int) -> Iterator[None]:
-    """Let the code in the block use so many threads."""
+    """Let the code in the block use this number of threads."""
     token = _own.set(threads)
     try:
         yield
@@ -65,5 +66,5 @@ def with_threads(threads: int) -> Iterator[None]:
 
 
 def share_threads(among: int) -> None:
-    """Let the code of this thread use its share from now on, where so many threads do the same work."""
+    """Let the code of this thread use its share from now on, where this number of threads do the same work."""
     _own.set(max(1, own_threads() // among))

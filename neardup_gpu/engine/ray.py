@@ -179,7 +179,7 @@ class RayWorkers:
                     self._dismiss(actor)
 
     def _begin(self, attempts: Attempts, running: dict[Any, tuple[Attempted, Any]]) -> None:
-        """Hand out tasks: one to each actor, and to Ray as many as keep its workers busy."""
+        """Hand out tasks: one to each actor, and to Ray enough to keep its workers busy."""
         level = log.getEffectiveLevel()
         busy = [actor for _, actor in running.values() if actor is not None]
         for actor in [actor for actor in self._actors if actor not in busy]:
@@ -257,7 +257,7 @@ class RayWorkers:
         return begun
 
     def _answers(self, begun: list[Any]) -> list[tuple[str, Any]]:
-        """What a function gave on each node, with the node's address; lost nodes give nothing."""
+        """Return a function's result on each node, with the node's address; lost nodes give nothing."""
         found = []
         for node, reference in begun:
             address = node["NodeManagerAddress"]
@@ -321,7 +321,7 @@ def _connect(ray: Any, address: str | None) -> None:
 
 
 def _let_print(ray: Any, whether: bool) -> None:
-    """Let Ray print what it has to say of dead workers and nodes, on stdout whatever it is told; or not."""
+    """Let Ray print its messages about dead workers and nodes, always on stdout; or not."""
     ray._private.worker._worker_logs_enabled = whether  # as Ray's own debugger does
 
 
@@ -374,7 +374,7 @@ def _place(folder: str) -> tuple[fs.FileSystem, str]:
 
 
 def _read(folder: str, name: str) -> str | None:
-    """What a file holds; None where it cannot be read."""
+    """Return the content of a file; None if it cannot be read."""
     try:
         system, path = _place(folder)
         with system.open_input_stream(f"{path}/{name}") as file:

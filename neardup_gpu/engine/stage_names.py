@@ -1,4 +1,4 @@
-"""What the stages of jobs are called, and how their progress is told."""
+"""Names of the stages of jobs, and the form of their progress."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ STAGES = {
     "locate": ("locating passages", "document"),
     "place": ("placing the result", "file"),
 }
-"""What each stage is called, and what it counts."""
+"""Name of each stage, and the name of the items that it counts."""

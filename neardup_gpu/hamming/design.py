@@ -1,8 +1,8 @@
 """Table designs: which bits lead in each table, what tables cost, and the cheapest design for a load.
 
 A table sorts fingerprints by some of their bits, which its mask names. The masks of a `TableDesign` are such that
-whatever `radius` bits differ between two fingerprints, some mask has none of these bits: so the two fingerprints are in
-one bucket of that table.
+whatever `radius` bits differ between two fingerprints, some mask avoids all differing bits: so the two fingerprints are
+in one bucket of that table.
 
 Source: Manku, Jain and Das Sarma 2007, section 3.
 """
@@ -116,7 +116,7 @@ def num_tables(bits: int, radius: int, prefix: int) -> int:
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If there are no such tables: at least `radius` bits have to remain beside the leading ones.
+        If there are no such tables: at least `radius` bits have to remain in addition to the leading ones.
 
     Examples
     --------
@@ -163,9 +163,9 @@ class TableDesign:
     """The fewest tables that find all fingerprints within `radius` bits and have `prefix` leading bits or more each.
 
     The bits are split into r blocks. Whatever `radius` bits differ, at least r - radius blocks are free of them: there
-    is a table for each choice of r - radius blocks, and the bits of these blocks lead in it. Where they are too few
-    bits, the other blocks are split again, as in the 16 tables of example 3.1. The bits that lead keep their order, and
-    so do the others.
+    is a table for each choice of r - radius blocks, and their bits lead in it. Where they are too few bits, the other
+    blocks are split again, as in the 16 tables of example 3.1. The bits that lead keep their order, and so do the
+    others.
 
     Parameters
     ----------

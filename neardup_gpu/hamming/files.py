@@ -88,7 +88,7 @@ class FingerprintFiles:
 
     @property
     def name(self) -> str:
-        """What messages call the set: its first file."""
+        """The name of the set in messages: its first file."""
         return str(self.files[0])
 
     def chunks(self, max_bytes: int) -> Iterator[Chunk]:
@@ -165,8 +165,8 @@ def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str |
     Parameters
     ----------
     paths : path or list of paths
-        Files, or folders, of which every file of a known extension is read. Left out of a folder are hidden files,
-        those whose name begins with ``_``, and Parquet that neardup wrote without the column, such as pairs beside
+        Files, or folders: every file of a known extension in a folder is read. Left out of a folder are hidden files,
+        those whose name begins with ``_``, and Parquet that neardup wrote without the column, such as pairs next to
         simhashes.
     column : str, default="simhash"
         The column that holds the fingerprints.
@@ -198,7 +198,7 @@ def open_fingerprints(paths: Paths, *, column: str = "simhash", id_column: str |
 
 
 class _Header(NamedTuple):
-    """What a file says of its fingerprints before they are read."""
+    """A file's description of its fingerprints, known before they are read."""
 
     bits: int
     id_type: pa.DataType | None
@@ -272,7 +272,7 @@ def _is_other(path: Path, column: str) -> bool:
 
 
 def _read_header(path: Path, column: str, id_column: str | None) -> _Header:
-    """What a file says of its fingerprints, before they are read."""
+    """Return a file's description of its fingerprints, before they are read."""
     if path.suffix.lower() == NPY:
         if id_column is not None:
             raise InputError(f"{path}: .npy has no columns; leave out id_column, or write Parquet with ids")

@@ -366,7 +366,7 @@ def _scan_files(
     num_null, matched = queries.num_null, np.zeros(len(queries.ids), bool)
 
     def chunks() -> Iterator[np.ndarray]:
-        """A chunk is done with when the next one is asked for: what it matches has been written by then."""
+        """A chunk is finished when the next one is read: what it matches has been written by then."""
         nonlocal chunk, start, num_null
         for chunk in source.chunks(CHUNK_BYTES):
             yield chunk.fingerprints

@@ -68,7 +68,7 @@ def scan(
 ) -> Iterator[Matches]:
     """Find which existing fingerprints, read chunk by chunk, are within `radius` bits of some query (section 3.3).
 
-    The tables hold the distinct queries, in memory; a chunk is forgotten when the next one is asked for. Rows are
+    The tables hold the distinct queries, in memory; a chunk is forgotten when the next one is read. Rows are
     numbered from 0 over all chunks.
 
     Every match is found where no limit is exceeded (`num_large` is 0). Where one is, all matches that are reported are
@@ -97,7 +97,7 @@ def scan(
     Yields
     ------
     Matches
-        One or more for each chunk, before the next chunk is asked for: parts of whole rows, of about four million
+        One or more for each chunk, before the next chunk is read: parts of whole rows, of about four million
         matches at most.
 
     Raises

@@ -121,7 +121,7 @@ def in_parts(probe: Callable[[np.ndarray], Any], values: np.ndarray) -> Iterator
 
 
 def slices(owners: np.ndarray, sizes: np.ndarray, most: int | None = None) -> Iterator[slice]:
-    """Successive slices of which the sizes sum to at most `most`, or more for a single owner, who is never divided.
+    """Successive slices whose sizes sum to at most `most`, or more for a single owner, who is never divided.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def checked_limits(bucket_limit: Any, bucket_probe: Any) -> tuple[int, int]:
 
 
 def design_for(num_fingerprints: int, bits: int, radius: int, bucket_limit: int) -> TableDesign:
-    """The design by which `pairs` compares so many fingerprints with one another, unless one is given."""
+    """The design by which `pairs` compares this number of fingerprints with one another, unless a design is given."""
     all_with_all = ALL_WITH_ALL if 4 * radius >= bits else 0
     load: dict[str, Any] = {"num_queries": num_fingerprints / 2, "probe": 0, "bucket_limit": bucket_limit}
     return choose(num_fingerprints, radius, bits=bits, all_with_all=all_with_all, **load)
@@ -100,7 +100,7 @@ def pairs(
     """Find all pairs of a set that differ in at most `radius` bits.
 
     Tables are made one after another, so that memory does not grow with their number. Under one design, fingerprints
-    added behind never undo a pair; the cheapest design depends on how many there are.
+    added at the end never undo a pair; the cheapest design depends on how many there are.
 
     Parameters
     ----------

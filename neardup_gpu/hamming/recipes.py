@@ -1,4 +1,4 @@
-"""What bare fingerprints record of the recipe that made them, and which fingerprints may be compared.
+"""The recipe that bare fingerprints record, and the rules for which fingerprints may be compared.
 
 All that this package knows of recipes is here.
 """
@@ -20,7 +20,7 @@ from ..records import dataclass
 from ..sketch_files import check_columns
 
 StoredRecipe = Recipe | dict[str, Any]
-"""What an index takes and stores as a recipe."""
+"""The recipe that an index takes and stores."""
 
 # ------------------------------------------------------------------------------------------------------- of an index
 

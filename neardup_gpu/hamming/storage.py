@@ -1,4 +1,4 @@
-"""What an index consists of, and how its parts lie in a file of named arrays."""
+"""The parts of an index, and their places in a file of named arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index that grows: documents are added all day, asked for at any moment, and removed; what was acknowledged stays.
+"""An index that grows: documents are added, searched and removed at any moment; an acknowledged change stays.
 
     NAME/manifest.00000042     JSON with a checksum: the recipe, the segments, progress of inputs, counts
     NAME/segments/00000007     a file of named arrays, never changed: see `segments.py`; by the exact method, also an
@@ -19,10 +19,10 @@ Copies are found by the 128 bits of their word sequence, candidates as the metho
 verified from stored sets. What is kept of documents is chosen when an index is made (`keeps.py`): without sets, pairs
 are estimated from stored sketches (`estimates.py`). V, the set of all pairs at the threshold, is followed for each new
 entry in order of sequence as far as decisions and the listing rule of `partners.py` need, and all pairs that
-were found are stored with the new entry. An entry of which some pairs in V may not be stored is **open**: it has
-partners enough, and more candidates than were looked at.
+were found are stored with the new entry. An entry is **open** if some of its pairs in V may not be stored: it has
+enough partners, and more candidates than were looked at.
 
-An entry is kept when it has no pair with a kept one. As later documents rank behind, that is final; what is removed
+An entry is kept when it has no pair with a kept one. As later documents rank after it, that is final; what is removed
 because of an entry that is taken away may be kept by the next `decide`.
 
 `decide` is the job's `keep` over live entries and their pairs. The stored pairs suffice if no live entry is open, or if
@@ -43,8 +43,8 @@ process ends, however it ends. A writer removes an older manifest, and the files
 an exclusive lock on it.
 
 Segments are merged with their neighbours (`merging.py`), eight of a size at a time, so that there are few; the dead
-vanish then. While documents are added, a thread beside the one that adds writes the merged segment; the one that adds
-publishes it behind its next commit, with what has died meanwhile.
+vanish then. While documents are added, a second thread writes the merged segment; the thread that adds publishes it
+after its next commit, with what has died meanwhile.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class Added(NamedTuple):
     already : int
         Documents of the same files that were there already, and were not added again.
     skipped : int
-        Rows that cannot be read and were left out; the log says the first of each input, and with `output` they are
-        listed in a file beside it.
+        Rows that cannot be read and were left out; the log names the first of each input, and with `output` they are
+        listed in a file next to it.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _repeated(id: pa.Scalar) -> InputError:
 
 @dataclass(frozen=True, eq=False)
 class _AddedPiece(OfBatch):
-    """Some documents of a batch; `ends` is whether a commit ends behind them."""
+    """Some documents of a batch; `ends` is whether a commit ends after them."""
 
     ends: bool
 
@@ -223,7 +223,7 @@ class Adding:
         return rows > 0
 
     def _sketches(self, documents: Documents, done: int) -> Iterator[_SketchedPart]:
-        """All documents but the first ones; as many as a commit has are sketched ahead, at most."""
+        """All documents but the first ones; at most the documents of one commit are sketched ahead."""
         runtime, recipe, keeps = self._runtime, self._opened.recipe, self._writer.manifest.keeps
         threads, most = num_threads(), 8 * COMMIT_SHINGLES
         errors: list[Exception] = []
@@ -363,7 +363,7 @@ class Adding:
         return table_of(names, found, snapshot, self._opened.recipe)
 
     def _in_the_way(self, names: pa.Array, kind: str) -> np.ndarray:
-        """Sequence numbers of the documents that have one of these ids, and die.
+        """Sequence numbers of the documents that have one of the ids, and die.
 
         Raises
         ------
@@ -393,7 +393,7 @@ class Adding:
         return sequence
 
     def decisions(self) -> pa.Table:
-        """What was decided of all documents that were added."""
+        """The decisions about all documents that were added."""
         kind = self._opened.manifest.id_type
         nothing = np.empty(0, np.int64)
         empty = Decided(nothing.astype(bool), nothing, nothing.astype(float), nothing)

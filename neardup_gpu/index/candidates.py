@@ -1,4 +1,4 @@
-"""What new entries resemble: those of their candidates that are at the threshold, as far as decisions need them.
+"""Find the partners of new entries: their candidates that are at the threshold, as far as decisions need them.
 
 V is the set of all pairs of live entries that the method makes candidates and that resemble each other enough: by their
 sets; of an index without sets by what the method estimates; without a threshold all candidates do. The pairs of new
@@ -9,7 +9,7 @@ entries with earlier ones, old or new, are found in order of sequence, as in `pa
     3. of an open entry that is removed, its first `max_partners` kept partners; of one that is kept, all the rest,
        as it may be among the first kept partners of what is removed
 
-So all pairs are found that decide and that are listed, whatever comes behind; and of entries that are not open, all.
+So all pairs are found that decide and that are listed, whatever comes later; and of entries that are not open, all.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class JoinedEntries(NamedTuple):
-    """What was found of new entries.
+    """The findings about new entries.
 
     left, right : arrays of int64, shape (pairs,)
         Entries, in the order of (left, right); the right one is new, and the left one earlier.
@@ -138,7 +138,7 @@ class EntryJoin:
         return self._found[0]
 
     def states(self, is_open: np.ndarray) -> np.ndarray:
-        """What is decided of each new row, see kernels/standing.py."""
+        """Return the decision about each new row, see kernels/standing.py."""
         left, right, _ = self.pairs()
         old = left < self.founders[0]
         rows = np.searchsorted(self.founders, right)
@@ -151,7 +151,7 @@ class EntryJoin:
         return standing.cpu(len(pinned), lefts, rights, pinned, np.append(False, is_open))[1:]
 
     def among(self, state: np.ndarray, wanted: tuple[int, ...]) -> list[np.ndarray]:
-        """Of each segment, the live rows that are in one of some states; of old ones, as flags say."""
+        """Return the live rows of each segment that are in one of some states; for old ones, as flags say."""
         allowed = []
         for segment in self.snapshot.segments[:-1]:
             kept = segment["flags"] & KEPT != 0

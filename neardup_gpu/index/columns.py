@@ -90,7 +90,7 @@ def kept_of(names: Any, kept: Types, parameter: str) -> Types:
     Raises
     ------
     ParameterError
-        If it does not keep one of these.
+        If it does not keep one of the columns.
     """
     found = {}
     for name in names:
@@ -188,7 +188,7 @@ def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 class _SegmentColumns:
-    """The columns of a segment, each batch of which is checked before it is used."""
+    """The columns of a segment. Each batch is checked before it is used."""
 
     def __init__(self, segment: Segment) -> None:
         with _reading():
@@ -285,7 +285,7 @@ def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If the value is none of the column's kind.
+        If the value is not of the column's kind.
     """
     bound = _bound(name, kind, before)
     found = [np.empty(0, np.int64)]
@@ -305,13 +305,13 @@ def merged_columns(segments: list[Segment], stay: list[np.ndarray]) -> dict[str,
 
 
 def merge_columns(segments: list[Segment], stay: list[np.ndarray], filling: Filling) -> None:
-    """Write the columns of those documents of several segments that stay into the array of the merged one."""
+    """Write the columns of the documents that stay, from several segments, into the array of the merged one."""
     if NAME in filling.arrays:
         _write_merged(segments, stay, pa.PythonFile(_ColumnWriter(filling), "w"))
 
 
 class _ColumnWriter(io.RawIOBase):
-    """What Arrow writes into the array of columns."""
+    """The file that Arrow writes into the array of columns."""
 
     def __init__(self, filling: Filling) -> None:
         self._filling, self._size = filling, 0
@@ -348,10 +348,10 @@ def _some_rows(file: _SegmentColumns, rows: np.ndarray) -> Iterator[pa.Table]:
 
 
 def _bound(name: str, kind: pa.DataType, before: Any) -> pa.Scalar | None:
-    """What the values of a column are compared with, from a value or from what was typed; None if nothing is less."""
+    """Return the value that a column is compared with, from a value or from typed text; None if nothing is less."""
     types = pa.types
     if types.is_boolean(kind):
-        raise ParameterError(f"column {name!r} holds bools, of which none comes before the other")
+        raise ParameterError(f"column {name!r} holds bools, which have no order")
     if types.is_null(kind):
         return None
     if isinstance(before, np.datetime64):
@@ -381,7 +381,7 @@ def _text(before: Any) -> pa.Scalar:
 
 
 def _number(before: Any, whole: bool) -> pa.Scalar:
-    """Of whole numbers those are less than a number that are less than the next whole one."""
+    """Round up: a whole number is less than a number if it is less than the next whole one."""
     if isinstance(before, str):
         try:
             before = int(before)

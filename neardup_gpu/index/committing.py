@@ -1,4 +1,4 @@
-"""Commits beside looking up: while a thread writes and syncs the files of one, the next documents are looked up."""
+"""Commit during lookups: while a thread writes and syncs the files of one, the next documents are looked up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Commits(contextlib.AbstractContextManager["Commits"]):
     Parameters
     ----------
     beside : bool
-        Whether a thread beside the one that adds may make them; else each is made where it is begun.
+        Whether a second thread may make them; else each is made where it is begun.
     """
 
     def __init__(self, beside: bool) -> None:

@@ -1,4 +1,4 @@
-"""Texts that are asked for beside stored entries, by their sets."""
+"""Compare the texts of queries with stored entries, by their sets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def compared(
     *,
     entry_first: bool = False,
 ) -> np.ndarray:
-    """What pairs of texts and entries are worth: float64, shape (pairs,); less than 0 where that is below the least.
+    """Return the values of pairs of texts and entries: float64, shape (pairs,); less than 0 if they are below the
+    least.
 
     Sets are held a block of pairs at a time, unless there are few.
 

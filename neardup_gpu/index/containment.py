@@ -10,7 +10,7 @@ enough of them are candidates, and these are compared by their stored sets: what
 
 How many are enough
 -------------------
-Let c be the least containment that is asked for, and R = `RECALL`. What is improbable here is improbable over the draw
+Let c be the least containment of the query, and R = `RECALL`. What is improbable here is improbable over the draw
 of the permutation.
 
 Where A is the query, it is known to have s elements. An entry B is a candidate if it has t of them, the greatest t with
@@ -70,7 +70,7 @@ RECALL = 0.99
 """Least probability with which what contains a query, or is contained in it, is a candidate."""
 
 COMMON = 10_000
-"""Elements of more entries are not followed, unless asked for."""
+"""Elements of more entries are not followed by default."""
 
 TOGETHER = 1 << 24
 """Entries of lists that are looked at together, about."""
@@ -78,18 +78,18 @@ TOGETHER = 1 << 24
 
 @dataclass(frozen=True)
 class ContainmentQuery:
-    """What is asked for.
+    """The options of a query.
 
     Parameters
     ----------
     least : float
         The least containment.
     direction : "in", "of" or "either"
-        Whether documents are asked for that the query is contained in, that are parts of the query, or both.
+        Whether to find documents that contain the query, that are parts of the query, or both.
     common : int
         See above.
     nearest : int or None
-        At most so many documents for each query.
+        The most documents for each query.
     """
 
     least: float
@@ -98,7 +98,7 @@ class ContainmentQuery:
     nearest: int | None
 
 
-def answered(
+def containing_documents(
     manifest: Manifest,
     snapshot: Snapshot,
     query_ids: pa.Array,
@@ -129,7 +129,7 @@ def answered(
 
 
 class Lists:
-    """Where the entries of each element of some queries lie, in each segment; none of those that too many have.
+    """The places of the entries of each element of some queries, in each segment; without elements that too many have.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class Lists:
         self.not_followed = before[self.offsets[1:]] - before[self.offsets[:-1]]
 
     def _number_of_live(self, segments: list[Segment], common: int) -> np.ndarray:
-        """Live entries that have each element; of those of which more do even without all dead ones, any number above
+        """Live entries that have each element; if more do even without all dead ones, any number above
         `common`."""
         number = np.zeros(int(self.offsets[-1]), np.int64)
         for starts, stops in zip(self.starts, self.stops, strict=True):
@@ -174,10 +174,10 @@ class Lists:
 
 
 def _places(segment: Segment, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the entries of each element begin and end in a segment's table.
+    """Return where the entries of each element begin and end in a segment's table.
 
-    What is beside them was seen by the search, and is compared with its checksums: in an ascending table it shows that
-    they are right, whatever else was seen on the way.
+    The search saw the rows next to them, and these are compared with their checksums: in an ascending table they show
+    that the places are right, whatever else was seen on the way.
     """
     keys = segment.arrays["contained_keys"]
     starts, stops = np.searchsorted(keys, elements), np.searchsorted(keys, elements, side="right")
@@ -188,7 +188,7 @@ def _places(segment: Segment, elements: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _rows(segment: Segment, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """The rows of a segment's table, of which some runs are compared with their checksums."""
+    """The rows of a segment's table, after some runs are compared with their checksums."""
     if segment.file is not None:
         segment.file.verify("contained_rows", starts, stops)
     return segment.arrays["contained_rows"]
@@ -232,9 +232,9 @@ def candidates(
 def _with_notes(
     found: pa.Table, query_ids: pa.Array, sizes: np.ndarray, not_followed: np.ndarray, modulus: int, common: int
 ) -> pa.Table:
-    """Matches, of which `query_id` is the number of the query, with what is to be said of each query.
+    """Matches: `query_id` is the number of the query, with the notes about each query.
 
-    A query of which something is to be said has a row, if need be one without a document.
+    A query with a note has a row, if necessary one without a document.
     """
     numbers = found["query_id"].to_numpy()
     notes: list[str | None] = [None] * len(sizes)

@@ -5,8 +5,8 @@ first is kept, which is how they were chosen. Otherwise the candidates are found
 verified from stored sets, by the stages of `dedup`: the answer is that of `dedup` over the live documents either way.
 
 Of an index without sets, pairs of min-hash are found anew as they are when documents are added, all of them at once in
-order of priority. Where nothing is verified no pairs are stored: `dedup` compares the simhashes in its own tables, of
-which the largest buckets leave pairs out, so that its answer is that of these tables.
+order of priority. Where nothing is verified no pairs are stored: `dedup` compares the simhashes in its own tables,
+whose largest buckets leave pairs out, so that its answer depends on the tables.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Live(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot, kind: pa.DataType) -> Live:
-        """Those of a snapshot."""
+        """The entries of a snapshot."""
         ids, entries = [], [np.empty(0, np.int64)]
         for segment in snapshot.segments:
             places = np.flatnonzero(segment.live_documents)
@@ -84,7 +84,7 @@ class StoredSets:
     ----------
     snapshot : Snapshot
     entries : array of int64
-        Row i is the set of entry i of these.
+        Row i is the set of the i-th entry.
     folder : path
         Where temporary files go.
     """
@@ -95,7 +95,7 @@ class StoredSets:
         self.num_values = int(self.offsets[-1])
 
     def gather(self, rows: np.ndarray) -> Ragged:
-        """The sets of some rows, in the order asked for."""
+        """The sets of some rows, in the given order."""
         return self._snapshot.sets_of(self._entries[np.asarray(rows)])
 
     def __enter__(self) -> StoredSets:
@@ -160,7 +160,7 @@ def decided(
     manifest : Manifest
     snapshot : Snapshot
     recipe : Recipe
-        The index's, with the priority and clustering that were asked for.
+        The index's recipe, with the chosen priority and clustering.
     folder : path
         Where temporary files go, if pairs have to be found anew.
     """
@@ -204,7 +204,7 @@ def decided(
 
 
 def _best_members(entry: np.ndarray) -> np.ndarray:
-    """For each document, of which the entries are given in order of priority, the first that has the same one."""
+    """The first document with the same entry, for each document; entries are given in order of priority."""
     everyone = np.arange(len(entry))
     if (entry[1:] > entry[:-1]).all():
         return everyone
@@ -260,7 +260,7 @@ def _estimated_anew(
 
 
 _TEXTS = {"format": "memory", "text_columns": None, "id_column": None, "html": False}
-"""Where documents of an index are to be read from: only who added them knows."""
+"""The place of an index's documents: only the user who added them knows it."""
 
 
 def _report(

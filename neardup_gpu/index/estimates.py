@@ -1,4 +1,4 @@
-"""What stored sketches say of pairs, where there are no sets to compare."""
+"""Estimate pairs from stored sketches, if there are no sets to compare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOGETHER = 1 << 14
 def estimated(
     snapshot: Snapshot, sketches: SketchedEntries, queries: np.ndarray, entries: np.ndarray, recipe: Recipe
 ) -> Estimate:
-    """What the method estimates of documents, given by number, and stored entries, with 99% intervals."""
+    """The method's estimates for documents, given by number, and stored entries, with 99% intervals."""
     assert sketches.sketch is not None
     found = Estimate(*(np.empty(len(queries)) for _ in range(3)))
     for start in range(0, len(queries), TOGETHER):

@@ -1,4 +1,4 @@
-"""`Index`: documents are added, asked for, removed and decided of; what was acknowledged stays."""
+"""`Index`: documents are added, searched, removed and decided about; an acknowledged change stays."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .deciding import decide
 from .keeps import chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
-from .queries import Answer, answered, ask, ask_text, asked_for
+from .queries import Answer, limits_of, near_documents, query_documents, query_text
 from .removing import remove, remove_before
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """An index that grows: an open folder, of which this object has a snapshot.
+    """An index that grows: an open folder. This object has a snapshot of it.
 
     `Index.create` makes one, `Index.open` opens one. Any number of processes may read; the first call that writes
     makes this process the one that writes, until `close`. Readers see what was committed when they opened the index,
@@ -100,8 +100,9 @@ class Index:
             Least resemblance of two near-duplicates; by min-hash 0.8 unless given. By simhash, where none is given,
             all documents within the radius are near-duplicates, and nothing is verified.
         containment : int from 1 to 2**32, default None
-            A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can be
-            asked what contains a text, and what is contained in it. The smaller, the shorter the texts that are found.
+            A modulus m, 16 is usual: keep about every m-th shingle in a table, 12 bytes each, so that `query` can find
+            the documents that contain a text, and those that it contains. The smaller, the shorter the texts that are
+            found.
         columns : str or list of str, default ()
             Columns to keep of each document, such as its date: documents are removed by them, kept by them, and shown
             with them. They hold integers, floats, strings, bools, dates or timestamps. Each input has to have them.
@@ -212,7 +213,7 @@ class Index:
 
     @property
     def folder(self) -> Path:
-        """Where the index lies."""
+        """The folder of the index."""
         return self._opened.folder
 
     @property
@@ -302,7 +303,7 @@ class Index:
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
             that a document resembled most when it was added. With on_error="skip", rows that were left out are listed
-            in a file beside it, d.skipped.parquet beside d.parquet.
+            in a file next to it, d.skipped.parquet next to d.parquet.
         overwrite : bool, default False
             Replace the files that an earlier call wrote there.
         commit_every : int, default 10000
@@ -441,11 +442,11 @@ class Index:
             The columns of text. If None, they are found by their names.
         threshold : float, default None
             Least resemblance; the index's unless given. Its filter is made for the index's: of pairs that resemble each
-            other less, fewer become candidates. An index by the exact method is asked at its threshold or above.
+            other less, fewer become candidates. An index by the exact method takes its threshold or above.
         radius : int, default None
             By simhash, bits in which simhashes may differ: at most the index's, which is usual.
         nearest : int, default None
-            At most so many documents for each query.
+            The most documents for each query.
         containment : float in (0, 1], default None
             Ask for containment, |A n B| / |A|, instead of resemblance, and for so much at least; of an index that was
             made with `containment`. Excludes `threshold`.
@@ -470,7 +471,7 @@ class Index:
             after the other. `query_id` is 0 for a single text. Resemblance is exact; in an index without sets it is
             the share of equal samples, an estimate between `low` and `high` with 99% confidence, and `exact` is false.
             In an index of simhashes without sets, `cosine` takes its place: the estimated cosine of the angle between
-            the weights of both documents. `pairs` says of which pairs its interval is too narrow. `kept` says whether
+            the weights of both documents. `pairs` names the pairs whose interval is too narrow. `kept` says whether
             the document was kept when it was added; by simhash, `distance` is the number of bits in which the simhashes
             differ.
 
@@ -478,8 +479,9 @@ class Index:
             A query is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has
             the share c or more is found with probability 0.99 (0.98995 where all of them are needed), or
             1 - (1 - c)**s if that is less: index/containment.py says why.
-            `note` is null, but for queries without elements, "too short for modulus 16", and those of which some were
-            not followed, which it counts; such a query has a row even if nothing is found for it, whose `id` is null.
+            `note` is null, but for queries without elements, "too short for modulus 16", and queries with elements that
+            were not followed, which it counts; such a query has a row even if nothing is found for it, whose `id` is
+            null.
 
         Raises
         ------
@@ -506,7 +508,7 @@ class Index:
         if reading.skips:
             raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
         answer: Answer = partial(
-            answered, limits=asked_for(self.recipe, self._opened.finder, threshold, radius, nearest)
+            near_documents, limits=limits_of(self.recipe, self._opened.finder, threshold, radius, nearest)
         )
         if containment is not None:
             if threshold is not None or radius is not None:
@@ -514,13 +516,13 @@ class Index:
                 raise ParameterError(f"{other} and containment: both say what is near; leave one of them out")
             least = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
             if self._opened.manifest.keeps.containment is None:
-                raise InputError(
-                    f"{self.folder}: keeps nothing that containment can be asked by; make an index with containment=16"
-                )
+                raise InputError(f"{self.folder}: cannot search by containment; make an index with containment=16")
             way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
             most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
             nearest = checks.optional(checks.integer, "nearest", nearest, 1)
-            answer = partial(by_elements.answered, limits=by_elements.ContainmentQuery(least, way, most, nearest))
+            answer = partial(
+                by_elements.containing_documents, limits=by_elements.ContainmentQuery(least, way, most, nearest)
+            )
         elif direction is not None or common is not None:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         kept = self._opened.manifest.column_types
@@ -531,8 +533,10 @@ class Index:
             for each in fields(Reading):
                 if each.name != "html" and getattr(reading, each.name) != each.default:
                     raise ParameterError(f"{each.name}: one text is given, and no file to read; leave it out")
-            return ask_text(self._opened, source, reading.html, answer, names)
-        return ask(self._opened, open_documents(source, reading=reading, other_columns=list(kept)), answer, names)
+            return query_text(self._opened, source, reading.html, answer, names)
+        return query_documents(
+            self._opened, open_documents(source, reading=reading, other_columns=list(kept)), answer, names
+        )
 
     # ----------------------------------------------------------------------------------------------------- deciding
 
@@ -607,7 +611,7 @@ class Index:
         ----------
         rebuild : bool, default False
             Also make the index's tables, pairs and decisions again from what it stores of its documents, as if they
-            were added anew. It repairs an index of which `check` says that a table is wrong.
+            were added anew. It repairs an index if `check` says that a table is wrong.
 
         Returns
         -------
@@ -638,8 +642,8 @@ class Index:
         Parameters
         ----------
         all : bool, default False
-            Compare the tables of all documents. Otherwise a sample of each segment is compared, which finds a table of
-            which 2% of the rows are wrong with probability 0.999.
+            Compare the tables of all documents. Otherwise a sample of each segment is compared, which finds a table
+            with 2% wrong rows with probability 0.999.
 
         Returns
         -------
@@ -667,7 +671,7 @@ class Index:
         return upkeep.check(self._opened, checks.flag("all", all))
 
     def info(self) -> dict[str, Any]:
-        """What the index holds.
+        """Return the counts and sizes of the index.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """Inputs that are added, and how far: so that what is repeated after a crash goes on, and adds nothing twice.
 
 An input is a file, or all files of text and HTML that were named together. A manifest knows it by the paths, sizes and
-times of its files, and how many of its rows are in the index. Tables, texts and what is not on this machine are no
+times of its files, and how many of its rows are in the index. Tables, texts and data on other machines are not known as
 files: adding them again is refused by their ids.
 """
 
@@ -65,7 +65,7 @@ def rows_done(manifest: Manifest, files: list[list[Any]] | None) -> tuple[int, b
 
 
 def with_progress(manifest: Manifest, files: list[list[Any]] | None, rows: int, whole: bool) -> list[Progress]:
-    """The inputs of a manifest, one of which has got so far."""
+    """The inputs of a manifest, after one has made progress."""
     if files is None:
         return manifest.inputs
     others = [each for each in manifest.inputs if each.files != files]

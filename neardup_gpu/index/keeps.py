@@ -1,4 +1,4 @@
-"""What an index keeps of documents, beside what its recipe says: chosen when it is made, and never changed."""
+"""The parts of documents that an index keeps, in addition to its recipe: chosen when it is made, and never changed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Keeps:
-    """What an index keeps; the manifest names it.
+    """The parts that an index keeps; the manifest names them.
 
     sets : bool
         Whether the shingles of entries are stored. Without them resemblance is estimated, and nothing is verified.
     expected : int or None
         Documents that tables of simhashes were chosen for.
     leading : int or None
-        The fewest bits that lead in each of these tables, see `hamming.TableDesign`.
+        The fewest bits that lead in each table, see `hamming.TableDesign`.
     containment : int or None
         The modulus by which segments keep elements of their entries (`containment.py`), if they do.
     """
@@ -32,12 +32,12 @@ class Keeps:
     containment: int | None = None
 
     def sketches(self, recipe: Recipe) -> bool:
-        """Whether the sketch of each entry is stored, by which pairs are estimated, or their distance told."""
+        """Whether the sketch of each entry is stored, by which pairs are estimated, or their distance is computed."""
         return recipe.method.tells_pairs or not self.sets
 
 
 def chosen(recipe: Recipe, sets: bool | None, expected: int | None, containment: int | None) -> Keeps:
-    """What an index of a recipe keeps.
+    """Return the parts that an index of a recipe keeps.
 
     Raises
     ------

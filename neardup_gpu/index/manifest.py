@@ -33,7 +33,7 @@ from .locking import Hold, remove_unread
 from .validity import MOST_NUMBER, problem_of
 
 FORMAT = 2
-"""What is written; earlier ones, which lacked some fields, are read."""
+"""The version that is written; earlier ones, which lacked some fields, are read."""
 
 MOST_BYTES = 1 << 28
 """Bytes of a manifest, at most; almost all of a large one are the paths of inputs."""
@@ -96,7 +96,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an index consists of.
+    """The parts of an index.
 
     number : int
         Greater than those of earlier manifests.
@@ -109,7 +109,7 @@ class Manifest:
     columns : dict of str to str
         The columns that are kept of documents, and their Arrow types; "null" as long as that is unknown.
     categories : dict of str to list of str
-        For each of these columns that has ordered categories, their order.
+        For each column that has ordered categories, their order.
     next_sequence, next_file : int
         Neither was used yet.
     disturbed : bool
@@ -172,7 +172,7 @@ def _read(path: Path, data: bytes) -> Manifest:
     Raises
     ------
     DamagedError
-        If it is not as it was written, or is none that this package writes.
+        If it is not as it was written, or this package does not write such files.
     InputError
         If a later version wrote it.
     """
@@ -211,7 +211,7 @@ def numbers(folder: Path) -> list[int]:
     Raises
     ------
     InputError
-        If the folder is no index, or cannot be read.
+        If the folder is not an index, or cannot be read.
     """
     try:
         names = Folder(folder).names()
@@ -222,7 +222,7 @@ def numbers(folder: Path) -> list[int]:
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}; name the folder of an index") from None
     if not found:
-        raise InputError(f"{folder}: is no index: there is no manifest in it; neardup index create makes one")
+        raise InputError(f"{folder}: is not an index: it has no manifest; neardup index create makes one")
     return found
 
 
@@ -234,7 +234,7 @@ def is_free(folder: Path) -> bool:
 
 
 def path_of(folder: Path, number: int) -> Path:
-    """Where a manifest lies."""
+    """Return the path of a manifest."""
     return folder / f"manifest.{number:08}"
 
 

@@ -4,7 +4,7 @@ Segments are of tiers: tier t has 8**t documents and fewer than 8**(t + 1). Wher
 are of a tier, and none of a higher one, they are merged, and what is among them of lower tiers. So of equal batches
 there are at most seven of a tier, and each document is written again once for each tier that it rises.
 
-While documents are added, this is done by a thread beside the one that adds, into a file that no manifest names. The
+While documents are added, a second thread does this, into a file that no manifest names. The
 thread that adds puts it into the place of its parts after its next commit: one thread alone writes manifests.
 
 Only some numbers of each document and entry, of 8 bytes, and what is looked at in a range of keys are in memory: arrays
@@ -42,11 +42,11 @@ RATIO = 8
 """Segments of a tier that are merged, and how much larger those of the next tier are."""
 
 AT_ONCE = 1 << 18
-"""Entries of a table, or bytes of other arrays by eight, that are merged at a time: so many stay in a cache."""
+"""Entries of a table, or bytes of other arrays by eight, that are merged at a time: they fit a cache."""
 
 
 def tier(documents: int) -> int:
-    """The tier of a segment of so many documents."""
+    """The tier of a segment of this number of documents."""
     found = 0
     while documents >= RATIO:
         documents //= RATIO
@@ -54,7 +54,7 @@ def tier(documents: int) -> int:
     return found
 
 
-def due(places: list[SegmentPlace]) -> int:
+def num_due(places: list[SegmentPlace]) -> int:
     """How many segments, from the last one back, are to be merged now: 0, or 8 or more."""
     tiers = [tier(each.documents) for each in places]
     for level in sorted(set(tiers)):
@@ -111,7 +111,7 @@ class Merge:
 
     @property
     def stop(self) -> int:
-        """The number of the segment behind its last one, now."""
+        """The number of the segment after its last one, now."""
         return 1 + [each.file for each in self._writer.manifest.segments].index(self._files[-1])
 
     def write(self) -> None:
@@ -232,7 +232,7 @@ def merge_now(merge: Merge, **changes: Any) -> None:
 
 
 class Merges(contextlib.AbstractContextManager["Merges"]):
-    """Merges of an index that documents are added to in the block: one at a time, by a thread beside the one that adds.
+    """Merges of an index that documents are added to in the block: one at a time, by a second thread.
 
     That thread runs kernels by itself. A merge that goes on at the end of the block is given up; whoever writes next
     does it again.
@@ -243,7 +243,7 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
     committed : callable
         Called after each commit of a merge.
     beside : bool
-        Whether there may be a thread beside the one that adds, which merges itself otherwise.
+        Whether there may be a second thread; otherwise the thread that adds merges.
     """
 
     def __init__(self, writer: Writer, committed: Callable[[], None], beside: bool) -> None:
@@ -254,7 +254,7 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
     def turn(self) -> None:
         """Publish a merge that was written, and begin the next one that is due; called after each commit.
 
-        What is due behind a merge that goes on is merged now, so that there are never many segments of a tier.
+        Merges that are due after a running one are made now, so that there are never many segments of a tier.
 
         Raises
         ------
@@ -268,7 +268,7 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
                 self._publish()
             else:
                 behind = merge.stop
-        while number := due(self._writer.manifest.segments[behind:]):
+        while number := num_due(self._writer.manifest.segments[behind:]):
             if self._pool is not None and self._under_way is None and _renewing(self._writer, number) is None:
                 last = len(self._writer.segments)
                 merge = Merge(self._writer, last - number, last)
@@ -320,7 +320,7 @@ def merged(
 ) -> tuple[dict[str, np.ndarray], Order | None]:
     """Write the segment of several neighbours; returns its arrays, or nothing, and no file, if all is dead.
 
-    Beside them the order of shingles that `again` made, if it was given and made one.
+    Also the order of shingles that `again` made, if it was given and made one.
     `go_on` is called now and then, and may end it by an error; there is no file then.
     """
     documents = [np.flatnonzero(each.live_documents) for each in segments]
@@ -446,7 +446,7 @@ def merge_tables(
 
 
 def _renumbered(sizes: list[int], stay: list[np.ndarray]) -> list[np.ndarray]:
-    """Of each row of several segments the new number, in order; -1 of those that do not stay."""
+    """Return the new number of each row of several segments, in order; -1 for rows that do not stay."""
     found, start = [], 0
     for size, rows in zip(sizes, stay, strict=True):
         new = np.full(size, -1, np.int64)
@@ -483,7 +483,7 @@ def _concatenate(filling: Filling, name: str, segments: list[Segment], some: lis
 
 
 def _ragged_shapes(name: str, dtype: Any, sizes: list[np.ndarray]) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """What the two arrays of ragged rows are, of which the sizes are given segment by segment."""
+    """Describe the two arrays of ragged rows, from the sizes of each segment."""
     number, total = sum(map(len, sizes)), sum(int(each.sum()) for each in sizes)
     return {f"{name}_offsets": (np.int64, (number + 1,)), f"{name}_values": (dtype, (total,))}
 
@@ -496,7 +496,7 @@ def _gather_ragged(
     sizes: list[np.ndarray],
     go_on: Callable[[], None],
 ) -> None:
-    """Copy some ragged rows of each segment, of which the sizes are given, a part at a time."""
+    """Copy some ragged rows of each segment, whose sizes are given, a part at a time."""
     number, done = 0, 0
     for segment, rows, theirs in zip(segments, some, sizes, strict=True):
         ends = np.cumsum(theirs)

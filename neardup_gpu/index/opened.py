@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Opened:
-    """What all calls of an open index share.
+    """The objects that all calls of an open index share.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Opened:
 
     @property
     def manifest(self) -> Manifest:
-        """Of the snapshot."""
+        """The manifest of the snapshot."""
         return self.state[0]
 
     def _load(self) -> None:
@@ -139,7 +139,7 @@ class Opened:
 
     @contextlib.contextmanager
     def running(self, threads: int | None = None) -> Iterator[Runtime]:
-        """Compute in the block, with so many threads instead of the engine's."""
+        """Compute in the block, with this number of threads instead of the engine's."""
         self.check_files()
         with on_threads(self.engine.threads if threads is None else threads), self.engine.start() as runtime:
             yield runtime

@@ -41,10 +41,10 @@ MOST_BITS = 22
 """A table has at most 2**22 counters, which take 4.25 MiB."""
 
 MOST_COUNTED = 1 << 22
-"""Of more shingles about so many are counted, those of every second entry, or every third, and so on."""
+"""Most shingles that are counted, about; of more, those of every second entry, or every third, and so on."""
 
 FEWEST = 2
-"""Where counters begin."""
+"""The place where counters begin."""
 
 
 def _limits_of(arrays: dict[str, np.ndarray]) -> dict[str, Limits]:
@@ -136,5 +136,5 @@ class Order:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """What its file holds."""
+        """The content of its file."""
         return dict(zip(("counters", "beyond"), self.table, strict=True))

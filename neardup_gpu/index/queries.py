@@ -30,18 +30,19 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 1 << 23
-"""Bytes of text that are asked for at once: of a thousand long documents, which look into each table in one pass."""
+"""Bytes of query text that are searched at once: of a thousand long documents, which look into each table in one
+pass."""
 
 
 class QueryLimits(NamedTuple):
-    """Which documents are asked for.
+    """The documents to find.
 
     least : float or None
         Least resemblance; None where the distance decides.
     radius : int or None
         Bits in which simhashes may differ; the index's if None.
     nearest : int or None
-        At most so many for each query.
+        The most documents for each query.
     """
 
     least: float | None
@@ -50,18 +51,18 @@ class QueryLimits(NamedTuple):
 
 
 Answer = Callable[..., pa.Table]
-"""What answers queries: `answered`, or that of `containment.py`, with the limits that were asked for."""
+"""A function that answers queries: `near_documents` or `containing_documents`, with its limits."""
 
 
-def asked_for(
+def limits_of(
     recipe: Recipe, finder: Finder, threshold: float | None, radius: int | None, nearest: int | None
 ) -> QueryLimits:
-    """What is asked of an index of a recipe.
+    """Return the limits of a query of an index.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
-        If it cannot tell that.
+        If the index cannot answer such a query.
     """
     if threshold is not None and not recipe.verifies:
         raise ParameterError(
@@ -84,7 +85,7 @@ def asked_for(
     return QueryLimits(least, radius, checks.optional(checks.integer, "nearest", nearest, 1))
 
 
-def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, columns: list[str]) -> pa.Table:
+def query_text(opened: Opened, text: str, html: bool | str, answer: Answer, columns: list[str]) -> pa.Table:
     """The answer to one text, on one thread; `html` says how its markup is read, if it has any."""
     if opened.recipe.within:
         names = ", ".join(opened.recipe.within)
@@ -100,7 +101,7 @@ def ask_text(opened: Opened, text: str, html: bool | str, answer: Answer, column
         return with_columns(found, manifest, snapshot, columns)
 
 
-def ask(opened: Opened, documents: Documents, answer: Answer, columns: list[str]) -> pa.Table:
+def query_documents(opened: Opened, documents: Documents, answer: Answer, columns: list[str]) -> pa.Table:
     """The answers to many documents.
 
     Raises
@@ -123,7 +124,7 @@ def ask(opened: Opened, documents: Documents, answer: Answer, columns: list[str]
         return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
 
 
-def answered(
+def near_documents(
     manifest: Manifest,
     snapshot: Snapshot,
     query_ids: pa.Array,
@@ -148,7 +149,7 @@ def answered(
     if recipe.length_ratio is not None:
         near = of_like_lengths(sketches.tokens[query], snapshot.tokens(entry), recipe.length_ratio)
         query, entry = query[near], entry[near]
-    told = _told(snapshot, sketches, query, entry, recipe)
+    told = _other_measures(snapshot, sketches, query, entry, recipe)
     if limits.radius is not None:
         near = told["distance"] <= limits.radius
         query, entry, told = query[near], entry[near], {name: each[near] for name, each in told.items()}
@@ -167,10 +168,10 @@ def answered(
     return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, limits.nearest)
 
 
-def _told(
+def _other_measures(
     snapshot: Snapshot, sketches: SketchedEntries, query: np.ndarray, entry: np.ndarray, recipe: Recipe
 ) -> dict[str, np.ndarray]:
-    """What the method tells of texts and entries beside resemblance, by column."""
+    """Return the method's values for texts and entries other than resemblance, by column."""
     if not recipe.method.tells_pairs:
         return {}
     texts, left = np.unique(query, return_inverse=True)

@@ -1,8 +1,8 @@
 """Rebuilding: all that is derived from the stored entries of an index is made again, as if they were added anew.
 
 First all segments become one, with tables that are made again (`remaking.py`) and no decisions: each entry is marked as
-kept, and as one of which not all pairs are stored, so that `decide` finds all pairs anew. Then all entries are decided
-of at once, and the segment is written again with their pairs. So the index answers rightly after either commit.
+kept, and as one with pairs that are not stored, so that `decide` finds all pairs anew. Then all entries are decided of
+at once, and the segment is written again with their pairs. So the index answers rightly after either commit.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ How many entries are compared
 -----------------------------
 A table is wrong where it lacks a row that it should have, or has a row that it should not have. Let at least the
 share w = `WRONG` of the rows that it should have be missing, or at least that share of the rows that it has be foreign.
-`check` draws n rows at random of those that the table has, and n of those that it should have, and compares all rows of
-their entries both ways. Each draw of one of the two kinds meets a wrong row with probability w or more, so all of them
-miss with probability (1 - w)**n at most. That is at most 1 - `FOUND` if n is ln(1 - FOUND) / ln(1 - w) or more: 342 for
-w = 0.02 and FOUND = 0.999. The same holds where w is the share of wrong rows among all of both kinds, which is a mean
-of the two shares and thus not above the greater one.
+`check` draws n rows at random from those that the table has, and n from those that it should have, and compares all
+rows of their entries both ways. Each draw of one of the two kinds meets a wrong row with probability w or more, so all
+of them miss with probability (1 - w)**n at most. That is at most 1 - `FOUND` if n is ln(1 - FOUND) / ln(1 - w) or more:
+342 for w = 0.02 and FOUND = 0.999. The same holds where w is the share of wrong rows among all of both kinds, which is
+a mean of the two shares and thus not above the greater one.
 
 Rows that a table has are drawn by their places in it. Rows that it should have are drawn by drawing entries in
 proportion to the rows that each should have. For containment these are not known before all elements are; so shingles
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from .segments import Segment
 
 WRONG, FOUND = 0.02, 0.999
-"""A table of which this share of rows is wrong is found by a sampled check with this probability at least."""
+"""A sampled check finds a table with this share of wrong rows with this probability at least."""
 
 DRAWN = math.ceil(math.log(1 - FOUND) / math.log(1 - WRONG))
-"""Rows that are drawn of those that a table has, and as many of those that it should have."""
+"""Rows that are drawn from those that a table has, and again from those that it should have."""
 
 BLOCK_SHINGLES = 6 << 20
 """Shingles of entries whose tables are made at once, at most about."""

@@ -31,7 +31,7 @@ def remove(opened: Opened, ids: Any, dry_run: bool) -> int:
     if len(given) == 0:
         return 0
     if given.null_count:
-        raise InputError("ids: null is no id; nothing was removed")
+        raise InputError("ids: an id is null; nothing was removed")
     with opened.running() as runtime:
         if not dry_run:
             opened.write()

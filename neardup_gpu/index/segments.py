@@ -20,7 +20,7 @@
     gone           uint32   some        places of entries that were removed when added; for each of them
     keeper, keeper_resemblance          int64, bits of a float64: the kept entry that stood for it then
 
-Which documents and entries are dead is no part of a segment: it is beside it, see `Segment.dead`.
+The dead documents and entries are not written in a segment but next to it, see `Segment.dead`.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ DEAD = ArraysFormat(
 )
 
 AS_BEFORE = "the index is as it was committed last"
-"""What messages say where a file could not be written."""
+"""Advice in messages if a file could not be written."""
 
 REBUILD = "`neardup index compact --rebuild` makes the tables of an index again"
-"""What messages advise where tables are not those of the stored sets."""
+"""Advice in messages if tables are not those of the stored sets."""
 
 MANY = 64
 """Values of an array for each that is read, up to which all of it is compared with its checksums."""
@@ -119,7 +119,7 @@ class Segment:
     order : Order or None
         What its prefixes are taken by; None where there are none.
     file : ArraysFile or None
-        What the arrays are mapped from. They are compared with their checksums when they are first asked for.
+        What the arrays are mapped from. They are compared with their checksums when they are first used.
     live_documents, live_entries : arrays of uint8
         0 for each that is dead.
     """
@@ -137,7 +137,7 @@ class Segment:
 
     @classmethod
     def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str, order: Order | None = None) -> Segment:
-        """A segment of which nothing is dead, and which is in no file."""
+        """A segment without dead documents that is in no file."""
         documents, entries = (np.ones(len(arrays[name]), np.uint8) for name in ("sequence", "founders"))
         return cls(arrays, id_kind, documents, entries, order=order)
 
@@ -160,7 +160,7 @@ class Segment:
         return segment
 
     def read_dead(self, path: Path, place: SegmentPlace) -> None:
-        """Read which documents and entries are dead: so many of each as the manifest says."""
+        """Read which documents and entries are dead; the manifest says how many."""
         found = ArraysFile(path, DEAD, inside=True, limits=partial(_limits_of_dead, self))
         found.verify_all()
         for live, name in ((self.live_documents, "documents"), (self.live_entries, "entries")):
@@ -186,7 +186,7 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """What messages call it: the path of its file."""
+        """Its name in messages: the path of its file."""
         return "a segment in memory" if self.file is None else f"{self.file.path}"
 
     @property
@@ -236,11 +236,11 @@ class Segment:
         return self.arrays[name][rows]
 
     def rows_of(self, entries: np.ndarray) -> np.ndarray:
-        """The row of each entry; -1 of those that are not stored here."""
+        """The row of each entry; -1 for entries that are not stored here."""
         return self._places("founders", entries)
 
     def _places(self, name: str, numbers: np.ndarray) -> np.ndarray:
-        """Where an ascending array has some numbers; -1 where it has not."""
+        """Return the places of some numbers in an ascending array; -1 for missing ones."""
         values = self.arrays[name]
         if not len(values):
             return np.full(len(numbers), -1)
@@ -316,7 +316,7 @@ class Segment:
         return Ragged(*gather.cpu(self.arrays["set_values"], self.arrays["set_offsets"], rows))
 
     def sketches_of(self, rows: np.ndarray) -> np.ndarray:
-        """What is kept of the sketches of some entries."""
+        """Return the kept parts of the sketches of some entries."""
         sketch = self.arrays["sketch"]
         if self.file is not None:
             width = sketch[:1].size

@@ -1,4 +1,4 @@
-"""What an index keeps of documents, from their text."""
+"""Make what an index keeps of documents, from their text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SketchedEntries(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """Of all of it."""
+        """The number of bytes."""
         arrays = [self.hashes, self.tokens, self.keys, self.sets.values, self.sets.offsets]
         return sum(array.nbytes for array in arrays) + (0 if self.sketch is None else self.sketch.nbytes)
 

@@ -24,7 +24,7 @@ WITHOUT_END = np.int64(2**62)
 
 
 def hashes_of(ids: pa.Array, kind: str) -> np.ndarray:
-    """What ids are looked up by: uint64, shape (ids,)."""
+    """Hashes by which ids are looked up: uint64, shape (ids,)."""
     if kind == "integer":
         values = numpy_of(ids).astype(np.int64).view(np.uint64)
         with np.errstate(over="ignore"):
@@ -35,7 +35,8 @@ def hashes_of(ids: pa.Array, kind: str) -> np.ndarray:
 
 
 def on_host(backend: str) -> str:
-    """The backend that looks into tables: they are mapped from files, and asked too little of to be sent to a GPU."""
+    """The backend that looks into tables: they are mapped from files, and too few values are looked up to send them to
+    a GPU."""
     return "cpu" if backend == "gpu" else backend
 
 
@@ -65,7 +66,7 @@ class Snapshot:
     backend : str
         Of the kernels that look into tables.
     new : Segment, optional
-        One more, the last, of the entries that are asked for.
+        One more, the last, for the entries of the query.
     marks : Marks, optional
         Of the segments but that one.
     """
@@ -161,7 +162,7 @@ class Snapshot:
         return self._of_entries("tokens", entries, 0)
 
     def sets_of(self, entries: np.ndarray) -> Ragged:
-        """The shingles of some entries, which are stored; in the order asked for."""
+        """The shingles of some entries, which are stored; in the given order."""
         parts, order = [], []
         for segment, some, rows in self.located(entries):
             parts.append(segment.sets_of(rows))
@@ -178,7 +179,7 @@ class Snapshot:
         return Ragged(*gather.cpu(stored.values, stored.offsets, back))
 
     def sketches_of(self, entries: np.ndarray) -> np.ndarray:
-        """What is kept of the sketches of some entries, which are stored; in the order asked for."""
+        """The kept parts of the sketches of some entries, which are stored; in the given order."""
         found = np.empty(0, np.uint64)
         for segment, some, rows in self.located(entries):
             part = segment.sketches_of(rows)
@@ -236,7 +237,7 @@ class Snapshot:
                 yield number, np.repeat(np.arange(size), np.diff(offsets)), found
 
     def names_of(self, entries: np.ndarray, kind: pa.DataType) -> pa.Array:
-        """The id of the first live document of each entry, of which each has one."""
+        """The id of the first live document of each entry; each has one."""
         wanted, back = np.unique(entries, return_inverse=True)
         order, parts, missing = [], [], np.ones(len(wanted), bool)
         for segment in self.segments:

@@ -1,4 +1,4 @@
-"""What manifests and segments have to be before anything is made of them.
+"""Check manifests and segments before anything is made of them.
 
 A checksum shows that a file is as somebody wrote it, and not who that was. So what a manifest says is compared with the
 types, ranges and relations that every manifest of this package has, and the arrays of a segment with those that the
@@ -81,7 +81,7 @@ def _problems_of_types(manifest: Manifest) -> Iterator[str]:
             if kept_as(column, kind) != kind:
                 yield f"a column has the type {kind!s:.40}"
     except (InputError, ParameterError, TypeError, ValueError, pa.ArrowException):
-        yield "the type of ids or of a column is none that an index keeps"
+        yield "an index does not keep ids or columns of this type"
 
 
 def _problems_of_keeps(keeps: Keeps) -> Iterator[str]:

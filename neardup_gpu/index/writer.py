@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .locking import WriterLock
 
 MOST_ENTRIES = 2**32 - 2
-"""Of a segment: rows are 32 bits."""
+"""Most documents of a segment: rows are 32 bits."""
 
 SKIPPED_FILES = 10_000
 """Numbers of files that a writer with a lease skips: more than another one uses before it finds that it lost its."""
@@ -58,7 +58,7 @@ TOO_LARGE = "ids: an index takes integers below 2**63; give larger ones as strin
 
 
 class Decided(NamedTuple):
-    """What was decided of documents that were added, when they were.
+    """The decisions about documents that were added, from that time.
 
     kept : array of bool
     keeper : array of int64
@@ -76,12 +76,12 @@ class Decided(NamedTuple):
 
 
 class Death(NamedTuple):
-    """What is dead after some documents have been taken away.
+    """The dead documents and entries after some documents have been taken away.
 
     segments : list of Segment
         All, those that differ as copies.
     touched : list of int
-        Numbers of those that differ.
+        The numbers of segments that differ.
     disturbed : bool
         Whether an entry died, or lost its first member.
     documents : int
@@ -95,7 +95,7 @@ class Death(NamedTuple):
 
 
 def kind_of(ids: pa.Array) -> str:
-    """What ids are: "integer", "string" or "binary".
+    """The kind of ids: "integer", "string" or "binary".
 
     Raises
     ------
@@ -260,7 +260,8 @@ def _keepers(
 
 
 def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Decided:
-    """What was decided of documents when they were added; those that founded an entry are the last segment's."""
+    """Return the decisions about documents when they were added; those that founded an entry are in the last
+    segment."""
     kept = entry == sequence
     kept[kept] = snapshot.segments[-1]["flags"] & KEPT != 0
     rest = np.flatnonzero(~kept)
@@ -281,7 +282,7 @@ def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Deci
 
 
 class Writer:
-    """What the one writer of an index does; each method ends in a commit.
+    """The one writer of an index; each method ends in a commit.
 
     Parameters
     ----------
@@ -465,7 +466,7 @@ def buried(segments: list[Segment], dead: np.ndarray) -> Death:
 
 
 def ids_there(snapshot: Snapshot, ids: pa.Array, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers of the ids that live documents have, sequence numbers of these documents)."""
+    """(numbers of the ids that live documents have, sequence numbers of their documents)."""
     query, number, place = snapshot.with_ids(ids, kind)
     sequence = np.empty(len(query), np.int64)
     for at, segment in enumerate(snapshot.segments):
@@ -475,7 +476,7 @@ def ids_there(snapshot: Snapshot, ids: pa.Array, kind: str) -> tuple[np.ndarray,
 
 
 def table_of(ids: pa.Array, found: Decided, snapshot: Snapshot, recipe: Recipe) -> pa.Table:
-    """What was decided, with the columns of documents.parquet."""
+    """Return the decisions, with the columns of documents.parquet."""
     names = snapshot.names_of(found.keeper, ids.type)
     kept = arrow(found.kept)
     null = pa.nulls(len(ids), ids.type)

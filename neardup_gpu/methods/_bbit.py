@@ -1,4 +1,4 @@
-"""What min-hash does with a few bits of each sample: packed rows, segments of them as keys, and estimates."""
+"""Min-hash with a few bits of each sample: packed rows, segments of them as keys, and estimates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LENGTHS = (1, 2, 4, 8)
 
 @cache
 def salts(seed: int, samples: int) -> np.ndarray:
-    """What each sample is mixed with: uint64, shape (samples,)."""
+    """Values that samples are mixed with: uint64, shape (samples,)."""
     import numpy as np
 
     return np.array([draw(seed, "b-bit", i) for i in range(samples)], np.uint64)

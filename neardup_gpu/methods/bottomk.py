@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from .contract import SampledCounts
-from .elements import OnePermutation, checked_leading, in_unions, unpadded
+from .elements import OnePermutation, checked_leading, sampled_counts, unpadded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,16 +37,16 @@ class BottomK(OnePermutation):
 
     Supershingles cannot be made of such a sketch: a filter [k, s, r] needs independent samples (Broder 2000, section
     2), and here one permutation decides all. The way out of Manasse 2012, section 3.1, are groups: the sketch is cut
-    after each element whose second hash is 0 modulo 10, and candidates share some groups. Of s = 100, two documents of
-    1,000 shingles were seen to share one with 0.47, 0.80, 0.90, 0.98 and 0.997 at resemblance 0.5, 0.7, 0.8, 0.9 and
-    0.95: a device for recall, hardly selective, of which theory promises nothing; so two are asked for.
+    after each element whose second hash is 0 modulo 10, and candidates share some groups. With s = 100, two documents
+    of 1,000 shingles were seen to share one with 0.47, 0.80, 0.90, 0.98 and 0.997 at resemblance 0.5, 0.7, 0.8, 0.9 and
+    0.95: a device for recall, hardly selective, and theory promises nothing; so the default is two.
 
     Parameters
     ----------
     s : int from 1 to 65536, default 200
         Elements of a sketch. The standard error of an estimate is at most sqrt(J (1 - J) / s).
     leading : int, default None
-        b, the number of smallest elements of which candidates share one. Unless given, the fewest that find the share
+        b: candidates share one of the b smallest elements. Unless given, the fewest that find the share
         `recall` of the pairs at the threshold.
     recall : float in (0, 1), default None
         Share of the pairs at the threshold to find, where `leading` is chosen; 0.99 unless given.
@@ -115,7 +115,7 @@ class BottomK(OnePermutation):
 
     @property
     def device_bytes(self) -> int:
-        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
+        """GPU memory that a document needs while it is sketched, in addition to its text, tokens and shingles."""
         return 8 * self.s + 8 * self.key_columns + 16
 
     def settled(self, threshold: float | None) -> Self:
@@ -233,7 +233,7 @@ class BottomK(OnePermutation):
         return unpadded(sketches)
 
     def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> SampledCounts:
-        """Of each pair of sketches, the elements of u that are in both, in the left, and in the right one.
+        """Count, for each pair of sketches, the elements of u that are in both, in the left, and in the right one.
 
         What A holds of u is a sample of A without replacement, so of these |u n A n B| / |u n A| estimates the
         containment of A in B without bias; but the larger B is, the fewer they are.
@@ -242,18 +242,12 @@ class BottomK(OnePermutation):
         from neardup_gpu.kernels._launch import array_module
 
         from ..engine.arrays import same_device
-        from ..engine.choice import to_host
 
         left, right = same_device(sketches, left, right)
         offsets = array_module(sketches).arange(len(sketches) + 1) * self.s
         most = bottomk.EMPTY - bottomk.EMPTY.dtype.type(1)
-        counts = in_unions(sketches.ravel(), offsets, left, right, most, self.s)
-        both, in_left, in_right = map(to_host, counts)
-        sizes = to_host((sketches != bottomk.EMPTY).sum(axis=1))
-        whole = in_left >= 0
-        for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
-            whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return SampledCounts(both, in_left, in_right, whole)
+        sizes = (sketches != bottomk.EMPTY).sum(axis=1)
+        return sampled_counts(sketches.ravel(), offsets, left, right, most, self.s, sizes, True)
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
@@ -344,11 +338,11 @@ class BottomK(OnePermutation):
         return {"document_hash": pa.list_(pa.uint64(), 2), "smallest": pa.list_(pa.uint64(), self.s)}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of these columns, a row for each document."""
+        """The arrays of some columns, a row for each document."""
         return {"smallest": sketches}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The sketches and keys of which `to_columns` made columns."""
+        """The sketches and keys that `to_columns` made into columns."""
         from neardup_gpu.kernels.bottomk import EMPTY
 
         sketches = columns["smallest"]

@@ -63,7 +63,7 @@ class Containment(Join):
 
     @property
     def measure(self) -> Measure:
-        """What verified pairs are worth: how much of the right one the left one contains."""
+        """The measure of verified pairs: how much of the right one the left one contains."""
         return ContainmentMeasure(self.direction)
 
     def describe(self) -> dict[str, Any]:

@@ -9,9 +9,10 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cast
 
-from .. import checks
+from .. import checks, theory
 from ..errors import ParameterError
 from ..measures import RESEMBLANCE, Measure
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..index.finding.contract import Finder
     from ..index.keeps import Keeps
     from ..recipe import Recipe
+    from .frequencies import Frequencies, FrequencyPass
 
 
 class Candidates(NamedTuple):
@@ -104,7 +106,7 @@ class Buckets(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What one table holds of some rows, in host memory.
+    """The content of one table for some rows, in host memory.
 
     Parameters
     ----------
@@ -159,8 +161,8 @@ class Estimate(NamedTuple):
 
 
 class SampledCounts(NamedTuple):
-    """Of each pair, how many elements of the sampled union are in both, in the left, in the right sketch, and whether
-    the union is that of the whole sets."""
+    """For each pair, the number of elements of the sampled union that are in both, in the left, in the right sketch,
+    and whether the union is that of the whole sets."""
 
     both: np.ndarray
     left: np.ndarray
@@ -177,7 +179,7 @@ class Statistics(Protocol):
 
     @property
     def elements(self) -> str:
-        """What they are of, as `Recipe.elements` says."""
+        """The elements that are counted, as in `Recipe.elements`."""
 
     def write(self, file: Any) -> None:
         """Write the statistics to a new file."""
@@ -227,10 +229,10 @@ class Method(ABC):
     """Whether result tables have columns that `Sketch.pair_columns` makes."""
 
     estimates: ClassVar[str | None] = None
-    """What sketches estimate, in one word; None if there are no sketches."""
+    """The quantity that sketches estimate, in one word; None if there are no sketches."""
 
     elements: str = "shingles"
-    """What the method compares or sketches: "tokens" or "shingles"."""
+    """The elements that the method compares or sketches: "tokens" or "shingles"."""
 
     direction: str = "in"
     """Which document of a pair with a reference document has to contain the other; see `Containment`."""
@@ -498,8 +500,47 @@ class Sketch(Method):
 
     @abstractmethod
     def to_columns(self, sketches: Any, keys: np.ndarray) -> dict[str, Any]:
-        """Return the arrays of these columns, or Ragged ones, a row per document, from what is `stored`."""
+        """Return the arrays of some columns, or Ragged ones, a row per document, from what is `stored`."""
 
     @abstractmethod
     def from_columns(self, columns: Mapping[str, Any]) -> tuple[Any, np.ndarray]:
         """Return what was `stored`, and the keys, from the columns that `to_columns` made."""
+
+
+class WeighingSketch(Sketch):
+    """A sketch of elements with weights, for which document frequencies may have to be known."""
+
+    weighting: str
+    frequencies: Any
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether the method needs document frequencies before it can sketch a document."""
+        return self.weighting == "tfidf"
+
+    def with_statistics(self, given: Any, seed: int) -> tuple[Self, Frequencies | None]:
+        """Return the method that uses these document frequencies (an object or a path), and the frequencies."""
+        from .weighting import with_frequencies
+
+        return with_frequencies(self, given, seed)
+
+    def first_pass(self, runtime: Any, folder: Any) -> FrequencyPass:
+        """Return the buffer for a first pass over all documents, which counts document frequencies."""
+        from .frequencies import FrequencyPass
+
+        return FrequencyPass(folder, runtime)
+
+    def _check_frequencies(self) -> None:
+        """Raise ParameterError for document frequencies that the weighting does not use."""
+        if not self.needs_statistics and self.frequencies is not None:
+            raise ParameterError(
+                f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does", parameter="frequencies"
+            )
+
+
+@cache
+def share_intervals(number: int) -> np.ndarray:
+    """Return the 99% interval of the mean of `number` trials for each count of successes: rows of (low, high)."""
+    import numpy as np
+
+    return np.array([theory.mean_interval(count / number, number, 0.01) for count in range(number + 1)])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks, theory
 from ..errors import ParameterError
-from .contract import Buckets, Candidates, Entries, Estimate, Sketch
+from .contract import Buckets, Candidates, Entries, Estimate, SampledCounts, Sketch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -313,6 +313,30 @@ def in_unions(values: Any, offsets: Any, left: Any, right: Any, most: Any, s: in
     bounds = xp.full(len(left), most, np.uint64) if isinstance(most, np.uint64) else most
     run = unions.cpu if xp is np else unions.gpu
     return run(values, offsets, left, right, bounds, s)
+
+
+def sampled_counts(
+    values: Any, offsets: Any, left: Any, right: Any, most: Any, s: int, sizes: Any, whole: Any
+) -> SampledCounts:
+    """Count the elements of sampled unions by the kernel `unions`.
+
+    Parameters
+    ----------
+    values, offsets, left, right, most, s
+        As for the kernel.
+    sizes : array
+        The number of elements of each sketch.
+    whole : array of bool, shape (pairs,), or True
+        False for pairs that the modulus leaves elements out of. Of the others, a union is that of the whole sets if
+        both sketches have fewer than `s` elements, and all of them are in the union.
+    """
+    from ..engine.choice import to_host
+
+    both, in_left, in_right = map(to_host, in_unions(values, offsets, left, right, most, s))
+    sizes = to_host(sizes)
+    for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
+        whole = whole & (sizes[rows] < s) & (sizes[rows] == found)
+    return SampledCounts(both, in_left, in_right, whole)
 
 
 def shares(of_them: np.ndarray, number: np.ndarray, whole: np.ndarray) -> Estimate:

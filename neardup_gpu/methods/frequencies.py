@@ -101,8 +101,7 @@ class Frequencies:
 
         Returns
         -------
-        Frequencies
-            Of these documents.
+        Frequencies The frequencies in these documents.
 
         Raises
         ------
@@ -179,7 +178,7 @@ class Frequencies:
         return f"Frequencies({len(self):,} {self.elements} of {documents}, {self.digest})"
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write a Parquet file of two columns, token and documents; 16 bytes a token before compression.
+        """Write a Parquet file of two columns, token and documents; 16 bytes per token before compression.
 
         Parameters
         ----------

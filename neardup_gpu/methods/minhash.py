@@ -20,7 +20,7 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from . import _bbit
-from .contract import Buckets, Candidates, Entries, Estimate, Sketch, checked_frequencies
+from .contract import Buckets, Candidates, Entries, Estimate, WeighingSketch, checked_frequencies, share_intervals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from ..index.finding.contract import Finder
     from ..index.keeps import Keeps
     from ..recipe import Recipe
-    from .frequencies import Frequencies, FrequencyPass
+    from .frequencies import Frequencies
 
 WEIGHTINGS = ("none", "tf", "log", "tfidf")
 
 MOST_SAMPLES = 100_000
-"""Of a signature: one takes 400 kB then, and more would be a mistake."""
+"""Most samples of a signature: one takes 400 kB then, and more would be a mistake."""
 
 MOST_FAST_SAMPLES = 1 << 16
-"""Of a signature by the sampler "fast", whose values have room for the rounds of so many."""
+"""Most samples of a signature by the sampler "fast": its values have no room for more rounds."""
 
 SAMPLERS = ("permutations", "fast")
 CANDIDATES = ("supershingles", "segments")
@@ -84,8 +84,8 @@ class Filter(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinHash(Sketch):
-    """Candidates are pairs of which at least r of k supershingles of s min-hash samples each agree.
+class MinHash(WeighingSketch):
+    """Candidates are pairs that share at least r of k supershingles of s min-hash samples each.
 
     Parameters
     ----------
@@ -227,10 +227,7 @@ class MinHash(Sketch):
             raise ParameterError(
                 f"sampler 'fast' and weighting {self.weighting!r}: weights have a sampler of their own"
             )
-        if self.weighting != "tfidf" and self.frequencies is not None:
-            raise ParameterError(
-                f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does", parameter="frequencies"
-            )
+        self._check_frequencies()
 
     def _given(self) -> Filter | None:
         """The filter given by name, as numbers, or as k, s and r; None if none is given."""
@@ -254,7 +251,7 @@ class MinHash(Sketch):
 
     @property
     def measure(self) -> Measure:
-        """What verified pairs are worth: their resemblance, as sets or with weights."""
+        """The measure of verified pairs: their resemblance, as sets or with weights."""
         return RESEMBLANCE if self.weighting == "none" else Weighted(self.weighting)
 
     @property
@@ -263,18 +260,13 @@ class MinHash(Sketch):
         return self.weighting != "none"
 
     @property
-    def needs_statistics(self) -> bool:
-        """Whether it has to know something of all documents before it can sketch one."""
-        return self.weighting == "tfidf"
-
-    @property
     def key_columns(self) -> int:
         """Columns of the keys; 0 where they have one dimension."""
         return self._settled().k
 
     @property
     def device_bytes(self) -> int:
-        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
+        """GPU memory that a document needs while it is sketched, in addition to its text, tokens and shingles."""
         from neardup_gpu.kernels.bbit import num_words
 
         settled = self._settled()
@@ -325,18 +317,6 @@ class MinHash(Sketch):
         names = ("k", "s", "sampler", "bits", "sample_bits", "candidates", "supershingle_bits")
         weights = () if self.weighting == "none" else ("weighting", "frequencies")
         return {name: getattr(self, name) for name in (*names, *weights)}
-
-    def with_statistics(self, given: Any, seed: int) -> tuple[Self, Frequencies | None]:
-        """The method that uses these document frequencies (an object or a path), and the frequencies."""
-        from .weighting import with_frequencies
-
-        return with_frequencies(self, given, seed)
-
-    def first_pass(self, runtime: Any, folder: Any) -> FrequencyPass:
-        """The buffer for a first pass over all documents, which counts document frequencies."""
-        from .frequencies import FrequencyPass
-
-        return FrequencyPass(folder, runtime)
 
     def sketch(
         self,
@@ -406,7 +386,7 @@ class MinHash(Sketch):
     def sketch_counted(
         self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, seed: int = 1, backend: str | None
     ) -> Any:
-        """Sketch documents of which each distinct shingle is given once, with its count.
+        """Sketch documents, given by their distinct shingles, each with its count.
 
         Parameters
         ----------
@@ -625,7 +605,7 @@ class MinHash(Sketch):
         modulus = polynomial(checks.seed(seed), "pair keys")
         some = checks.optional(checks.instance, "tasks", tasks, range, "a part of MinHash.tasks()")
         if some is not None and (some.step != 1 or not 0 <= some.start <= some.stop <= self.filter.tables):
-            raise ParameterError(f"tasks {some} is no part of {self.tasks()}")
+            raise ParameterError(f"tasks {some} is not a part of {self.tasks()}")
         some = None if some is None or len(some) == self.filter.tables else some
         run = kernel(pairtables, backend)
         left, right, large, uncompared, crowded = run(keys, present, self.filter.r, modulus, *limits, some)
@@ -701,7 +681,7 @@ class MinHash(Sketch):
             yield Entries(table, next(tables), rows)
 
     def accidents(self, num_rows: int) -> float:
-        """Pairs of so many rows whose short features are expected to agree by accident."""
+        """Pairs of this number of rows whose short features are expected to agree by accident."""
         return self._accidents(num_rows, self._settled().tables)
 
     def _accidents(self, num_rows: int, tables: int) -> float:
@@ -726,7 +706,7 @@ class MinHash(Sketch):
 
         left, right = same_device(sketches, left, right)
         equal = to_host((sketches[left] == sketches[right]).sum(axis=1))
-        bounds = _intervals(self.filter.samples)
+        bounds = share_intervals(self.filter.samples)
         return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
@@ -790,14 +770,14 @@ class MinHash(Sketch):
         return columns if self.candidates == "segments" else {**columns, "supershingles": pa.list_(feature, k)}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of these columns, a row for each document."""
+        """The arrays of some columns, a row for each document."""
         made = {"signature" if self.sample_bits is None else "packed": sketches}
         if self.candidates == "segments":
             return made
         return {**made, "supershingles": keys.astype(f"uint{self.supershingle_bits}", copy=False)}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The sketches and keys of which `to_columns` made columns."""
+        """The sketches and keys that `to_columns` made into columns."""
         kept = columns["signature" if self.sample_bits is None else "packed"]
         if self.candidates == "segments":
             return kept, _bbit.segments(kept, *self._settled()[:2])
@@ -827,11 +807,3 @@ def permutations(seed: int, samples: int, bits: int) -> tuple[np.ndarray, np.nda
     dtype, top = (np.uint32 if bits == 32 else np.uint64), 64 - bits
     a = np.array([draw(seed, "permutation a", i) >> top | 1 for i in range(samples)], dtype)
     return a, np.array([draw(seed, "permutation b", i) >> top for i in range(samples)], dtype)
-
-
-@cache
-def _intervals(samples: int) -> np.ndarray:
-    """The 99% interval of resemblance for each number of equal samples: rows of (low, high)."""
-    import numpy as np
-
-    return np.array([theory.mean_interval(equal / samples, samples, 0.01) for equal in range(samples + 1)])

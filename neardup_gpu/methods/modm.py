@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from .contract import SampledCounts
-from .elements import OnePermutation, checked_leading, in_unions, padded, unpadded
+from .elements import OnePermutation, checked_leading, padded, sampled_counts, unpadded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +57,7 @@ class ModM(OnePermutation):
         Keep the s smallest elements of each sketch alone; all, unless given. Two sketches meet in the s smallest of
         their union then.
     leading : int, default None
-        b, the number of smallest elements of which candidates share one. Unless given, the fewest for which
+        b: candidates share one of the b smallest elements. Unless given, the fewest for which
         1 - (1 - threshold)**b reaches `recall`.
     recall : float in (0, 1), default None
         Share of the pairs at the threshold to find, where `leading` is chosen; 0.99 unless given. Documents whose
@@ -74,8 +74,8 @@ class ModM(OnePermutation):
 
     Notes
     -----
-    Source: Broder 1997, section 3. There, sizes of 100 * 2**i to 100 * 2**(i + 1) with modulus 2**i are said to give 50
-    to 100 elements; they give 100 to 200.
+    Source: Broder 1997, section 3. There, sizes of 100 * 2**i to 100 * 2**(i + 1) with modulus 2**i are expected to
+    give 50 to 100 elements; they give 100 to 200.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class ModM(OnePermutation):
 
     @property
     def device_bytes(self) -> int:
-        """GPU memory that a document needs while it is sketched, beside its text, tokens and shingles."""
+        """GPU memory that a document needs while it is sketched, in addition to its text, tokens and shingles."""
         return 8 * self._leading() + 64
 
     def with_(self, **changes: Any) -> Self:
@@ -235,7 +235,8 @@ class ModM(OnePermutation):
         return Ragged(*self._split(sketches)[:2]) if self.adaptive else sketches
 
     def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> SampledCounts:
-        """Of each pair of sketches, the elements of their union that are in both, in the left, and in the right one."""
+        """Count, for each pair of sketches, the elements of their union that are in both, in the left, and in the right
+        one."""
         import numpy as np
 
         from neardup_gpu.kernels._launch import array_module
@@ -246,15 +247,9 @@ class ModM(OnePermutation):
         values, offsets, moduli = self._split(sketches)
         left, right = same_device(values, left, right)
         coarser = array_module(values).maximum(moduli[left], moduli[right])
-        s = ALL if self.s is None else self.s
-        counts = in_unions(values, offsets, left, right, np.uint64(2**64 - 1) // coarser, s)
-        both, in_left, in_right = map(to_host, counts)
-        whole = to_host(coarser) == 1
-        if self.s is not None:
-            sizes = to_host(offsets[1:] - offsets[:-1])
-            for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
-                whole &= (sizes[rows] < self.s) & (sizes[rows] == found)
-        return SampledCounts(both, in_left, in_right, whole)
+        most, s = np.uint64(2**64 - 1) // coarser, ALL if self.s is None else self.s
+        sizes, whole = offsets[1:] - offsets[:-1], to_host(coarser) == 1
+        return sampled_counts(values, offsets, left, right, most, s, sizes, whole)
 
     def merge(self, sketches: Sequence[Ragged]) -> Ragged:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
@@ -315,11 +310,11 @@ class ModM(OnePermutation):
         return {"document_hash": pa.list_(pa.uint64(), 2), "elements": pa.large_list(pa.uint64())}
 
     def to_columns(self, sketches: Ragged, keys: np.ndarray) -> dict[str, Any]:
-        """The arrays of these columns, a row for each document."""
+        """The arrays of some columns, a row for each document."""
         return {"elements": sketches}
 
     def from_columns(self, columns: Mapping[str, Any]) -> tuple[Ragged, np.ndarray]:
-        """The sketches and keys of which `to_columns` made columns."""
+        """The sketches and keys that `to_columns` made into columns."""
         sketches = columns["elements"]
         if not self._are_sketches(sketches):
             raise DamagedError("column 'elements' holds no mod-m sketches of its recipe; sketch it again")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from .. import checks, theory
+from .. import checks
 from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
-from .contract import Buckets, Candidates, Entries, Estimate, Sketch, checked_frequencies
+from .contract import Buckets, Candidates, Entries, Estimate, WeighingSketch, checked_frequencies, share_intervals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
     from ..index.finding.contract import Finder
     from ..index.keeps import Keeps
     from ..recipe import Recipe
-    from .frequencies import Frequencies, FrequencyPass
+    from .frequencies import Frequencies
 
 ELEMENTS = ("tokens", "shingles")
 WEIGHTINGS = ("tf", "log", "tfidf")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimHash(Sketch):
+class SimHash(WeighingSketch):
     """Candidates are pairs whose simhashes differ in at most `radius` bits.
 
     Parameters
@@ -66,7 +65,7 @@ class SimHash(Sketch):
 
     radius: int = setting(3, "Bits in which simhashes of near documents may differ.", metavar="K")
     bits: int = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
-    elements: str = setting("tokens", "What a simhash summarises: tokens or shingles.", metavar="WHAT")
+    elements: str = setting("tokens", "The elements that a simhash summarises: tokens or shingles.", metavar="WHAT")
     weighting: str = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
     frequencies: Any = setting(
         None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
@@ -93,10 +92,7 @@ class SimHash(Sketch):
             object.__setattr__(self, name, value)
         if self.weighting == "tfidf" and self.elements != "tokens":
             raise ParameterError("weighting 'tfidf' is for tokens; of shingles take 'tf' or 'log'")
-        if self.weighting != "tfidf" and self.frequencies is not None:
-            raise ParameterError(
-                f"weighting {self.weighting!r} takes no document frequencies; 'tfidf' does", parameter="frequencies"
-            )
+        self._check_frequencies()
 
     @property
     def key_columns(self) -> int:
@@ -116,23 +112,6 @@ class SimHash(Sketch):
     def sketching(self) -> dict[str, Any]:
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
         return {name: getattr(self, name) for name in ("bits", "elements", "weighting", "frequencies")}
-
-    def with_statistics(self, given: Frequencies | str | Any | None, seed: int) -> tuple[Self, Frequencies | None]:
-        """The method that uses these document frequencies (an object or a path), and the frequencies."""
-        from .weighting import with_frequencies
-
-        return with_frequencies(self, given, seed)
-
-    @property
-    def needs_statistics(self) -> bool:
-        """Whether it has to know something of all documents before it can sketch one."""
-        return self.weighting == "tfidf"
-
-    def first_pass(self, runtime: Any, folder: Any) -> FrequencyPass:
-        """The buffer for a first pass over all documents, which counts document frequencies."""
-        from .frequencies import FrequencyPass
-
-        return FrequencyPass(folder, runtime)
 
     def sketch(
         self,
@@ -195,7 +174,7 @@ class SimHash(Sketch):
     def sketch_counted(
         self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, seed: int = 1, backend: str | None
     ) -> Any:
-        """Sketch documents of which each distinct element is given once, with its count.
+        """Sketch documents, given by their distinct elements, each with its count.
 
         Parameters
         ----------
@@ -336,7 +315,7 @@ class SimHash(Sketch):
         return Candidates(Pairs(left, right), near.num_large, near.num_uncompared, crowded)
 
     def buckets(self, num_rows: int) -> Buckets:
-        """The tables of permuted bits that are the cheapest for so many rows: a bucket is rows of one prefix.
+        """The tables of permuted bits that are the cheapest for this number of rows: a bucket is rows of one prefix.
 
         Parameters
         ----------
@@ -424,7 +403,7 @@ class SimHash(Sketch):
         """
         import numpy as np
 
-        bounds, apart = _intervals(self.bits), distances(sketches, left, right).astype(np.int64)
+        bounds, apart = share_intervals(self.bits), distances(sketches, left, right).astype(np.int64)
         angle = np.pi * np.column_stack([apart / self.bits, bounds[apart, 1], bounds[apart, 0]])
         return Estimate(*np.cos(angle).T.copy())
 
@@ -452,28 +431,17 @@ class SimHash(Sketch):
         return {"simhash": pa.uint64() if self.bits == 64 else pa.list_(pa.uint64(), 2)}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
-        """The arrays of these columns, a row for each document."""
+        """The arrays of some columns, a row for each document."""
         return {"simhash": sketches}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The sketches and keys of which `to_columns` made columns."""
+        """The sketches and keys that `to_columns` made into columns."""
         return columns["simhash"], columns["simhash"]
 
 
-@cache
-def _intervals(bits: int) -> np.ndarray:
-    """The 99% interval of the share of different bits for each number of them: rows of (low, high)."""
-    import numpy as np
-
-    return np.array([theory.mean_interval(d / bits, bits, 0.01) for d in range(bits + 1)])
-
-
 def distances(simhashes: Any, left: Any, right: Any) -> np.ndarray:
-    """Number of bits in which the simhashes of each pair differ: uint8, shape (pairs,), in host memory."""
-    import numpy as np
-
+    """Return the number of bits in which the simhashes of each pair differ: uint8, shape (pairs,), in host memory."""
     from ..engine.choice import to_host
+    from ..hamming import near_pairs
 
-    host = to_host(simhashes)
-    bits = np.bitwise_count(host[to_host(left)] ^ host[to_host(right)])
-    return bits if bits.ndim == 1 else bits.sum(axis=1, dtype=np.uint8)
+    return near_pairs.distances(to_host(simhashes), to_host(left), to_host(right))

@@ -1,4 +1,4 @@
-"""What elements weigh in a document: integers in 256ths, by how often it has them and how many documents have them."""
+"""Weights of a document's elements: integers in 256ths, by how often it has them and how many documents have them."""
 
 from __future__ import annotations
 

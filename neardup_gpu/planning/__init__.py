@@ -1,4 +1,5 @@
-"""What a job of tasks exchanges, by formulas, and what it costs, by rates that `benchmarks/rates.py` measured.
+"""Forecast the files that a job of tasks exchanges, by formulas, and its costs, by rates that `benchmarks/rates.py`
+measured.
 
 Every file of the stages in `neardup_gpu/tasks` is an `Exchange` here. Its payload, the bytes of its values, is exact
 for given counts; what the format of exchanges adds is bounded by `overhead`. Nothing else is certain: `expected` makes

@@ -1,4 +1,4 @@
-"""A plan: how a job is divided so that blocks of files are not small, and what is said of it."""
+"""A plan: how a job is divided so that blocks of files are not small, and its description."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .counts import Counts, Workload, expected
 from .files import Exchange, Shape, exchanges, shape_of
 
 COMPARED = ("exact", "minhash")
-"""The methods that are told beside the one that is planned; their rates were measured."""
+"""The methods that are compared with the planned one; their rates were measured."""
 
 SMALL_BLOCK = 100_000
 """Bytes of a file's partition below which reading it costs more than its bytes."""
@@ -128,7 +128,7 @@ def plan(
     if recipe.method.needs_statistics:
         raise ParameterError(
             "weighting 'tfidf': how document frequencies are counted is not planned; plan weighting 'tf', which "
-            "exchanges as much beside"
+            "exchanges about the same"
         )
     if work.check and not recipe.verifies:
         raise ParameterError(
@@ -233,7 +233,7 @@ def _borrowed(recipe: Recipe) -> list[str]:
 
 
 def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:
-    """What was chosen in place of what is usual."""
+    """The choices that differ from the usual ones."""
     said = []
     if shape.slices != first.slices:
         said.append(f"slices of {size(used)} in place of {size(usual)}: {shape.slices:,} in place of {first.slices:,}")
@@ -243,7 +243,7 @@ def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:
 
 
 def _warnings(shape: Shape, small: Exchange | None, found: list[StageCost], machines: Machines) -> list[str]:
-    """What may go wrong."""
+    """Warnings of problems that may come."""
     said = []
     if small is not None:
         blocks = count(small.files * small.partitions, "block")

@@ -1,4 +1,5 @@
-"""What stages cost: what they read, hold and take, by rates that `benchmarks/rates.py` measured."""
+"""The costs of stages: the bytes that they read and hold, and their time, by rates that `benchmarks/rates.py`
+measured."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from .files import Exchange, Shape, exchanges
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """What the tasks run on.
+    """The machines and workers that the tasks run on.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class Machines:
 
 
 class StageCost(NamedTuple):
-    """What a stage costs.
+    """The costs of a stage.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class StageCost(NamedTuple):
     read, exchanged, written : float
         Bytes: all that is read, with indexes; payload put into the work folder; the result.
     memory : float
-        Of a task, about, beside the interpreter and its libraries: bytes.
+        Bytes of a task, about, without the interpreter and its libraries.
     files : int
     block_bytes : float or None
         Bytes of a partition of a file, on average, of the smallest kind of files that are divided.
@@ -142,7 +143,7 @@ LIKE = {
     **dict.fromkeys(("sample", "choose", "spread", "order", "rows", "rank"), ("copies",)),
     **dict.fromkeys(("near-keys", "draw", "drawn", "sampled", "nearest", "check"), ("fates",)),
 }
-"""Stages whose rates were not measured, and those that do about the same, of which the first that is known counts."""
+"""Stages whose rates were not measured, and similar stages for each; the first one with a known rate counts."""
 
 
 def measured_as(method: str, sketches: bool, rates: dict[str, Any]) -> str:
@@ -151,7 +152,7 @@ def measured_as(method: str, sketches: bool, rates: dict[str, Any]) -> str:
 
 
 def items(stage: str, counts: Counts, shape: Shape) -> float:
-    """What the seconds of a stage are in proportion to.
+    """The quantity that the seconds of a stage are proportional to.
 
     Parameters
     ----------
@@ -216,7 +217,7 @@ def stage_names(shape: Shape) -> list[str]:
 
 
 def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, Any]) -> list[StageCost]:
-    """What each stage costs.
+    """Return the costs of each stage.
 
     Parameters
     ----------
@@ -286,7 +287,7 @@ def _rate(rates: dict[str, Any], stage: str) -> dict[str, float]:
 
 
 def _share_of_slices(stage: str, counts: Counts, shape: Shape) -> float:
-    """Of the slices of which a stage reads the text, where it asks for few documents."""
+    """Share of the slices whose text a stage reads, if it needs few documents."""
     slices_read = {"drawn-sets": counts.checked.drawn, "near-sets": counts.checked.wanted}
     return min(1.0, slices_read.get(stage, shape.slices) / shape.slices)
 
@@ -369,7 +370,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
 
 
 def slice_row_bytes(shape: Shape, place_bytes: float) -> float:
-    """What a row of a slice takes while it is sketched."""
+    """Bytes of a slice's row while it is sketched."""
     return 8 * shape.keys + 32 + place_bytes
 
 

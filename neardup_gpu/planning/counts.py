@@ -1,4 +1,4 @@
-"""What is counted of a job, and what is expected of documents that nobody has counted yet."""
+"""The counts of a job, and estimates for documents that nobody has counted yet."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Counts:
     pairs : int
         Distinct candidate pairs.
     wanted, wanted_shingles : int
-        Documents of these pairs, each once for each range of ranks, and their shingles.
+        Documents of the pairs, each once for each range of ranks, and their shingles.
     verified : int
     listed : int
         Verified pairs that are listed.
@@ -111,7 +111,7 @@ class Checked:
     near, nearest : int
         Possible partners that slices find, and pairs of all of them.
     wanted, wanted_shingles : int
-        Documents of these pairs, and what waits of them.
+        Documents of the pairs, and their shingles that wait.
     """
 
     drawn_of_slices: int = 0
@@ -141,11 +141,12 @@ class Workload:
     copies : float, default 0.2
         Share of the documents that have the same words as others.
     pairs : float, optional
-        Pairs of near-duplicates that are no copies; a tenth of the documents unless given.
+        Pairs of near-duplicates that are not copies; a tenth of the documents unless given.
     token_bytes : float, default 6
         Of text for each token.
     containers : float, optional
-        By containment, postings of documents as containing ones, beside those as contained ones; as many unless given.
+        By containment, postings of documents as containing ones, in addition to those as contained ones; the same
+        number by default.
     check : int, default 0
         Documents that are sampled to check the recall.
     near : float, default 10

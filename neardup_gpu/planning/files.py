@@ -20,7 +20,7 @@ from ..tasks.work import WAITING, WAITING_BESIDE
 from .counts import Counts
 
 TABLE_BYTES = 2048
-"""Most that a table in a file, as a stream of Arrow, takes beside its values."""
+"""Most bytes of a table in a file, as a stream of Arrow, in addition to its values."""
 
 TAIL_BYTES = 1 << 16
 """Bytes at the end of an exchange file that a reader reads at least."""
@@ -161,7 +161,7 @@ class Exchange(NamedTuple):
     share : int
         Rows wait in a `share`-th of a task's memory until they are written.
     tables : int
-        Where rows are written as whole tables, how many of these there are at most; then rows and payload are bounds,
+        If rows are written as whole tables, the largest number of tables; then rows and payload are bounds,
         too, and a table takes up to `TABLE_BYTES` more.
     """
 
@@ -274,7 +274,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
 
 
 def _ranking(all_of: int, known: int, shape: Shape) -> list[Exchange]:
-    """What is written to rank the documents of the input by their priority."""
+    """Return the files that rank the documents of the input by their priority."""
     slices, ranges, mine = shape.slices, shape.partitions, shape.slices - shape.known
     number = all_of - known
     sampled = min(number, SAMPLED + mine)
@@ -290,14 +290,14 @@ def _ranking(all_of: int, known: int, shape: Shape) -> list[Exchange]:
 
 
 def _answered(stage: str, wanted: int, shingles: int | None, shape: Shape, askers: int) -> Exchange:
-    """What slices say of documents that others asked for: what waits of them, or their keys if that is None."""
+    """Return the files of documents that other slices need: what waits of them, or their keys if that is None."""
     if shingles is None:
         return Exchange(stage, "keys", wanted, (8 + 8 * shape.keys) * wanted, 2, shape.slices, askers)
     return Exchange(stage, "sets", wanted, 16 * wanted + 8 * shingles, 2, shape.slices, askers)
 
 
 def _checking(counts: Counts, shape: Shape) -> list[Exchange]:
-    """What is written to check the recall."""
+    """Return the files that check the recall."""
     c, slices = counts.checked, shape.slices
     found = [
         Exchange("draw", "drawn", c.drawn_of_slices, 16 * c.drawn_of_slices, 2, slices - shape.known),
@@ -315,7 +315,7 @@ def _checking(counts: Counts, shape: Shape) -> list[Exchange]:
 
 
 def _counting(counts: Counts, shape: Shape) -> list[Exchange]:
-    """What slices write for the table of counters."""
+    """Return the files of slices for the table of counters."""
     number, slices, parts = counts.counters, shape.slices, ranges_of(shape.partitions)
     if not shape.counts_in_table(counts):
         return [Exchange("sketch", "slots", counts.shingles, SLOT_BYTES * counts.shingles, 1, slices, parts)]

@@ -1,7 +1,8 @@
-"""What a job will need before it starts: memory, temporary disk and time, in memory or as tasks within a bound.
+"""Forecast the needs of a job before it starts: memory, temporary disk and time, in memory or as tasks within a bound.
 
 Both ways are planned by the counts that `expected` makes of documents and bytes. As tasks a job takes what the plan of
-its tasks says; in memory it takes what is said here, of constants that were measured (`benchmarks/forecast.py`).
+its tasks says; in memory its needs follow from the formulas here, with constants that were measured
+(`benchmarks/forecast.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PROCESS = 285 << 20
 """Bytes of a process that has loaded the interpreter, libraries and compiled kernels."""
 
 MARGIN = 1.1
-"""What an allocator keeps of memory that was freed, beside what is held."""
+"""Factor for freed memory that an allocator keeps."""
 
 ROW = {"exact": 110, "containment": 140, "minhash": 330}
 """Bytes that a job in memory holds of a document at most, without its id."""
@@ -45,7 +46,7 @@ COUNTED_BYTES = 64
 """Bytes that a common shingle takes at most while a job in memory counts its documents."""
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
-"""What reading and writing hold for each of several threads, and by one."""
+"""Bytes that reading and writing hold for each of several threads, and for one alone."""
 
 LEAST_TASK = 16 << 20
 """Memory of a task at least."""
@@ -58,7 +59,7 @@ MOST_BLOCKS = 1 << 20
 
 
 class Need(NamedTuple):
-    """What a job will need.
+    """The needs of a job.
 
     Parameters
     ----------
@@ -173,20 +174,21 @@ def candidates_at_once(memory: int, load: Load, recipe: Recipe, threads: int) ->
 
 
 def _reading(load: Load, threads: int) -> int:
-    """What reading the input and writing the kept rows hold."""
+    """Bytes that reading the input and writing the kept rows hold."""
     threads = min(threads, MOST_THREADS)
     each = READING_ALONE if threads == 1 else READING * threads
     return int(min(each, 3 * load.work.all_bytes)) + threads * load.held
 
 
 def page_bytes(load: Load, recipe: Recipe | None = None) -> int:
-    """What a process needs that makes the page of a result; with a recipe, one that holds the job's documents, too."""
+    """Bytes of a process that makes the page of a result; with a recipe, of one that holds the job's documents, too."""
     held = 0 if recipe is None else MARGIN * _of_documents(load, recipe)
     return int(PROCESS + held + 600 * (load.work.documents + load.work.against_documents))
 
 
 def _of_documents(load: Load, recipe: Recipe) -> int:
-    """What a job in memory holds of all documents: ids twice, and once in each column that names documents by them."""
+    """Bytes that a job in memory holds of all documents: ids twice, and once in each column that names documents by
+    them."""
     work, pairs = load.work, 0.1 * load.work.documents if load.work.pairs is None else load.work.pairs
     documents = int(work.documents + work.against_documents)
     each = ROW.get(recipe.method.name, 170) + 4 * work.id_bytes
@@ -229,7 +231,7 @@ def least(load: Load, recipe: Recipe, alike: bool = False) -> int:
 def _division(
     each: int, task_memory: int, load: Load, recipe: Recipe, workers: int, threads: int, alike: bool
 ) -> Division | None:
-    """A job in tasks of so much memory, none of which holds more than `each`; None if these are too many."""
+    """A job in tasks within a bound of memory, where no task holds more than `each`; None if that takes too many."""
     if task_memory < LEAST_TASK:
         return None
     work, total = load.work, load.work.all_bytes
@@ -256,7 +258,7 @@ def _division(
 
 
 def _of_task(stage: str, counts: Counts, shape: Shape) -> float:
-    """What a task holds: what it keeps, and a batch where it reads text."""
+    """Bytes of a task: those that it keeps, and a batch if it reads text."""
     reads = stage in ("sketch", "postings", "containers", "sets", "near", "drawn-sets", "near-sets", "write")
     batch = min(3 * BATCH_TIMES * HOST_BATCH, shape.task_memory // 2) if reads else 0
     return memory_of(stage, counts, shape) + batch
@@ -316,7 +318,7 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     Returns
     -------
     Load or None
-        None where nothing says it and nobody is asked.
+        None if nothing says it and no question is allowed.
     """
     found = [_extent(each, ask) for each in sources.in_order]
     known = [each for each in found if each is not None]
@@ -356,7 +358,7 @@ PART = 16 << 20
 """Text of a part of an input that is small, whether it can be divided or not."""
 
 USUAL_ID = 24
-"""Bytes of an id that is no number, where nobody looks at one."""
+"""Bytes of an id that is not a number, if no id is read."""
 
 
 def _extent(documents: Documents, ask: bool) -> _SourceExtent | None:

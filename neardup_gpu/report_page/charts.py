@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 WIDTH, HEIGHT = 640, 200
-"""Of the plot, in pixels, without its axes."""
+"""Size of the plot, in pixels, without its axes."""
 
 BINS = 40
 

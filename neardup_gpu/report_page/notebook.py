@@ -1,4 +1,4 @@
-"""What a notebook shows of a result by itself: the facts, a histogram, and the largest groups with texts. No script."""
+"""A notebook's view of a result: the facts, a histogram, and the largest groups with texts. No script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READ = 32 << 20
 """Bytes of text of the largest input that is read again for a display,"""
 
 GROUPED = 2_000_000
-"""and documents of the largest result of which groups are told."""
+"""and documents of the largest result whose groups are shown."""
 
 BINS = 40
 
@@ -44,7 +44,8 @@ def shown(run: Run) -> str:
 
 
 def _histogram(run: Run) -> str:
-    """Bars of what pairs are worth, from the threshold to 1; 1 itself is told, as copies would hide the others."""
+    """A histogram of the values of pairs, from the threshold to 1; the count of 1 itself is text, as copies would hide
+    the others."""
     worth = pc.drop_null(run.pairs[run.column]).to_numpy()
     lowest = run.recipe.threshold
     if lowest is None or lowest == 1 or not len(worth):

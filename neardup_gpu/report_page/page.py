@@ -41,7 +41,7 @@ LISTED = 2_000
 """Groups that a page lists, at most."""
 
 WITH_TEXTS = 500
-"""Groups of which a page has texts, at most,"""
+"""Most groups whose texts a page has,"""
 
 TEXTS = 3
 """and removed documents of each of them."""
@@ -177,7 +177,7 @@ def _num_bytes(value: Any) -> int:
 
 
 def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
-    """What the template shows, as plain data."""
+    """The data for the template, as plain values."""
     report, groups = run.report, groups_of(run)
     found = _groups_by(run, by)
     steps = curve(run) if run.units is None else None
@@ -311,7 +311,7 @@ def _name(value: str | None) -> str:
 
 
 def _listed(run: Run, groups: GroupTable, found: Grouping | None, text: bool) -> dict[str, Any]:
-    """The groups that are listed, and what is said of those that are not."""
+    """The groups that are listed, and the sentence about those that are not."""
     picked, how = chosen(groups, LISTED)
     differences, why_not = _differences(run, groups, picked[:WITH_TEXTS], text)
     sources: dict[int, int] = {}
@@ -394,9 +394,9 @@ def _group(run: Run, groups: GroupTable, found: Grouping | None, group: int, sou
 def _differences(
     run: Run, groups: GroupTable, picked: np.ndarray, text: bool
 ) -> tuple[dict[int, Difference], str | None]:
-    """How documents of these groups differ from their kept ones, by row; and why none are given, if so."""
+    """How documents of the groups differ from their kept ones, by row; or why that is missing."""
     if not text:
-        return {}, "Texts were left out, as was asked for."
+        return {}, "Texts were left out, as you chose."
     pairs = [
         Pair(groups.kept[group].as_py(), row, bool(groups.in_reference[group]))
         for group in picked.tolist()

@@ -1,4 +1,4 @@
-"""What a page is made from: the tables and the report of a run, in memory or in a folder, and where its texts are."""
+"""The sources of a page: the tables and the report of a run, in memory or in a folder, and the place of its texts."""
 
 from __future__ import annotations
 

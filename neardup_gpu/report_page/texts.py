@@ -108,7 +108,7 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
 
 
 def _worth(run: Run, measure: Any, kept: str, text: str, names: tuple[Any, Any], word: np.uint64) -> float:
-    """Return what a pair of texts is worth, computed again as `explain` does; `word` is mixed into their shingles."""
+    """Return the value of a pair of texts, computed again as `explain` does; `word` is mixed into their shingles."""
     tokens, _ = count_tokens(as_documents([kept, text], run.recipe), run.recipe, "cpu", names)
     ours = apart(shingle(tokens, run.recipe, backend="cpu"), np.repeat(word, 2))
     if measure.weighted:

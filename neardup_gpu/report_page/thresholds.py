@@ -41,7 +41,7 @@ TOGETHER = 1 << 20
 
 
 class CurveStep(NamedTuple):
-    """What is known of a threshold: documents removed, from `least` to `most`, and listed pairs that reach it."""
+    """Bounds for a threshold: documents removed, from `least` to `most`, and listed pairs that reach it."""
 
     threshold: float
     least: int
@@ -50,7 +50,8 @@ class CurveStep(NamedTuple):
 
 
 def curve(run: Run) -> list[CurveStep] | None:
-    """What the run would remove at its own threshold and at higher ones; None where nothing was verified.
+    """Return the numbers that the run would remove at its own threshold and at higher ones; None if nothing was
+    verified.
 
     Cost: one pass over the listed pairs, about a microsecond each, and 100 bytes for each document.
     """

@@ -1,1 +1,1 @@
-"""What lies on disk: spools, artefacts, ids, named arrays in one mapped file with checksums, and what tasks hand on."""
+"""Files on disk: spools, artefacts, ids, named arrays in one mapped file with checksums, and what tasks hand on."""

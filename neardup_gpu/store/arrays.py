@@ -1,4 +1,4 @@
-"""A file of named arrays that are mapped, each part of which is compared with its checksum before it is used.
+"""A file of named arrays that are mapped. Each part is compared with its checksum before it is used.
 
     preamble    48 bytes: see `_PREAMBLE`; its last field is the checksum of the others
     head        JSON: the caller's header and what the arrays are; a checksum for each 64 KiB of the arrays; zeros up to
@@ -65,7 +65,7 @@ _KINDS = {np.dtype(kind).str: np.dtype(kind) for kind in "bBhHiIlLqQ"}  # of arr
 
 @dataclass(frozen=True)
 class ArraysFormat:
-    """One kind of files of named arrays: how its files are told from others, and what messages say of them.
+    """One kind of files of named arrays: how its files are recognised, and their names in messages.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class ArraysFormat:
             return False
 
     def write(self, path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Write a file where there is none yet; `header` becomes JSON, beside the description of the arrays."""
+        """Write a file where there is none yet; `header` becomes JSON, next to the description of the arrays."""
         with open(path, "wb") as out:
             self.write_to(out, header, arrays)
 
@@ -257,7 +257,7 @@ def _checksums(array: np.ndarray) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the values of an array are, whatever its file says: places that code will go to without asking again.
+    """Limits of the values of an array, whatever its file says: code uses them as places without another check.
 
     A block is compared with its limits when it is compared with its checksum. So no value beyond them reaches compiled
     code, also where whoever prepared the file made its checksums right.
@@ -267,7 +267,7 @@ class Limits:
     least, most : int
         The least and the greatest value.
     ascending : int, default 0
-        How many values ascend, one run of so many after another; 0 where the order is any.
+        Length of each ascending run of values; 0 if the order is any.
     strictly : bool, default False
         Whether values that ascend are distinct.
     whole : bool, default False
@@ -323,8 +323,8 @@ class ArraysFile:
     inside : bool, default False
         Whether the file lies in an inner folder of a folder that anybody may have prepared: then no link is followed.
     limits : callable, optional
-        Given the arrays, of which no value may be used yet, returns the limits of those that have some, by name; raises
-        ValueError if the arrays cannot be those of such a file.
+        Takes the arrays, whose values may not be used yet, and returns the limits of those that have some, by name;
+        raises ValueError if the arrays cannot be those of such a file.
 
     Attributes
     ----------
@@ -475,7 +475,7 @@ class ArraysFile:
             self.verify_blocks(name, blocks_of_runs(starts, stops, self.arrays[name].itemsize, BLOCK_BYTES, done))
 
     def sound(self, name: str) -> np.ndarray:
-        """Of each block of an array, whether it was compared: uint8, which follows what is compared later."""
+        """Whether each block of an array was compared: uint8, which also shows blocks that are compared later."""
         blocks = self._blocks[name]
         return self._done[blocks.start : blocks.stop]
 

@@ -43,7 +43,7 @@ def checksum(*parts: Any) -> int:
 
 
 def changed(path: str | Path) -> DamagedError:
-    """The error for a file of which a checksum differs."""
+    """The error for a file with a wrong checksum."""
     return DamagedError(f"{path}: has changed since it was written (a checksum differs); make it again")
 
 
@@ -125,7 +125,7 @@ def _sealed(path: str | Path, file: BinaryIO) -> tuple[int, int] | None:
 
 
 def _end(file: BinaryIO) -> int | None:
-    """Where the footer of a Parquet file begins; None if the file is not Parquet."""
+    """Return the offset of the footer of a Parquet file; None if the file is not Parquet."""
     size = file.seek(0, os.SEEK_END)
     if size < 2 * _PARQUET_END.size:
         return None

@@ -58,7 +58,7 @@ def _sync_file_range() -> Any:
 
 
 def room(folder: Path) -> int | None:
-    """Bytes that temporary files may still take on the disk of a folder; None if that cannot be told."""
+    """Bytes that temporary files may still take on the disk of a folder; None if that is unknown."""
     try:
         disk = shutil.disk_usage(folder)
     except OSError:

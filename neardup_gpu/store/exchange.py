@@ -1,6 +1,6 @@
 """Exchanges: what tasks hand on to one another, a file for each task, its rows grouped by partition.
 
-    stream    an Arrow IPC stream: the schema, and record batches each of which holds rows of one partition
+    stream    an Arrow IPC stream: the schema, and record batches, each with rows of one partition
     schema    the message of the schema again
     runs      for each record batch: its partition, where it begins, its bytes, rows and checksum; by partition
     seal      marker, number of partitions, bytes of the schema, number of runs, checksum of the schema, the runs and
@@ -56,7 +56,7 @@ class DamagedExchangeError(DamagedError):
 
 @dataclass(frozen=True)
 class Exchanged:
-    """What a task handed on, small enough for messages and records; `dataclasses.asdict` is JSON.
+    """The output of a task, small enough for messages and records; `dataclasses.asdict` is JSON.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def read_partition(
 
 
 class Exchanges(contextlib.AbstractContextManager):
-    """Files of tasks of which one reader reads all partitions, one after another: it opens each file once.
+    """Files of tasks whose partitions one reader reads one after another: it opens each file once.
 
     Parameters
     ----------
@@ -351,7 +351,8 @@ class Exchanges(contextlib.AbstractContextManager):
 
     Notes
     -----
-    At most 256 files are held open; others, of which the index is held, are opened for each partition that they have.
+    At most 256 files are held open; of the others only the index is held, and they are opened for each of their
+    partitions.
 
     Raises
     ------
@@ -519,7 +520,7 @@ class _OpenedExchange:
 
     @property
     def num_bytes(self) -> int:
-        """Of the record batches of the partition."""
+        """The bytes of the record batches of the partition."""
         return int(self.runs["num_bytes"].sum())
 
     def check(self, schema: pa.Schema) -> None:
@@ -576,7 +577,7 @@ def _opened(place: Place, name: str, partition: int) -> Iterator[_OpenedExchange
 
 
 def _indexed(place: Place, name: str, file: pa.NativeFile, end: int) -> _OpenedExchange:
-    """An open file of so many bytes, with the runs of all partitions."""
+    """An open file of `end` bytes, with the runs of all partitions."""
     tail_start = max(0, end - _TAIL_BYTES)
     tail = _read(place, name, file, tail_start, end - tail_start)
     if end < _SEAL.size:

@@ -44,7 +44,7 @@ class Folder:
     path : Path
         The folder that the user named; links lead to it.
     inner : str, default ""
-        A folder in it, which is no link; "" is the folder itself.
+        A folder in it, which is not a link; "" is the folder itself.
     """
 
     path: Path

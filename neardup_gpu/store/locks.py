@@ -120,14 +120,14 @@ if hasattr(os, "register_at_fork"):
 
 
 class _LeaseState(NamedTuple):
-    """What a lease file was when it was read."""
+    """The state of a lease file when it was read."""
 
     content: bytes
     modified: int
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What it says; empty if it is half written."""
+        """The content; empty if it is half written."""
         try:
             found = json.loads(self.content)
         except ValueError:
@@ -314,7 +314,7 @@ def this_process() -> str:
 
 
 def _machine() -> list[str]:
-    """Where numbers of processes mean the same: the machine, since it was started, and the container."""
+    """The scope in which numbers of processes mean the same: the machine, since it was started, and the container."""
     found = [socket.gethostname()]
     with contextlib.suppress(OSError):
         found.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

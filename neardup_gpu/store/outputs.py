@@ -1,6 +1,6 @@
 """Places for the output of a run: it takes them whole or not at all, and never replaces a file of somebody else.
 
-While a run works, what it writes lies in a hidden folder beside its output:
+While a run works, its files lie in a hidden folder next to its output:
 
     .OUT.partial/lock       locked as long as the run lives; who it is, for messages
     .OUT.partial/new/OUT    the output as it is being written
@@ -56,7 +56,7 @@ def new_folder(path: str | Path, overwrite: bool = False, reads: Iterable[str | 
     ------
     OutputError
         If `path` is taken, is being written by another run, holds an input, or cannot be written. Where the block ended
-        well and the name was taken meanwhile, the result lies beside it, and the message says where.
+        well and the name was taken meanwhile, the result lies next to it, and the message says where.
     """
     target = _OutputTarget.of(path, "folder")
     if target.path.is_dir():
@@ -91,7 +91,7 @@ def new_files(
     reads: Iterable[str | Path] = (),
     is_ours: Callable[[Path], bool] = is_table,
 ) -> Iterator[list[Path]]:
-    """Several files in one folder, all of which take their places or none; the first one does so last."""
+    """Several files in one folder. Either all take their places or none; the first one does so last."""
     targets = [_OutputTarget.of(path, "file") for path in paths]
     for target in targets[1:]:
         if target.path.parent != targets[0].path.parent:
@@ -116,7 +116,7 @@ def new_files(
 
 @dataclass(frozen=True)
 class _OutputTarget:
-    """Where an output is to be: as the user named it, and the path that this leads to."""
+    """The place of an output: as the user named it, and the path that this leads to."""
 
     given_path: str
     path: Path
@@ -357,7 +357,8 @@ def _inode(path: Path) -> int | None:
 
 
 def _to_free_name(file: Path, target: _OutputTarget) -> str:
-    """Move something beside its target, under the target's name and a number; that name, as the user would say it."""
+    """Move something next to its target, under the target's name and a number; return that name, as the user would
+    write it."""
     path = target.path
     stem, suffix = (path.name, "") if file.is_dir() else (path.stem, path.suffix)
     for number in range(1, 10_000):

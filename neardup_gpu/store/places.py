@@ -167,7 +167,7 @@ class Place:
             file.write(text.encode())
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of this name; raises InputError where that cannot be told."""
+        """Whether there is a file of this name; raises InputError if that is unknown."""
         if self.folder is not None:
             with self.reading(name):
                 folder, last = self._on_this_machine(name)
@@ -182,7 +182,7 @@ class Place:
         NoSuchFileError
             If there is none.
         InputError
-            If that cannot be told.
+            If that is unknown.
         """
         if self.folder is not None:
             with self.reading(name):
@@ -268,7 +268,7 @@ class Place:
         return f"{self._opened[1]}/{_checked(folder) + slash if slash else ''}{_checked(last)}"
 
     def _listed(self, folder: str) -> list[fs.FileInfo]:
-        """What is in the place, or in a folder of it, and not hidden."""
+        """Names in the place, or in a folder of it, that are not hidden."""
         system, path = self._opened
         with self._failing(folder, InputError):
             if self.folder is not None and folder:
@@ -286,7 +286,7 @@ class Place:
             return system.get_file_info(self._path(name))
 
     def _forget_listings(self) -> None:
-        """Let a store be asked again: file systems of fsspec may remember what they listed."""
+        """Let a store be listed again: file systems of fsspec may remember what they listed."""
         handler = getattr(self._opened[0], "handler", None)
         if isinstance(handler, fs.FSSpecHandler):
             handler.fs.invalidate_cache()

@@ -16,7 +16,7 @@ from .disk import room
 from .spool import Spool, disk_full, host, unwritable
 
 SLICE_BITS = 8
-"""Postings in files are divided by so many highest bits of their shingles."""
+"""Postings in files are divided by this number of highest bits of their shingles."""
 
 SORTED_BYTES = 48
 """Memory that a posting takes at most while runs are made of it."""
@@ -77,7 +77,7 @@ class Postings:
         return self._files is not None
 
     def parts(self) -> Iterator[tuple[list[Any], list[Any]]]:
-        """Lists of shingles and of entries, of which nobody else holds the arrays: all postings of a shingle in one."""
+        """Lists of shingles and of entries whose arrays nobody else holds: all postings of a shingle in one."""
         if self._files is None:
             shingles, entries = [held[0] for held in self._held], [held[1] for held in self._held]
             self._held.clear()

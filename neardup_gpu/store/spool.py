@@ -24,7 +24,7 @@ from .disk import Room, room
 
 
 class DiskFullError(OutputError):
-    """A disk is too small for temporary files; `told` has the folder, the bytes to come, and what the system said."""
+    """A disk is too small for temporary files; `told` has the folder, the bytes to come, and the system's message."""
 
     told: tuple[Path, int, str]
 
@@ -40,7 +40,7 @@ def disk_full(
     needed : int
         Bytes that are still to be written to it.
     why : str
-        What the system said, or nothing if it was not tried.
+        The system's message, or nothing if it was not tried.
     about : bool
         Whether `needed` is an estimate for the whole job.
     parameter : str
@@ -63,7 +63,7 @@ def disk_full(
 def another_disk(folder: Path, parameter: str = "temp_dir") -> tuple[Path, str]:
     """Return the folder to name where temporary files cannot be written, and what to do.
 
-    Folders that a run removes are not named. Temporary files may be beside the output, in a folder whose name ends in
+    Folders that a run removes are not named. Temporary files may be next to the output, in a folder whose name ends in
     ``.partial``. Then the disk of the output may be too small as well, and another disk for temporary files alone
     would not do.
     """
@@ -150,7 +150,7 @@ class Spool:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Where each row begins, in values: int64, shape (rows + 1,)."""
+        """The first place of each row, in values: int64, shape (rows + 1,)."""
         if len(self._starts) > 1:
             self._starts = [np.concatenate(self._starts)]
         return self._starts[0]
@@ -159,7 +159,7 @@ class Spool:
         """Everything is in the file already; see `DeviceSpool`."""
 
     def gather(self, rows: np.ndarray) -> Ragged:
-        """Read some rows, in the order asked for (ascending is fastest); near neighbours in the file are read at once.
+        """Read some rows, in the given order (ascending is fastest); near neighbours in the file are read at once.
 
         Several threads may call it.
         """
@@ -268,7 +268,7 @@ class DeviceSpool:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Where each row begins, in values: int64, in host memory, shape (rows + 1,)."""
+        """The first place of each row, in values: int64, in host memory, shape (rows + 1,)."""
         if len(self._starts) > 1:
             self._starts = [np.concatenate(self._starts)]
         return self._starts[0]
@@ -285,7 +285,7 @@ class DeviceSpool:
         self._room = 0
 
     def gather(self, rows: np.ndarray) -> Ragged:
-        """Some rows, on the GPU, in the order asked for (ascending is fastest)."""
+        """Some rows, on the GPU, in the given order (ascending is fastest)."""
         xp = _launch.namespace()
         rows = np.asarray(rows)
         order = np.argsort(rows, kind="stable")

@@ -16,12 +16,8 @@ _CHAINED = re.compile(rf"::(?=(?:[A-Za-z][A-Za-z0-9+.-]*::)*{_SCHEME})")
 _INSIDE_TEXT = re.compile(rf"{_SCHEME}[^\s'\"<>`]+")
 _HARMLESS = {  # names of query parameters whose values are no secret
     *("region", "scheme", "endpoint_override", "allow_bucket_creation", "allow_bucket_deletion"),
-    *(
-        "check_directory_existence_before_creation",
-        "allow_delayed_open",
-        "background_writes",
-        "force_virtual_addressing",
-    ),
+    *("check_directory_existence_before_creation", "allow_delayed_open", "background_writes"),
+    "force_virtual_addressing",
     *("tls_ca_file_path", "tls_ca_dir_path", "tls_verify_certificates", "connect_timeout", "request_timeout"),
     *("retry_limit_seconds", "default_metadata", "blob_storage_authority", "dfs_storage_authority", "enable_tls"),
     *("blob_storage_scheme", "dfs_storage_scheme", "replication", "buffer_size", "default_block_size", "versionid"),

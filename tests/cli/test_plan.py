@@ -116,7 +116,7 @@ def test_flags_change_the_plan(run: Run) -> None:
         (
             "--documents 10 --text 1GB --method minhash --weighting tfidf",
             "--weighting 'tfidf': how document frequencies are counted is not planned; plan weighting 'tf', which "
-            "exchanges as much beside",
+            "exchanges about the same",
         ),
         (
             "--documents 10 --text 1GB --against-documents 10",

@@ -351,8 +351,8 @@ def damaged(archive, packed):
     flipped[stop - 30] ^= 255
     yield "bytes", bytes(flipped), "gzip member" if packed else "WARC-Block-Digest"
     yield "shorter", data[: stop - 60] + data[stop - 20 :], "gzip member" if packed else "longer or shorter"
-    yield "zeros", data[:start] + bytes(stop - start) + data[stop:], "zeros" if packed else "no WARC record"
-    yield "foreign", data[:start] + b"what is this" * 9 + data[stop:], "gzip member" if packed else "no WARC record"
+    yield "zeros", data[:start] + bytes(stop - start) + data[stop:], "zeros" if packed else "not a WARC record"
+    yield "foreign", data[:start] + b"what is this" * 9 + data[stop:], "gzip member" if packed else "not a WARC record"
 
 
 @pytest.mark.parametrize("packed", [True, False])

@@ -240,13 +240,13 @@ def test_first_contact(tmp_path):
 )
 def test_tasks_of_which_some_run_on_a_gpu(method, spool, tmp_path, monkeypatch):
     """One process sees a GPU, on which it does each other task that is for one; another process sees none."""
-    of_its_own = LocalWorkers._of_its_own
+    own_environment = LocalWorkers._own_environment
 
     def with_simulator(self, place):
-        found = of_its_own(self, place)
+        found = own_environment(self, place)
         return found if found["CUDA_VISIBLE_DEVICES"] else {**found, "NUMBA_ENABLE_CUDASIM": "0"}
 
-    monkeypatch.setattr(LocalWorkers, "_of_its_own", with_simulator)
+    monkeypatch.setattr(LocalWorkers, "_own_environment", with_simulator)
     monkeypatch.setattr(local, "FORKS", False)  # a simulator is chosen when Numba is imported
     troubled.trouble(monkeypatch.setattr, troubled.mixed, tmp_path / "marks")
     options = {"id_column": "id", "recipe": Recipe(method=method), "check": 20}

@@ -104,7 +104,7 @@ def test_what_is_refused_changes_nothing(grown, tmp_path) -> None:
         with pytest.raises(nd.errors.InputError, match="there is no index"):
             nd.Index.open(tmp_path / "nowhere")
         (tmp_path / "empty").mkdir()
-        with pytest.raises(nd.errors.InputError, match="is no index"):
+        with pytest.raises(nd.errors.InputError, match="is not an index"):
             nd.Index.open(tmp_path / "empty")
         after = index.info()
         assert {**after, "commit": 0} == {**before, "commit": 0}

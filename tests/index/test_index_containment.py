@@ -374,7 +374,7 @@ def test_what_is_refused(tmp_path, monkeypatch, capsys) -> None:
         ([*ask, "--containment", "0.9", "--direction", "up"], "--direction 'up' is not one of in, of, either"),
         (
             ["query", "y", "--text", "to be", "--containment", "0.9"],
-            "y: keeps nothing that containment can be asked by",
+            "y: cannot search by containment",
         ),
         (["create", "z", "--containment", "0"], "--containment must be between 1 and 2"),
         (["create", "z", "--containment", "4294967297"], "--containment must be between 1 and 2"),

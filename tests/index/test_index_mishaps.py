@@ -44,8 +44,8 @@ def make(tmp_path):
     [
         ("12", nd.errors.ParameterError, "ids: one str given; put it into a list"),
         (b"12", nd.errors.ParameterError, "ids: one bytes given; put it into a list"),
-        (["1", None], nd.errors.InputError, "ids: null is no id; nothing was removed"),
-        ([None], nd.errors.InputError, "ids: null is no id; nothing was removed"),
+        (["1", None], nd.errors.InputError, "ids: an id is null; nothing was removed"),
+        ([None], nd.errors.InputError, "ids: an id is null; nothing was removed"),
         (["1", 2], nd.errors.ParameterError, "ids: expected integers, strings or bytes"),
         (["1", "\udc80"], nd.errors.ParameterError, "ids: expected integers, strings or bytes"),
         ([2**64], nd.errors.InputError, "below 2..63"),
@@ -61,7 +61,7 @@ def test_ids_that_cannot_be_removed(ids, error, words, make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "words"), [([0, None], "null is no id"), ([2**63], "below 2..63"), ([0.5], "integers, strings or bytes")]
+    ("ids", "words"), [([0, None], "an id is null"), ([2**63], "below 2..63"), ([0.5], "integers, strings or bytes")]
 )
 def test_integers_that_cannot_be_removed(ids, words, make) -> None:
     index = make({0: "to be", 1: "or not"})

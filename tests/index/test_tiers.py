@@ -1,7 +1,7 @@
 """Which segments are merged, and how often each document is written."""
 
 from neardup_gpu.index.manifest import SegmentPlace
-from neardup_gpu.index.merging import RATIO, due, tier
+from neardup_gpu.index.merging import RATIO, num_due, tier
 
 
 def grown(batches: list[int]) -> tuple[list[int], int]:
@@ -11,7 +11,7 @@ def grown(batches: list[int]) -> tuple[list[int], int]:
     for batch in batches:
         sizes.append(batch)
         written += batch
-        while number := due([SegmentPlace(0, 0, 0, size, size, 0, 0) for size in sizes]):
+        while number := num_due([SegmentPlace(0, 0, 0, size, size, 0, 0) for size in sizes]):
             sizes[-number:] = [sum(sizes[-number:])]
             written += sizes[-1]
         of_tiers = [tier(size) for size in sizes]

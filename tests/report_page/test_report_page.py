@@ -140,7 +140,7 @@ def test_the_command(folder, out, tmp_path, monkeypatch, capsys):
     assert "report.html: exists already; name another output or pass --overwrite" in capsys.readouterr().err
     assert cli.main(["report", str(out), "--overwrite", "--no-text", "--quiet"]) == 0
     page = (tmp_path / "report.html").read_text()
-    assert "Texts were left out, as was asked for." in page and "amended" not in page
+    assert "Texts were left out, as you chose." in page and "amended" not in page
     (tmp_path / "mine.html").write_text("my own")
     assert cli.main(["report", str(out), "-o", "mine.html", "--overwrite"]) == 2
     assert "was not written by neardup" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from ...engine.settings import Engine
 from ...fingerprint_options import Query, QueryColumns, Reach
 from ...printable import printable, readable_id, shell_path
 from ...report import count
-from ..console import say, say_json, say_written, shown_progress
+from ..console import padded_lines, say, say_json, say_written, shown_progress, widths_of
 from ..options import FINGERPRINTS, MATCHING, OUTPUT, EngineFlags, MatchesFile, argument, flags, given
 from .options import FILES, bits, left_out
 
@@ -67,17 +67,11 @@ class _MatchTable:
         self._widths: list[int] = []
 
     def __call__(self, matches: pa.Table) -> None:
-        from rich.cells import cell_len
-
         rows = [[_shown(value) for value in match.values()] for match in matches.to_pylist()]
         if not self._widths:
             rows.insert(0, matches.column_names)
-            self._widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-        lines = []
-        for *ids, distance in rows:
-            cells = [id + " " * (width - cell_len(id)) for id, width in zip(ids, self._widths, strict=False)]
-            lines.append("  ".join([*cells, f"{distance:>{self._widths[-1]}}"]))
-        say("\n".join(lines))
+            self._widths = widths_of(rows)
+        say(padded_lines([[*ids, distance.rjust(self._widths[-1])] for *ids, distance in rows], self._widths))
 
 
 def _shown(value: Any) -> str:

@@ -10,7 +10,7 @@ from ...printable import shell_path
 from ...records import dataclass
 from ...settings import setting
 from ..console import say_written, shown_progress
-from ..options import DECIDING, OUTPUT, EngineFlags, Output, flags, given
+from ..options import DECIDING, OUTPUT, EngineFlags, ResultFolder, flags, given
 from .options import IndexFolder
 
 
@@ -26,17 +26,8 @@ class IndexKeeping:
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecidedResult(Output):
-    """The result to write, and the way to print it."""
-
-    output: str | None = setting(
-        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
-    )
-
-
 KeepingFlags: Any = flags(DECIDING, IndexKeeping)
-ResultFlags: Any = flags(OUTPUT, DecidedResult)
+ResultFlags: Any = flags(OUTPUT, ResultFolder)
 
 
 def decide(
@@ -50,7 +41,7 @@ def decide(
     """Decide which documents of an index to keep: what `neardup dedup` of them would, but for their rows."""
     from ...index import Index
 
-    shown = DecidedResult(**given(result))
+    shown = ResultFolder(**given(result))
     if shown.output is None:
         raise ParameterError("--output: name a folder for the result")
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:

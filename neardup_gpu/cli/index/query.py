@@ -11,7 +11,7 @@ from ...printable import printable, readable_id, shell_path
 from ...records import dataclass
 from ...report import count
 from ...settings import setting
-from ..console import note, say, say_json, say_written, shown_progress
+from ..console import note, padded_lines, say, say_json, say_written, shown_progress
 from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, MatchesFile, argument, flags, given, one_or_all
 from .options import IndexFolder, names_in
 
@@ -137,18 +137,10 @@ def _say_table(found: pa.Table, columns: list[str]) -> None:
     """Print matches as columns."""
     if not len(found):
         return
-    from rich.cells import cell_len
-
     value = next(name for name in ("resemblance", "cosine", "containment") if name in found.column_names)
     distance = ["distance"] if "distance" in found.column_names else []
     names = ["query_id", "id", value, "kept", *distance, *columns]
-    rows = [list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    say(
-        "\n".join(
-            "  ".join(cell + " " * (w - cell_len(cell)) for cell, w in zip(row, widths, strict=True)) for row in rows
-        )
-    )
+    say(padded_lines([list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]))
 
 
 def _shown(value: Any) -> str:

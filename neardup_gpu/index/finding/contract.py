@@ -1,7 +1,7 @@
 """The contract of finders: what a file in this folder says of how an index finds candidates by a method.
 
-A finder knows what is kept of entries beside what all methods keep (`segments.py`), and asks for those entries that may
-resemble some others. What becomes of candidates, see `candidates.py`.
+A finder knows what is kept of entries in addition to what all methods keep (`segments.py`), and finds the entries that
+may resemble some others. What becomes of candidates, see `candidates.py`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Finder(Protocol):
     def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """New entries as `arrays` and `first` take them, and the order of shingles of the whole index, if it needs one.
 
-        The order is made of these entries if there is none yet. Queries are not prepared.
+        The order is made from the entries if there is none yet. Queries are not prepared.
         """
         ...
 
@@ -80,9 +80,9 @@ class Finder(Protocol):
         ...
 
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
-        """What a segment keeps of its entries: columns named in `segments.COLUMNS`, and sorted tables.
+        """The parts of entries that a segment keeps: columns named in `segments.COLUMNS`, and sorted tables.
 
-        A table is two arrays, `X_keys` and `X_rows`, of which the rows are 32-bit numbers of entries. Both may have
+        A table is two arrays, `X_keys` and `X_rows`; the rows are 32-bit numbers of entries. Both may have
         several tables as their rows. Merging keeps whatever tables there are.
         """
         ...
@@ -98,7 +98,7 @@ class Finder(Protocol):
     ) -> FoundEntries:
         """The first `most` candidates of each document among entries from `first` on and before `stop`.
 
-        A segment in memory is that of the documents themselves, of which each asks for entries before itself.
+        A segment in memory holds the documents themselves. Each looks for entries before itself.
 
         first, stop : arrays of int64, shape (documents,)
         allowed : list of arrays of uint8

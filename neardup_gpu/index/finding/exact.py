@@ -48,7 +48,7 @@ class Prefixes:
 
     @classmethod
     def of(cls, sets: Ragged, order: Order, threshold: float, backend: str) -> Prefixes:
-        """Those of sets, in an order."""
+        """The prefixes of sets, in an order."""
         run, numbers = kernel(prefixes, backend), np.arange(len(sets))
         shingles, entries, sizes, _ = run(sets.values, sets.offsets, numbers, *order.table, threshold, 0)
         rows = ((entries & ~LONG) >> np.uint64(PLACE_BITS)).astype(np.int64)
@@ -56,7 +56,7 @@ class Prefixes:
         return cls(keys, places, np.searchsorted(rows, np.arange(len(sets) + 1)), sizes)
 
     def __getitem__(self, rows: np.ndarray) -> Prefixes:
-        """Those of some of the sets."""
+        """The prefixes of some of the sets."""
         keys, offsets = gather.cpu(self.keys, self.offsets, rows)
         return Prefixes(keys, gather.cpu(self.places, self.offsets, rows)[0], offsets, self.sizes[rows])
 

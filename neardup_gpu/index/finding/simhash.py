@@ -44,7 +44,7 @@ MET = 100
 
 
 def design_for(expected: int, method: SimHash) -> TableDesign:
-    """The tables for an index of so many documents, each of which asks once."""
+    """The tables for an index of this number of documents, if each is looked up once."""
     memory = (12 * MOST_TABLES + 16) * expected
     return choose(
         expected, method.radius, bits=method.bits, num_queries=MET * expected, probe=SEARCH / MET, memory=memory
