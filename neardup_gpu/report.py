@@ -453,7 +453,7 @@ def summary(
         tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
         kept = "kept_ids/" if "tasks" in report else "kept_ids.parquet"
         kept = kept if report.get("written", {}).get("ids_only") else "kept/"
-        parted = "units.parquet, " if "units" in report["counts"] else ""
+        parted = ("units/, " if "tasks" in report else "units.parquet, ") if "units" in report["counts"] else ""
         files = f"{tables}, {parted}{counted}{left_out}{kept}, {'report.html, ' if page else ''}report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:

@@ -23,7 +23,7 @@ from .recipe import Recipe
 from .records import dataclass
 from .report import count
 from .report_page.run import Run, run_of_tables
-from .store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
+from .store.artefacts import DOCUMENTS, PAIRS, UNITS, parts_of, read_report
 from .store.parquet import read_table
 
 if TYPE_CHECKING:
@@ -219,6 +219,8 @@ class Result:
         """
         if self.sources is None:
             raise InputError("this result has no documents to return; run dedup again")
+        if self.facts is None and self.recipe.unit.divides:
+            raise InputError("this result holds no cuts, which tasks made; open its kept/ with datasets")
         return kept_dataset(self.sources.documents, self._edits())
 
     def _edits(self) -> Edits:
@@ -497,7 +499,7 @@ class StoredResult(Result):
         folder, stored = self._folder, self._stored
         if read_report(folder) != stored:
             raise InputError(f"{folder}: holds another result by now; the tables of this one are gone")
-        if name in (DOCUMENTS, PAIRS):
+        if name in (DOCUMENTS, PAIRS, UNITS):
             return pa.concat_tables(map(read_table, parts_of(folder, stored["files"], name)))
         return read_table(folder / name) if name in stored["files"] else None
 
@@ -508,6 +510,10 @@ class StoredResult(Result):
     @cached_property
     def pairs(self) -> pa.Table:  # type: ignore[override]
         return self._read(PAIRS)
+
+    @cached_property
+    def units(self) -> pa.Table | None:  # type: ignore[override]
+        return self._read(UNITS) if self.recipe.unit.divides else None
 
     @cached_property
     def skipped(self) -> pa.Table | None:  # type: ignore[override]

@@ -20,6 +20,7 @@ from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
 from ..documents.parts import Part
 from ..documents.sources import Sources
+from ..documents.units import divided as divided_batch
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
 from ..joining import table_bits
 from ..methods.contract import Join
@@ -27,6 +28,7 @@ from ..recipe import Recipe
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
+from ..unit_options import Unit
 from .costs import Machines, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Shape, exchanges, shape_of
@@ -39,6 +41,9 @@ MARGIN = 1.1
 
 ROW = {"exact": 110, "containment": 140, "minhash": 330}
 """Bytes that a job in memory holds of a document at most, without its id."""
+
+UNIT_ROW = 160
+"""Bytes that a job holds of each part of a document besides: its place, and its row of units.parquet."""
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
 """What reading and writing hold for each of several threads, and by one."""
@@ -182,7 +187,7 @@ def _of_documents(load: Load, recipe: Recipe) -> int:
     """What a job in memory holds of all documents: ids twice, and once in each column that names documents by them."""
     work, pairs = load.work, 0.1 * load.work.documents if load.work.pairs is None else load.work.pairs
     documents = int(work.documents + work.against_documents)
-    each = ROW.get(recipe.method.name, 170) + 4 * work.id_bytes
+    each = ROW.get(recipe.method.name, 170) + 4 * work.id_bytes + UNIT_ROW * recipe.unit.divides
     return int(documents * each + (24 + 2 * work.id_bytes) * (pairs + work.copies * work.documents))
 
 
@@ -295,7 +300,7 @@ def _least(recipe: Recipe) -> float:
     return 0.8 if recipe.threshold is None else recipe.threshold
 
 
-def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
+def load_of(sources: Sources, check: int, unit: Unit | None = None, *, ask: bool) -> Load | None:
     """The documents of a job: as many and as much as footers say, or tables.
 
     Parameters
@@ -303,6 +308,8 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     sources : Sources
     check : int
         Documents that are sampled.
+    unit : Unit, optional
+        If units are parts of documents, they are counted in place of documents, by those of the first documents.
     ask : bool
         Where nothing says it, look at sizes of files and at the first documents.
 
@@ -311,7 +318,7 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     Load or None
         None where nothing says it and nobody is asked.
     """
-    found = [_extent(each, ask) for each in sources.in_order]
+    found = [_extent(each, ask, unit) for each in sources.in_order]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
@@ -324,7 +331,7 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
         against_bytes=other.rows and max(1, other.num_bytes),
         check=check,
         id_bytes=id_bytes,
-        place_bytes=12 + id_bytes,
+        place_bytes=12 + id_bytes + (0 if unit is None else UNIT_ROW * unit.divides),
     )
     return Load(work, max(mine.held, other.held), max(mine.largest, other.largest))
 
@@ -352,7 +359,7 @@ USUAL_ID = 24
 """Bytes of an id that is no number, where nobody looks at one."""
 
 
-def _extent(documents: Documents, ask: bool) -> _SourceExtent | None:
+def _extent(documents: Documents, ask: bool, unit: Unit | None) -> _SourceExtent | None:
     readers = documents._readers
     rows = documents.num_rows
     if documents.format == "memory":
@@ -386,6 +393,8 @@ def _extent(documents: Documents, ask: bool) -> _SourceExtent | None:
             if rows is None:
                 rows = max(batch.num_rows, num_bytes * batch.num_rows // max(1, text))
             num_bytes = num_bytes or rows * text // batch.num_rows
+            if unit is not None and unit.divides:
+                rows = max(rows, rows * len(divided_batch(batch, unit).text) // batch.num_rows)
     if rows is None:
         return None
     return _SourceExtent(rows, num_bytes, id_bytes, held, largest)

@@ -72,7 +72,7 @@ def sketch(files: Files, slice: Slice) -> dict[str, Any]:
         store, hashed = _SketchExchange(writer, method), "document_hash" in columns
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, store=store, hashed=hashed, number=files.number)
         sketched = sketcher.sketch_part(Sources(documents))
-        check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
+        check_sizes(slice, sketched, shared.task_memory)
     facts = save_documents(files, slice, documents, sketched)
     return {**facts, "empty": int(np.count_nonzero(sketched.num_tokens == 0))}
 
