@@ -315,9 +315,7 @@ def units_table(found: UnitColumns, fates: Fates, recipe: Recipe) -> pa.Table:
     places, alone = found.places, ~found.repeats
     columns = {
         "id": taken(found.ids, arrow(places.owner)),
-        "unit": arrow(places.numbers),
-        "begin": arrow(places.begin),
-        "end": arrow(places.end),
+        **{name: arrow(values) for name, values in places.columns.items()},
         "kept": arrow(fates.unit_kept),
         "source_id": found.source_ids,
         "source_unit": arrow(found.source_units, alone),
@@ -362,9 +360,8 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     a, b, resemblance = a[order], b[order], resemblance[order]
     where: dict[str, np.ndarray] = {}
     if (places := facts.places) is not None:
-        columns = {"unit": places.numbers, "begin": places.begin, "end": places.end}
         for side, rows in (("a", ranked.rows[a]), ("b", ranked.rows[b])):
-            where |= {f"{name}_{side}": values[rows] for name, values in columns.items()}
+            where |= {f"{name}_{side}": values[rows] for name, values in places.columns.items()}
     return PairColumns(
         id_a=facts.ids_of(a),
         id_b=facts.ids_of(b),

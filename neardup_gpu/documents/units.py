@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +25,6 @@ from .joined_text import BETWEEN_COLUMNS, COLUMN_END
 from .nested import holder, steps_of
 from .rewritten import EXTRACTED
 from .stream import Batch, Documents
-
-if TYPE_CHECKING:
-    from ..recipe import Recipe
 
 
 class Places(NamedTuple):
@@ -54,6 +51,11 @@ class Places(NamedTuple):
     def numbers(self) -> np.ndarray:
         """The number of each unit in its document, from 0."""
         return np.arange(len(self.owner)) - np.searchsorted(self.owner, self.owner)
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns that say where each unit is; see `Unit.columns`."""
+        return {"unit": self.numbers, "begin": self.begin, "end": self.end}
 
     def since(self, unit: int, document: int) -> Places:
         """Return the places of the units from number `unit` on, with documents numbered from `document` on."""
@@ -96,9 +98,7 @@ class Units:
     @property
     def columns(self) -> dict[str, np.ndarray]:
         """The columns that a file of sketches has of each unit; none if each document is a unit."""
-        if self.places is None:
-            return {}
-        return {"unit": self.places.numbers, "begin": self.places.begin, "end": self.places.end}
+        return {} if self.places is None else self.places.columns
 
 
 def units_in(
@@ -173,14 +173,6 @@ def _texts(values: np.ndarray, spans: Spans) -> Ragged:
 def joined_places(places: list[Places], unit: Unit) -> Places | None:
     """Join the places of several batches; None if each document is a unit."""
     return Places(*map(np.concatenate, zip(NO_PLACES, *places, strict=True))) if unit.divides else None
-
-
-def check_whole(recipe: Recipe, option: str) -> None:
-    """Raise ParameterError if a recipe has units for which an option does not work yet."""
-    if recipe.unit.divides:
-        raise ParameterError(
-            f"unit '{recipe.unit}' and {option}: only a job in memory divides documents; leave one out"
-        )
 
 
 def _is_inside(schema: pa.Schema, name: str) -> bool:

@@ -85,7 +85,7 @@ def count(files: Files, names: list[str], num_documents: int, layout: Layout) ->
             again = np.flatnonzero(holder >= 0)
             spared = again[spared_copies(source[again], holder[again], rank[again], unit)]
             writer.add(slices[spared], {"row": row[spared]})
-    return {"unit": places.numbers, "begin": places.begin, "end": places.end, "copies": copies}
+    return {**places.columns, "copies": copies}
 
 
 def decided(

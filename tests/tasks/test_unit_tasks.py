@@ -14,6 +14,7 @@ from neardup_gpu.cli import main
 from neardup_gpu.engine.tasks import TaskFailedError
 from neardup_gpu.explanation import explain
 from neardup_gpu.planning import forecast
+from neardup_gpu.sketches import sketch
 from neardup_gpu.store.artefacts import UNITS, read_report
 from neardup_gpu.tasks import unit_results
 
@@ -158,3 +159,13 @@ def test_the_command_line(place, tmp_path, capsys):
     assert main([*nested, *tasks]) == 2
     assert "columns of text that are not inside another one" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(("method", "unit"), [("minhash", "line"), (SimHash(weighting="tfidf"), "sentences:2/1")])
+def test_sketches(place, tmp_path, method, unit):
+    options = {"id_column": "id", "method": method, "unit": unit, "engine": "cpu", "within": ("site",)}
+    here = flat(sketch, place / "in", tmp_path / "memory.parquet", **options)
+    workers = Workers(work_dir=str(tmp_path / "work"), number=1, slice_bytes=900)
+    there = flat(sketch, place / "in", tmp_path / "tasks.parquet", workers=workers, **options)
+    assert there["tasks"]["slices"] > 4 and there["units"] == here["units"] > 300
+    assert (tmp_path / "tasks.parquet").read_bytes() == (tmp_path / "memory.parquet").read_bytes()
