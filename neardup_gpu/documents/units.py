@@ -50,7 +50,8 @@ class Places(NamedTuple):
     @property
     def numbers(self) -> np.ndarray:
         """The number of each unit in its document, from 0."""
-        return np.arange(len(self.owner)) - np.searchsorted(self.owner, self.owner)
+        begins = np.flatnonzero(np.append(self.owner[:1] >= 0, self.owner[1:] != self.owner[:-1]))
+        return np.arange(len(self.owner)) - np.repeat(begins, np.diff(np.append(begins, len(self.owner))))
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
@@ -137,7 +138,7 @@ def divided(batch: Batch, unit: Unit) -> Units:
     text = batch.text
     values, offsets = text.values[text.offsets[0] : text.offsets[-1]], text.offsets - text.offsets[0]
     spans: Spans = getattr(boundaries, unit.boundaries)(values, offsets)
-    document = np.searchsorted(offsets, spans.begin, side="right") - 1
+    document = np.repeat(np.arange(batch.num_rows), np.diff(np.searchsorted(spans.begin, offsets)))
     before = spans.begin - np.append(0, spans.end[:-1])[: len(spans.end)]
     before[np.append(-1, document[:-1])[: len(document)] != document] = 0
     if unit.boundaries != "words":
