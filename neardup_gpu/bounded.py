@@ -89,7 +89,7 @@ def candidates_at_once(arguments: Arguments, sources: Sources, recipe: Recipe) -
 def _load_of(arguments: Arguments, sources: Sources, recipe: Recipe) -> Load:
     from .planning import forecast
 
-    load = forecast.load_of(sources, arguments.num_checked, recipe.unit, ask=True)
+    load = forecast.load_of(sources, arguments.num_checked, recipe, ask=True)
     if load is None:
         raise InputError(
             "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"

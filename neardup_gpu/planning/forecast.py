@@ -133,7 +133,7 @@ def in_memory(load: Load, recipe: Recipe, threads: int) -> Need:
     if recipe.verifies:
         compared = 2 * shares.sets + 8 * shares.sorted
         spool, again = 8 * counts.shingles, 8 * counts.wanted_shingles
-    if isinstance(method, Join):
+    if isinstance(method, Join) and recipe.verifies:
         table = (17 << table_bits(counts.shingles, shares.postings * 17 // 16)) // 16
         making = 48 * counts.postings
         joined = table + (making + making // 3 if making <= shares.postings else shares.postings)
@@ -159,6 +159,7 @@ def at_most(load: Load, recipe: Recipe, threads: int) -> int:
     """Return the bytes that a job in memory needs at most, however much is alike: as many pairs as may be listed."""
     number = int(load.work.documents + load.work.against_documents)
     pairs = number * (number - 1) // 2
+    pairs = 0 if recipe.only_equal else pairs
     listed = pairs if recipe.max_partners is None else min(pairs, number * recipe.max_partners)
     held = listed * (24 + 2 * load.work.id_bytes) + min(pairs, LEAST_TOGETHER) * TOGETHER_BYTES
     return in_memory(load, recipe, threads).memory + int(MARGIN * held)
@@ -233,7 +234,7 @@ def _division(
     work, total = load.work, load.work.all_bytes
     slices = min(max(2 * workers, -(-total // 10**9)), int(work.documents))
     partitions = usual_partitions(slices, total, workers)
-    if alike:
+    if alike and not recipe.only_equal:
         listed = (24 + 4 * (8 + work.id_bytes)) * (recipe.max_partners or 64) * work.documents  # as `memory_of` has it
         partitions = max(partitions, math.ceil(2 * listed / task_memory))
     while slices * partitions <= MOST_BLOCKS and partitions <= 1 << 16:
@@ -300,7 +301,7 @@ def _least(recipe: Recipe) -> float:
     return 0.8 if recipe.threshold is None else recipe.threshold
 
 
-def load_of(sources: Sources, check: int, unit: Unit | None = None, *, ask: bool) -> Load | None:
+def load_of(sources: Sources, check: int, recipe: Recipe | None = None, *, ask: bool) -> Load | None:
     """The documents of a job: as many and as much as footers say, or tables.
 
     Parameters
@@ -308,8 +309,8 @@ def load_of(sources: Sources, check: int, unit: Unit | None = None, *, ask: bool
     sources : Sources
     check : int
         Documents that are sampled.
-    unit : Unit, optional
-        If units are parts of documents, they are counted in place of documents, by those of the first documents.
+    recipe : Recipe, optional
+        If its units are parts of documents, they are counted in place of documents, by those of the first documents.
     ask : bool
         Where nothing says it, look at sizes of files and at the first documents.
 
@@ -318,6 +319,7 @@ def load_of(sources: Sources, check: int, unit: Unit | None = None, *, ask: bool
     Load or None
         None where nothing says it and nobody is asked.
     """
+    unit = Unit() if recipe is None else recipe.unit
     found = [_extent(each, ask, unit) for each in sources.in_order]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
@@ -331,7 +333,8 @@ def load_of(sources: Sources, check: int, unit: Unit | None = None, *, ask: bool
         against_bytes=other.rows and max(1, other.num_bytes),
         check=check,
         id_bytes=id_bytes,
-        place_bytes=12 + id_bytes + (0 if unit is None else UNIT_ROW * unit.divides),
+        place_bytes=12 + id_bytes + UNIT_ROW * unit.divides,
+        pairs=0.0 if recipe is not None and recipe.only_equal else None,
     )
     return Load(work, max(mine.held, other.held), max(mine.largest, other.largest))
 
@@ -359,7 +362,7 @@ USUAL_ID = 24
 """Bytes of an id that is no number, where nobody looks at one."""
 
 
-def _extent(documents: Documents, ask: bool, unit: Unit | None) -> _SourceExtent | None:
+def _extent(documents: Documents, ask: bool, unit: Unit) -> _SourceExtent | None:
     readers = documents._readers
     rows = documents.num_rows
     if documents.format == "memory":
@@ -393,7 +396,7 @@ def _extent(documents: Documents, ask: bool, unit: Unit | None) -> _SourceExtent
             if rows is None:
                 rows = max(batch.num_rows, num_bytes * batch.num_rows // max(1, text))
             num_bytes = num_bytes or rows * text // batch.num_rows
-            if unit is not None and unit.divides:
+            if unit.divides:
                 rows = max(rows, rows * len(divided_batch(batch, unit).text) // batch.num_rows)
     if rows is None:
         return None
