@@ -318,7 +318,7 @@ def unit_rows(counts: dict[str, Any], unit: str) -> list[tuple[str, str]]:
     plural = unit if unit.startswith("sentences") else f"{unit.partition(':')[0]}s"
     rows = [(plural, f"{number:,}: {cut:,} ({percent(cut / max(1, number))}) cut as copies")]
     if listed:
-        rows.append(("", f"{listed:,} copies are listed and were not cut; units.parquet says why"))
+        rows.append(("", f"{listed:,} copies are listed and were not cut; the table of units says why"))
     if (after := counts.get("tokens_left")) is not None:
         before = counts["tokens"]
         rows.append(("words left", f"{after:,} of {before:,} ({percent(after / max(1, before))})"))
