@@ -257,7 +257,7 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
 
 
 class UnitColumns(NamedTuple):
-    """What the tables say of documents that are divided into units: arrays with a value per unit, in their order.
+    """Columns of the tables about documents that are divided into units: arrays with a value per unit.
 
     ids : pyarrow.Array
         The ids of the documents.

@@ -16,9 +16,11 @@ import pyarrow as pa
 from .. import boundaries
 from ..boundaries import Spans, full, grouped, read_only
 from ..data import Ragged, arrow
+from ..engine.processors import own_threads
 from ..errors import ParameterError
 from ..records import dataclass
 from ..unit_options import Unit
+from .ahead import ahead
 from .batches import ragged
 from .edits import Cuts, Edits
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END
@@ -105,10 +107,18 @@ class Units:
 def units_in(
     documents: Documents, unit: Unit, columns: Iterable[str], max_bytes: int, *, at_least_one: bool = False
 ) -> Iterator[Units]:
-    """Yield the units of batches of documents, of about `max_bytes`.
+    """Yield the units of batches of documents, of about `max_bytes`; the next documents are divided meanwhile.
 
     If `at_least_one`, and there are no documents, yield units of none, so that there are sketches of none.
     """
+    made = _units_in(documents, unit, columns, max_bytes, at_least_one)
+    return ahead(made) if unit.divides and own_threads() > 1 else made
+
+
+def _units_in(
+    documents: Documents, unit: Unit, columns: Iterable[str], max_bytes: int, at_least_one: bool
+) -> Iterator[Units]:
+    """Yield what `units_in` yields, in the caller's thread."""
     size, step = unit.grouped
     batches = documents.batches(columns=columns, max_bytes=max(1, max_bytes * step // size))
     first = next(batches, None)

@@ -1,7 +1,7 @@
 """The stages that make the result: tables with the users' ids, kept rows, and what the report adds up.
 
-    listed    of a range: its pairs in order, groups by size; ids are asked for
-    fates     of a slice: what became of its documents; ids are asked for
+    listed    of a range: its pairs in order, groups by size, and requests for ids
+    fates     of a slice: the decisions about its documents, and requests for ids
     ids       of a slice: answers
     tables    of a range: its part of pairs/
     columns   of a slice: all its columns, where types are inferred and kept rows are written in another format
@@ -130,12 +130,12 @@ def fates(files: Files, names: list[str], near: list[str], layout: Layout) -> No
 def ids(
     files: Files, slice: Slice, offset: Offset, names: list[str], claims: list[str], kind: str, layout: Layout
 ) -> None:
-    """Answer who asked for ids of a slice; with them go hashes of words and texts, and keys where tables tell of them.
+    """Answer the requests for ids of a slice, with hashes of words and texts, and with keys if tables show them.
 
     Parameters
     ----------
     names : list of str
-        The files in which they asked.
+        The files of the requests.
     claims : list of str
         The files of what units tell their sources, if they are parts of documents.
     kind : str
@@ -174,7 +174,7 @@ def _tells_keys(recipe: Recipe) -> bool:
 
 
 class _Answers:
-    """What was answered of some ranks, to be looked up."""
+    """The answers about some ranks, to be looked up."""
 
     def __init__(self, files: Files, names: Sequence[str], asker: int) -> None:
         batches = list(read_partition(files.place, names, asker))
@@ -226,7 +226,7 @@ def tables(
     Returns
     -------
     dict
-        `files`, their names; `largest`, the ids of these groups.
+        `files`, the names of the files; `largest`, the ids of the largest groups.
     """
     recipe, part = files.shared.recipe, files.number
     found = load(files.place, file_name("listed", part, "pairs"), VERIFIED)
@@ -304,7 +304,7 @@ def write(
 
 
 class RowFates(NamedTuple):
-    """What became of the rows of a slice.
+    """The decisions about the rows of a slice.
 
     Parameters
     ----------
@@ -438,8 +438,10 @@ def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
 
 
 def places_of(files: Files, number: int, slice: Slice) -> dict[str, pa.Array]:
-    """Where the documents of a slice lie, as its reading found them; nothing for documents in memory that are no
-    splits."""
+    """Return where the documents of a slice lie, as its reading found them.
+
+    There is nothing for documents in memory that are not splits.
+    """
     if not any(file.below for file in slice.files):
         return {}
     names = [file_name("sketch", number, "ids")]
