@@ -1,8 +1,12 @@
 """Parts of documents in tasks, and within a bound of memory: the decisions, tables and kept rows of a job in memory."""
 
+import json
 import random
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
@@ -57,8 +61,10 @@ def place(tmp_path_factory):
 
 def kept_rows(folder):
     """The kept rows, with what is left of their texts."""
-    table = pa.concat_tables([pq.read_table(path) for path in sorted((folder / "kept").iterdir())])
-    return sorted(table.to_pylist(), key=lambda row: row["n"])
+    read = {".parquet": pq.read_table, ".jsonl": pyarrow.json.read_json, ".arrow": pyarrow.feather.read_table}
+    paths = sorted((folder / "kept").rglob("*.*"))
+    table = pa.concat_tables([read[path.suffix](path) for path in paths], promote_options="default")
+    return sorted(table.to_pylist(), key=lambda row: row["n"] if "n" in row else row["path"])
 
 
 def compare_units(memory, tasks):
@@ -105,6 +111,45 @@ def test_tasks_decide_as_a_job_in_memory_does(place, tmp_path, case):
     assert report["tasks"]["slices"] > 4 and report["counts"]["units"] > 100
     assert "near_reference" not in report["counts"]
     assert report["counts"]["units_cut"] > 0 or options["unit"].startswith("window")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", "csv", "arrow", "txt", "memory", "pages"])
+def test_kept_rows_of_every_format(tmp_path, kind):
+    table = made()[0].drop_columns(["date", "site"])
+    (tmp_path / "in").mkdir()
+    options = {"id_column": "id", "unit": "line", "drop_below": 3, "output_format": None}
+    source = tmp_path / "in"
+    if kind == "memory":
+        source = table
+    elif kind == "txt":
+        del options["id_column"]
+        for row in table.to_pylist():
+            (source / f"{row['id']}.txt").write_text(row["text"] or "", newline="")
+    elif kind == "csv":
+        pa.csv.write_csv(table, source / "a.csv")
+    elif kind == "arrow":
+        pa.feather.write_feather(table, source / "a.arrow", chunksize=20)
+    elif kind == "jsonl":
+        rows = [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
+        (source / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        if kind == "pages":
+            html = [f"<p>{text}</p>".replace("\n", "</p><p>") for text in table["text"].to_pylist()]
+            table = table.set_column(1, "text", pa.array(html)).append_column("title", pa.array(["menu", "w1"] * 80))
+            options |= {"text_columns": ["title", "text"], "html": True, "unit": "paragraph"}
+        pq.write_table(table, source / "a.parquet", row_group_size=20)
+    flat(nd.dedup, source, output=tmp_path / "memory", engine="cpu", **options)
+    in_tasks(tmp_path / "tasks", source, slice_bytes=3000, **options)
+    compare_units(tmp_path / "memory", tmp_path / "tasks")
+    assert read_report(tmp_path / "tasks")["tasks"]["slices"] > 1 or kind == "csv"  # with line ends in quotes
+
+
+@pytest.mark.parametrize("texts", [[], ["", None, " \n"], ["a", "a"]])
+def test_few_units(tmp_path, texts):
+    pq.write_table(pa.table({"text": pa.array(texts, pa.string()), "n": range(len(texts))}), tmp_path / "a.parquet")
+    flat(nd.dedup, tmp_path / "a.parquet", unit="line", output=tmp_path / "memory", engine="cpu")
+    in_tasks(tmp_path / "tasks", tmp_path / "a.parquet", unit="line")
+    compare_units(tmp_path / "memory", tmp_path / "tasks")
 
 
 def test_a_job_that_is_begun_again(place, tmp_path, monkeypatch):
