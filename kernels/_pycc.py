@@ -125,11 +125,14 @@ def _build_share(
 
     of_numba.Flags = flags  # the compiler has no option for this
     _calls.change()
+    _leave_out_what_no_module_needs()
     name = "_".join(["_ahead", *re.findall("[a-z0-9]+", level), str(number)])
     cc = CC(name, sys.modules[__name__])
     cc.output_dir = os.fspath(folder)
     cc.output_file = f"{name}{_ahead.suffix()}"
     cc.target_cpu = level
+    cc._extra_cflags = {"posix": ["-O1", "-g0"]}  # Numba's runtime in C, of which kernels call a few short functions
+    cc._mixin_sources = ["modulemixin.c"]  # without its lists, sets and dictionaries
     names = []
     some = [each for each in declared().values() if each.is_wide or level == list(LEVELS)[-1]]
     for at, (function, signature) in enumerate(_shares(some, which, processes)[number]):
@@ -139,6 +142,32 @@ def _build_share(
     cc.export(_calls.use_turn.__name__, "none(int64)")(linked(_calls.use_turn))
     cc.compile()
     return cc.output_file, names
+
+
+def _leave_out_what_no_module_needs() -> None:
+    """Make Numba compile less for a module: a fifth of the time goes to code that nobody calls.
+
+    Functions of a module are called by Python, so they need no entry for C. Functions that only kernels call need no
+    machine code in this process. Where slices of different shapes are assigned, Numba compiles its formatting of
+    strings to name both shapes; a module's error names neither.
+    """
+    from numba.core.cpu import CPUContext
+    from numba.extending import overload
+    from numba.np import arrayobj
+
+    def raise_shapes(source: Any, target: Any) -> None:
+        """Raise an error because two shapes differ."""
+
+    @overload(raise_shapes)
+    def _(source: Any, target: Any) -> Any:
+        def raises(source: Any, target: Any) -> None:
+            raise ValueError("the slices have different shapes")
+
+        return raises
+
+    arrayobj.raise_with_shape_context = raise_shapes
+    CPUContext.create_cfunc_wrapper = lambda *_, **__: None
+    CPUContext.get_executable = lambda *_: [].append  # another function of C each time, by which Numba knows the kernel
 
 
 def _shares(functions: list[Function], which: str, processes: int) -> list[list[tuple[Function, str]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import checks
-from .diff import differences, legend, wrapped
+from .diff import differences, in_html, legend, wrapped
 from .errors import ArgumentTypeError, ParameterError
 from .raw_text import integers_to_string, to_string
 from .recipe import Recipe, Shingles
@@ -100,10 +100,8 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        tags = {"equal": "span", "removed": "del", "added": "ins", "moved_from": "s", "moved_to": "u", "cut": "em"}
-        words = " ".join(f"<{tags[op]}>{_html.escape(text)}</{tags[op]}>" for op, text in self.words)
         notes = "".join(f"<p>{_html.escape(note)}</p>" for note in self.notes)
-        return f"<p>{_html.escape(repr(self))}</p><p>{words}</p>{notes}"
+        return f"<p>{_html.escape(repr(self))}</p><p>{in_html(self.words)}</p>{notes}"
 
 
 def compare(a: Any, b: Any, *, shingles: Shingles | None = None, full: bool = False) -> Comparison:

@@ -5,6 +5,7 @@ Their arrays are NumPy's, or CuPy's on a GPU.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -340,6 +341,32 @@ def large_tables(*tables: pa.Table) -> list[pa.Table]:
         same = [each.type for each in own] == table.schema.types
         made.append(table if same else type(table).from_arrays(own, table.column_names, metadata=table.schema.metadata))
     return made
+
+
+def whole_in_pandas(table: pa.Table | None) -> pa.Table | None:
+    """Return the table with a note for `to_pandas`, so that columns of integers with nulls do not become floats.
+
+    A float has 53 bits, so that 2**60 + 1 would become another id.
+    """
+    import pyarrow as pa
+
+    if table is None:
+        return None
+    columns = [
+        {
+            "name": field.name,
+            "field_name": field.name,
+            "pandas_type": str(field.type),
+            "numpy_type": str(field.type).replace("int", "Int").replace("uI", "UI"),
+            "metadata": None,
+        }
+        for field, column in zip(table.schema, table.columns, strict=True)
+        if pa.types.is_integer(field.type) and column.null_count
+    ]
+    if not columns:
+        return table
+    note = {"index_columns": [], "column_indexes": [], "columns": columns, "pandas_version": None}
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), b"pandas": json.dumps(note).encode()})
 
 
 def taken(values: pa.Array, rows: pa.Array) -> pa.Array | pa.ChunkedArray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +159,23 @@ def _middle_cut(op: str, words: list[str], head: int, tail: int, noun: str) -> l
     parts = [(op, "".join(words[:head])), ("cut", f"... {count(left_out, noun)} ..." if head and tail else "...")]
     parts.append((op, "".join(words[len(words) - tail :])))
     return [part for part in parts if part[1]]
+
+
+# ------------------------------------------------------------------------------------------------------ in a notebook
+
+_TAGS = {"equal": "span", "removed": "del", "added": "ins", "cut": "em", "moved_from": "span", "moved_to": "span"}
+
+_STYLES = {
+    "removed": " style='background:#f8b4a866'",
+    "added": " style='background:#7fd08c66'",
+    "moved_from": " style='border:1px dashed #d2691e' title='only here in the first text; the second has it elsewhere'",
+    "moved_to": " style='border:1px dashed #2e8b57' title='only here in the second text; the first has it elsewhere'",
+}
+
+
+def in_html(words: Sequence[tuple[str, str]]) -> str:
+    """Return the words of a difference as HTML, with everything from documents escaped."""
+    return " ".join(f"<{_TAGS[op]}{_STYLES.get(op, '')}>{html.escape(text)}</{_TAGS[op]}>" for op, text in words)
 
 
 # ------------------------------------------------------------------------------------------------------ on a terminal

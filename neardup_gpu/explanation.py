@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, field, replace
 from functools import lru_cache, partial
@@ -45,9 +46,11 @@ MEMBERS = 20
 """Members of a group that are listed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why one document stays or goes; `Result.explain` makes it.
+
+    `print` shows it as `neardup explain` does, and a notebook shows the words in colour.
 
     Parameters
     ----------
@@ -171,6 +174,17 @@ class Explanation:
         0
         """
         return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"Explanation({_facts(self)[0].plain})"
+
+    def __str__(self) -> str:
+        return render(self).plain
+
+    def _repr_html_(self) -> str:
+        facts = "<br>".join(html.escape(line.plain) for line in _facts(self))
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"<p>{facts}</p><p>{diff.in_html(self.words)}</p>{notes}"
 
 
 def explain(
@@ -458,21 +472,32 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
     """An explanation as rich draws it on a terminal; without colour, differences read [-removed-] and {+added+}."""
     from rich.text import Text
 
-    newline, name = Text("\n"), (readable_id(found.id), "bold")
+    lines = _facts(found)
+    if found.words and found.unit is not None:
+        lines += [Text(), *diff.in_lines(found.words, width, colour)]
+    elif found.words:
+        legend = diff.legend(found.words, "the kept one", "this one", colour)
+        lines += [_line(f"{_noun_of(found)}s", "") + legend, Text(), *diff.wrapped(found.words, width, colour)]
+    if found.notes:
+        lines += [Text(), *map(beside, found.notes)]
+    return Text("\n").join(lines)
+
+
+def _facts(found: Explanation) -> list[Text]:
+    """Return the lines of an explanation that come before the words."""
+    name = readable_id(found.id), "bold"
     if found.unit is not None:
         cut = f"{found.num_cut:,} of {found.num_units:,} parts ({found.unit}) are cut"
         head = f" was kept; {cut}" if found.kept else f" was removed, for {readable_id(found.duplicate_of)}; {cut}"
-        shown = [Text(), *diff.in_lines(found.words, width, colour)] if found.words else []
-        remarks = [Text(), *map(beside, found.notes)] if found.notes else []
-        return newline.join([beside(name, head), *shown, *remarks])
+        return [beside(name, head)]
     if found.kept:
         if not found.num_members:
-            return beside(name, " was kept; nothing was removed for it")
+            return [beside(name, " was kept; nothing was removed for it")]
         lines = [beside(name, f" was kept, and stands for {count(found.num_members, 'document')}:")]
         lines += [beside(f"  {shorten(readable_id(member), 1000)}") for member in found.members]
         if found.num_members > len(found.members):
             lines.append(beside(f"  and {found.num_members - len(found.members):,} more"))
-        return newline.join(lines)
+        return lines
     where = " of the reference set" if found.in_reference else ""
     lines = [beside(name, " was removed"), _line("kept", f"{readable_id(found.duplicate_of)}{where}")]
     if found.distance is not None:
@@ -491,7 +516,7 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
         told = found.shared / of if of else 0.0
         chain = "a chain of pairs joins them" if found.distance is None else "by their distance"
         why = f", not verified: {chain}"
-    noun = KINDS[found.tokens].noun if found.tokens in KINDS else "token"
+    noun = _noun_of(found)
     if found.kind in ALIKE:
         alike = ALIKE[found.kind] if noun == "word" or found.kind == "identical" else f"the same {noun}s"
         lines.append(_line("text", alike))
@@ -501,12 +526,12 @@ def render(found: Explanation, *, width: int = 80, colour: bool = False) -> Text
         whose = "its" if found.of_kept else "the kept one's"
         stretch = f"{noun}s {found.first_word:,} to {found.last_word:,} of {whose} {found.kept_words:,}"
         lines.append(_line("where", f"{stretch} have all that both have"))
-    if found.words:
-        legend = diff.legend(found.words, "the kept one", "this one", colour)
-        lines += [_line(f"{noun}s", "") + legend, Text(), *diff.wrapped(found.words, width, colour)]
-    if found.notes:
-        lines += [Text(), *map(beside, found.notes)]
-    return newline.join(lines)
+    return lines
+
+
+def _noun_of(found: Explanation) -> str:
+    """Return the word for the tokens that were compared."""
+    return KINDS[found.tokens].noun if found.tokens in KINDS else "token"
 
 
 def _line(label: str, text: str) -> Text:

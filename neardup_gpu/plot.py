@@ -11,6 +11,7 @@ Okabe and Ito (2008), which people of any colour vision tell apart, and curves d
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +27,7 @@ from .report import count, histogram, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from .result import Result
 
@@ -323,6 +325,21 @@ def _report(result: Any) -> Mapping[str, Any]:
     if not isinstance(result, Mapping) or not {"counts", "group_sizes", "recall", "recipe"} <= result.keys():
         raise ParameterError("result: neither a result of dedup nor its report (the contents of report.json)")
     return result
+
+
+def shown_figure(**options: Any) -> Figure:
+    """Return a figure that a notebook shows, also before any other picture, and that pyplot does not know."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        """A figure with the form that a notebook looks for."""
+
+        def _repr_png_(self) -> bytes:
+            written = io.BytesIO()
+            self.savefig(written, format="png")
+            return written.getvalue()
+
+    return ShownFigure(layout="constrained", **options)
 
 
 def matplotlib_of(what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels._cached import cached_property
 
 from . import checks, plot
-from .data import NO_PAIRS, arrow, bools
+from .data import NO_PAIRS, arrow, bools, whole_in_pandas
+from .documents import open_described
 from .documents.edits import Edits
-from .documents.kept_dataset import kept_dataset
+from .documents.kept_dataset import kept_dataset, rows_of
 from .documents.sources import Sources
 from .engine.settings import Engine
 from .errors import InputError, ParameterError
@@ -23,7 +24,7 @@ from .recipe import Recipe
 from .records import dataclass
 from .report import count
 from .report_page.run import Run, run_of_tables
-from .store.artefacts import DOCUMENTS, PAIRS, UNITS, parts_of, read_report
+from .store.artefacts import DOCUMENTS, PAIRS, UNITS, parts_of, read_report, using_report
 from .store.parquet import read_table
 
 if TYPE_CHECKING:
@@ -115,6 +116,46 @@ class Result:
     facts: Facts | None = None
     units: pa.Table | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("documents", "pairs", "units"):
+            object.__setattr__(self, name, whole_in_pandas(getattr(self, name)))
+
+    @staticmethod
+    def load(folder: str | Path) -> Result:
+        """Return the result that a command or an earlier session wrote.
+
+        Parameters
+        ----------
+        folder : path
+            What `neardup dedup -o` or `dedup(output=...)` wrote.
+
+        Returns
+        -------
+        Result
+            Its tables are read when they are first used, and the input is read again where texts are shown. `at` needs
+            more than a folder holds, and raises an error.
+
+        Raises
+        ------
+        OutputError
+            If the folder is not a finished result.
+        DamagedError
+            If it is not as it was written.
+
+        Examples
+        --------
+        >>> from neardup_gpu import Result, dedup
+        >>> texts = {"text": ["to be or not to be"] * 2}
+        >>> written = dedup(texts, output="decided")  # doctest: +SKIP
+        >>> len(Result.load("decided").removed)  # doctest: +SKIP
+        1
+        """
+        folder = Path(checks.path("folder", folder)).resolve()
+        with using_report(folder):
+            report = read_report(folder)
+            first = parts_of(folder, report["files"], DOCUMENTS)[0]
+            return StoredResult(folder, report, Recipe.of(read_table(first).schema, str(first)), None)
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """Known reasons why nothing was removed, one sentence each; empty if something was removed.
@@ -161,11 +202,11 @@ class Result:
         id = checks.instance("id", id.item() if isinstance(id, np.generic) else id, (int, str, bytes))
         from .explanation import explained, explained_units
 
-        if self.sources is None or not self.sources.rewindable:
+        sources, units = self._input, self.units
+        if not sources.rewindable:
             raise InputError(
                 "the documents were a stream, which cannot be read again to explain; pass a table to dedup"
             )
-        sources, units = self.sources, self.units
         if units is not None:
             return explained_units(
                 lambda: [self.documents],
@@ -196,6 +237,59 @@ class Result:
         """Rows of `documents` that are removed, in input order."""
         return self.documents.filter(pc.invert(self.documents["kept"]))
 
+    def kept_rows(self) -> pa.Table:
+        """Return the rows of the input that are kept, with all their columns. The input is read again.
+
+        Returns
+        -------
+        pyarrow.Table
+            In input order. With a `unit`, texts are as the input has them.
+
+        Raises
+        ------
+        InputError
+            If the documents were a stream, which cannot be read again, or have changed.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> texts = {"text": ["to be or not to be"] * 2, "page": [7, 8]}
+        >>> dedup(texts, text_columns="text").kept_rows()["page"].to_pylist()
+        [7]
+        """
+        return self._rows(bools(self.documents["kept"].combine_chunks()))
+
+    def removed_rows(self) -> pa.Table:
+        """Return the rows of the input that are removed, with all their columns. The input is read again.
+
+        Returns
+        -------
+        pyarrow.Table
+            In input order.
+
+        Raises
+        ------
+        InputError
+            If the documents were a stream, which cannot be read again, or have changed.
+
+        Examples
+        --------
+        >>> from neardup_gpu import dedup
+        >>> texts = {"text": ["to be or not to be"] * 2, "page": [7, 8]}
+        >>> dedup(texts, text_columns="text").removed_rows()["page"].to_pylist()
+        [8]
+        """
+        return self._rows(~bools(self.documents["kept"].combine_chunks()))
+
+    def _rows(self, chosen: np.ndarray) -> pa.Table:
+        return rows_of(self._input.documents, chosen)
+
+    @property
+    def _input(self) -> Sources:
+        if self.sources is None:
+            raise InputError("this result has lost its documents, which pickle does not carry; run dedup again")
+        return self.sources
+
     def kept_dataset(self) -> Any:
         """Return the kept documents with all their columns, for Hugging Face's library `datasets`.
 
@@ -217,11 +311,9 @@ class Result:
         >>> dedup({"text": ["to be or not to be"] * 2}).kept_dataset()["text"][:]  # doctest: +SKIP
         ['to be or not to be']
         """
-        if self.sources is None:
-            raise InputError("this result has no documents to return; run dedup again")
         if self.facts is None and self.recipe.unit.divides:
-            raise InputError("this result holds no cuts, which tasks made; open its kept/ with datasets")
-        return kept_dataset(self.sources.documents, self._edits())
+            raise InputError("this result was read from its folder, which tells no cuts; open the kept/ of the folder")
+        return kept_dataset(self._input.documents, self._edits())
 
     def _edits(self) -> Edits:
         """Return what becomes of each document."""
@@ -292,7 +384,10 @@ class Result:
         """
         threshold = checks.fraction("threshold", threshold, zero=False)
         if self.recipe.threshold is None or self.facts is None:
-            raise ParameterError("threshold: this result holds no verified pairs; give dedup a threshold")
+            why = "holds no verified pairs; give dedup a threshold"
+            if self.recipe.threshold is not None:
+                why = "was read from files, which do not hold all that decides; run dedup in memory"
+            raise ParameterError(f"threshold: this result {why}")
         if threshold < self.recipe.threshold:
             raise ParameterError(
                 f"threshold {threshold} is below {self.recipe.threshold}, the threshold of this run, so not all pairs "
@@ -325,8 +420,7 @@ class Result:
             nearest = None if before.nearest is None else before.nearest.at_least(threshold)
             decisions = decide(ranked, groups, deciding, listed, nearest, recipe, runtime)
         facts = self.facts.with_decisions(decisions, recipe.unit)
-        assert self.sources is not None
-        sources = self.sources
+        sources = self._input
         tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
         counts, sizes = decided_counts(facts, recipe)
         report = dict(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
@@ -369,10 +463,8 @@ class Result:
         from .by_value import ByValue, read_groups
 
         column = checks.text("column", column)
-        if self.sources is None:
-            raise InputError("this result has no documents to count; run dedup again")
         num_tokens = None if self.facts is None else self.facts.num_tokens
-        groups, num_tokens = read_groups(column, self.documents, self.sources.documents, self.recipe, num_tokens)
+        groups, num_tokens = read_groups(column, self.documents, self._input.documents, self.recipe, num_tokens)
         return ByValue.of(groups, num_tokens, self.documents, self.pairs)
 
     def write_report(
@@ -422,9 +514,8 @@ class Result:
 
     def _run(self, folder: str | None = None) -> Run:
         """Return the input of a page. `folder` is where the tables are about to be written, if they are."""
-
-        tables = self.documents, self.pairs, self.report, self.recipe, self.frequencies, self.sources
-        return run_of_tables(*tables, folder, self.units)
+        tables = self.documents, self.pairs, self.report, self.recipe, self.frequencies
+        return run_of_tables(*tables, lambda: self._input, folder, self.units)
 
     def plot(self) -> Any:
         """Draw the resemblance, or the containment, of the listed pairs and the sizes of the groups.
@@ -445,13 +536,25 @@ class Result:
         >>> figure = dedup({"text": ["to be or not to be"] * 2}).plot()  # doctest: +SKIP
         """
         plot.matplotlib_of("plot")
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(10, 4), layout="constrained")
+        figure = plot.shown_figure(figsize=(10, 4))
         left, right = figure.subplots(1, 2)
         plot.resemblances(self, ax=left)
         plot.groups(self, ax=right)
         return figure
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what `pickle` carries: the result, without the documents that it was made from."""
+        state = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("sources", "facts")}
+        return {**state, "sources": None, "facts": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def __repr__(self) -> str:
         counts = self.report["counts"]
@@ -474,7 +577,8 @@ class StoredResult(Result):
     report : dict
         As `read_report` returned it.
     recipe : Recipe
-    sources : Sources
+    sources : Sources or None
+        If None, the documents are opened from their description in the report when they are first used.
     kept_in : object, default None
         What keeps the folder until the result is gone, if it is a temporary one.
     """
@@ -487,12 +591,14 @@ class StoredResult(Result):
         folder: Path,
         report: dict[str, Any],
         recipe: Recipe,
-        sources: Sources,
+        sources: Sources | None,
         kept_in: Any = None,
     ) -> None:
         told = {name: value for name, value in report.items() if name not in ("files", "checksums", "checksum")}
-        self.__dict__.update(report=told, recipe=recipe, sources=sources, facts=None)
+        self.__dict__.update(report=told, recipe=recipe, facts=None)
         self.__dict__.update(_folder=folder, _stored=report, _kept_in=kept_in)
+        if sources is not None:
+            self.__dict__.update(sources=sources)
 
     def _read(self, name: str) -> Any:
         """Read a table of the folder, if it still holds this result."""
@@ -500,8 +606,17 @@ class StoredResult(Result):
         if read_report(folder) != stored:
             raise InputError(f"{folder}: holds another result by now; the tables of this one are gone")
         if name in (DOCUMENTS, PAIRS, UNITS):
-            return pa.concat_tables(map(read_table, parts_of(folder, stored["files"], name)))
-        return read_table(folder / name) if name in stored["files"] else None
+            return whole_in_pandas(pa.concat_tables(map(read_table, parts_of(folder, stored["files"], name))))
+        return whole_in_pandas(read_table(folder / name)) if name in stored["files"] else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = self.__getstate__()
+        return Result, tuple(state[each.name] for each in fields(Result))
+
+    @cached_property
+    def sources(self) -> Sources:  # type: ignore[override]
+        given, against = self._stored["input"], self._stored["against"]
+        return Sources(open_described(given), None if against is None else open_described(against))
 
     @cached_property
     def documents(self) -> pa.Table:  # type: ignore[override]

@@ -34,7 +34,7 @@ def test_it_is_what_dedup_verifies():
 def test_the_words_in_which_they_differ():
     found = compare("to be or not to be", "to be or not to bee")
     assert [(op, text.strip()) for op, text in found.words if op != "equal"] == [("removed", "be"), ("added", "bee")]
-    assert "<del>be</del>" in found._repr_html_()
+    assert ">be</del>" in found._repr_html_()
     assert found.to_dict()["notes"] == found.notes
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..arrow_versions import bytes_of
 from ..errors import InputError
+from ..store.parquet import read_table
 from .ahead import in_order
 from .edits import EditQueue, Edits, as_stored, kept_rows
 from .hugging_face import is_dataset
@@ -41,18 +42,38 @@ def kept_dataset(documents: Documents, edits: Edits) -> Any:
         }
         return datasets.DatasetDict(found) if documents.splits else found[""]
     with tempfile.TemporaryDirectory() as folder:
-        kept = Path(folder, "kept")
-        if documents.format == "parquet" and edits.cuts is None:
-            names = documents._kept_names
-            documents.write_kept(kept, edits.keep)
-        else:  # the library would take other texts and numbers from CSV and JSON than were read here
-            names = new_names(documents._kept_names, "parquet")
-            write_rewritten(documents, kept, edits, Writing(output_format="parquet"))
-        files = [str(kept / name) for name in names]
+        files = [str(path) for path in _write(documents, edits, Path(folder))]
         with _quiet(datasets):
             return datasets.load_dataset(
                 "parquet", data_files=files, split="train", cache_dir=f"{folder}/cache", keep_in_memory=True
             )
+
+
+def rows_of(documents: Documents, chosen: np.ndarray) -> pa.Table:
+    """Return some documents with all columns of their source; `chosen` has a bool for each document."""
+    if not documents.rewindable:
+        raise InputError("the documents were a stream, which cannot be read again; pass a table or files to dedup")
+    edits = Edits(chosen)
+    if documents.format != "memory":
+        with tempfile.TemporaryDirectory() as folder:
+            return pa.concat_tables(map(read_table, _write(documents, edits, Path(folder))))
+    _, parts = documents._queued(edits)
+    tables = [
+        pa.Table.from_batches(in_order(kept_rows(reader, part, as_stored), bytes_of), reader.schema)
+        for reader, part in zip(documents._readers, parts, strict=True)
+    ]
+    return pa.concat_tables(tables)
+
+
+def _write(documents: Documents, edits: Edits, folder: Path) -> list[Path]:
+    """Write the documents after some edits into Parquet files, and return their paths."""
+    kept, names = folder / "kept", documents._kept_names
+    if documents.format == "parquet" and edits.cuts is None:
+        documents.write_kept(kept, edits.keep)
+    else:  # other libraries would take other texts and numbers from CSV and JSON than were read here
+        names = new_names(names, "parquet")
+        write_rewritten(documents, kept, edits, Writing(output_format="parquet"))
+    return [kept / name for name in names]
 
 
 def _selected(reader: Any, part: EditQueue, datasets: Any) -> Any:

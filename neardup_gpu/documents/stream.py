@@ -657,8 +657,9 @@ class Documents:
         self, edits: Edits, progress: Callable[[int, int], None] | None = None
     ) -> tuple[EditQueue, list[EditQueue]]:
         """Return the edits of all rows, among them those that were skipped, and the part of each reader."""
-        if len(self._readers) > 1 and sum(each.num_documents for each in self._passes) != len(edits):
-            for _ in self.batches():  # the last reading ended early
+        depends = len(self._readers) > 1 or self._policy.skips  # where documents are, on what was read
+        if depends and sum(each.num_documents for each in self._passes) != len(edits):
+            for _ in self.batches():  # the last reading ended early, or there was none
                 pass
         queue = EditQueue(edits.over_all_rows(self._passes), progress)
         if len(self._readers) == 1:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from ..diff import in_html
 from ..errors import InputError
 from ..printable import printable, readable_id
 from ..report import count, html, shorten
 from .groups import GroupTable, groups_of
 from .run import Run
-from .texts import Pair, Words, compared
+from .texts import Pair, compared
 
 LARGEST = 3
 """Groups that are shown with texts."""
@@ -25,15 +26,6 @@ GROUPED = 2_000_000
 """and documents of the largest result of which groups are told."""
 
 BINS = 40
-
-_TAGS = {"equal": "span", "removed": "del", "added": "ins", "cut": "em", "moved_from": "span", "moved_to": "span"}
-
-_STYLES = {
-    "removed": " style='background:#f8b4a866'",
-    "added": " style='background:#7fd08c66'",
-    "moved_from": " style='border:1px dashed #d2691e' title='of the kept text; the other one has it elsewhere'",
-    "moved_to": " style='border:1px dashed #2e8b57' title='of the removed text; the kept one has it elsewhere'",
-}
 
 
 def shown(run: Run) -> str:
@@ -88,12 +80,8 @@ def _texts(run: Run, groups: GroupTable, largest: list[int]) -> str:
             told = f"{_name(pair.kept)} stands for {count(int(groups.sizes[group]) - 1, 'document')}"
             other = _name(run.documents["id"][pair.row].as_py())
             legend = f"{told}; <strong>{other}</strong> has <del>less</del> and <ins>more</ins>"
-            parts.append(f"<p style='text-align:left'>{legend}<br>{_words(found[pair.row].words)}</p>")
+            parts.append(f"<p style='text-align:left'>{legend}<br>{in_html(found[pair.row].words)}</p>")
     return "".join(parts)
-
-
-def _words(words: Words) -> str:
-    return " ".join(f"<{_TAGS[op]}{_STYLES.get(op, '')}>{_html.escape(text)}</{_TAGS[op]}>" for op, text in words)
 
 
 def _name(id: Any) -> str:

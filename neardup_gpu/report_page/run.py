@@ -78,14 +78,14 @@ def run_of_tables(
     report: dict[str, Any],
     recipe: Recipe,
     frequencies: Any,
-    sources: Sources | None,
+    sources: Callable[[], Sources],
     folder: str | None = None,
     units: pa.Table | None = None,
 ) -> Run:
     """The run of a `Result`, or of tables that are about to be written to `folder`."""
 
     def opened(number: int) -> Documents:
-        found = None if sources is None else (sources.documents, sources.reference)[number]
+        found = (sources().documents, sources().reference)[number]
         if found is None or not found.rewindable:
             raise InputError("the documents were a stream, which cannot be read again")
         return found

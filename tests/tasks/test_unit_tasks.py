@@ -182,7 +182,7 @@ def test_a_bound_of_memory_and_results_in_parts(place, tmp_path, monkeypatch):
     cut = next(row["id"] for row in whole.documents.to_pylist() if row["units_cut"])
     assert result.explain(cut) == whole.explain(cut)
     pytest.importorskip("datasets")
-    with pytest.raises(errors.InputError, match="holds no cuts"):
+    with pytest.raises(errors.InputError, match="which tells no cuts"):
         result.kept_dataset()
 
 
