@@ -87,7 +87,7 @@ CASES = {
     "containment": {"unit": "line", "method": "containment", "threshold": 0.8, "shingle_size": 1, "keep": "date"},
     "paragraphs, the longest": {"unit": "paragraph", "keep": "longest", "drop_below": 12},
     "sentences, by date": {"unit": "sentence", "keep": "date:desc", "keep_copies": 2, "min_words": 2},
-    "three sentences, inside": {"unit": "sentences:3", "inside": True, "keep_copies": 3},
+    "two sentences, inside": {"unit": "sentences:2", "inside": True},
     "windows": {"unit": "window:6/2", "inside": True},
     "lines, inside": {"unit": "line", "inside": True, "keep_copies": 2, "drop_below": 9, "keep": "longest"},
     "within": {"unit": "line", "within": ("site",), "length_ratio": 0.7, "threshold": 0.5, "shingle_size": 1},
