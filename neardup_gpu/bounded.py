@@ -57,7 +57,7 @@ def division_of(arguments: Arguments, sources: Sources, recipe: Recipe) -> Divis
         raise InputError(
             "a stream gives its rows only once, so that no bound of memory can be kept; write it to files first"
         )
-    load, threads = _load_of(arguments, sources), _threads_of(arguments)
+    load, threads = _load_of(arguments, sources, recipe), _threads_of(arguments)
     page = arguments.writing.report
     if max(forecast.at_most(load, recipe, threads), forecast.page_bytes(load, recipe) if page else 0) <= memory:
         return None
@@ -82,13 +82,14 @@ def candidates_at_once(arguments: Arguments, sources: Sources, recipe: Recipe) -
         return None
     from .planning import forecast
 
-    return forecast.candidates_at_once(arguments.memory, _load_of(arguments, sources), recipe, _threads_of(arguments))
+    load = _load_of(arguments, sources, recipe)
+    return forecast.candidates_at_once(arguments.memory, load, recipe, _threads_of(arguments))
 
 
-def _load_of(arguments: Arguments, sources: Sources) -> Load:
+def _load_of(arguments: Arguments, sources: Sources, recipe: Recipe) -> Load:
     from .planning import forecast
 
-    load = forecast.load_of(sources, arguments.num_checked, ask=True)
+    load = forecast.load_of(sources, arguments.num_checked, recipe, ask=True)
     if load is None:
         raise InputError(
             "nothing tells how many documents there are, so that no bound of memory can be kept; pass a table or files"
@@ -108,9 +109,12 @@ def _rounded(num_bytes: int) -> str:
 
 
 def foretold(sources: Sources, recipe: Recipe, check: int) -> Need | None:
-    """What a job in memory will need, where footers say how large it is; None for small ones, which have no time."""
+    """What a job in memory will need, where footers say how large it is; None for small ones, which have no time.
+
+    Footers do not say how many parts documents have, so that it is None for a unit, too.
+    """
     rows, both = sources.num_rows, sources.in_order
-    if rows is None or any(each.format not in ("parquet", "memory") for each in both):
+    if recipe.unit.divides or rows is None or any(each.format not in ("parquet", "memory") for each in both):
         return None
     if rows < FORECAST_DOCUMENTS and sum(map(_file_bytes, both)) < FORECAST_BYTES:
         return None

@@ -236,7 +236,7 @@ def explain(
         if recipe.unit.divides:
             return explained_units(
                 lambda: map(read, paths),
-                lambda: read_table(Path(folder) / f"{UNITS}.parquet"),
+                lambda: pa.concat_tables(map(read_table, parts_of(folder, report["files"], UNITS))),
                 id,
                 lambda: _opened(report["input"], source, "source", folder),
                 name=str(folder),

@@ -31,7 +31,7 @@ from .documents import Documents
 from .documents.reading_options import Reading, chosen_reading
 from .documents.rewritten import check_writing, infers_columns, schema_of
 from .documents.sources import Sources
-from .documents.units import check_divisible, check_whole
+from .documents.units import check_divisible
 from .documents.writing_options import Writing, described, rewriting
 from .engine.arrays import some_rows
 from .engine.clock import Clock, Progress, with_bars
@@ -181,8 +181,6 @@ def dedup(
         progress=progress,
     )
     check_reference(arguments.recipe, against)
-    for option in [name for name, value in (("memory", memory), ("work_dir", workers)) if value is not None]:
-        check_whole(arguments.recipe, option)
     if workers is not None:
         return run_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _run_here(arguments)

@@ -321,7 +321,7 @@ def unit_rows(counts: dict[str, Any], unit: str) -> list[tuple[str, str]]:
     plural = unit if unit.startswith("sentences") else f"{unit.partition(':')[0]}s"
     rows = [(plural, f"{number:,}: {cut:,} ({percent(cut / max(1, number))}) cut as copies")]
     if listed:
-        rows.append(("", f"{listed:,} copies are listed and were not cut; units.parquet says why"))
+        rows.append(("", f"{listed:,} copies are listed and were not cut; the table of units says why"))
     if (after := counts.get("tokens_left")) is not None:
         before = counts["tokens"]
         rows.append(("words left", f"{after:,} of {before:,} ({percent(after / max(1, before))})"))
@@ -456,7 +456,7 @@ def summary(
         tables = "documents/, pairs/" if "tasks" in report else "documents.parquet, pairs.parquet"
         kept = "kept_ids/" if "tasks" in report else "kept_ids.parquet"
         kept = kept if report.get("written", {}).get("ids_only") else "kept/"
-        parted = "units.parquet, " if "units" in report["counts"] else ""
+        parted = ("units/, " if "tasks" in report else "units.parquet, ") if "units" in report["counts"] else ""
         files = f"{tables}, {parted}{counted}{left_out}{kept}, {'report.html, ' if page else ''}report.json"
         parts.append(row("written", f"{output}: {files}"))
         if example is not None:

@@ -311,6 +311,8 @@ class Result:
         >>> dedup({"text": ["to be or not to be"] * 2}).kept_dataset()["text"][:]  # doctest: +SKIP
         ['to be or not to be']
         """
+        if self.facts is None and self.recipe.unit.divides:
+            raise InputError("this result was read from its folder, which tells no cuts; open the kept/ of the folder")
         return kept_dataset(self._input.documents, self._edits())
 
     def _edits(self) -> Edits:
@@ -603,7 +605,7 @@ class StoredResult(Result):
         folder, stored = self._folder, self._stored
         if read_report(folder) != stored:
             raise InputError(f"{folder}: holds another result by now; the tables of this one are gone")
-        if name in (DOCUMENTS, PAIRS):
+        if name in (DOCUMENTS, PAIRS, UNITS):
             return whole_in_pandas(pa.concat_tables(map(read_table, parts_of(folder, stored["files"], name))))
         return whole_in_pandas(read_table(folder / name)) if name in stored["files"] else None
 
@@ -617,16 +619,16 @@ class StoredResult(Result):
         return Sources(open_described(given), None if against is None else open_described(against))
 
     @cached_property
-    def units(self) -> pa.Table | None:  # type: ignore[override]
-        return self._read(f"{UNITS}.parquet")
-
-    @cached_property
     def documents(self) -> pa.Table:  # type: ignore[override]
         return self._read(DOCUMENTS)
 
     @cached_property
     def pairs(self) -> pa.Table:  # type: ignore[override]
         return self._read(PAIRS)
+
+    @cached_property
+    def units(self) -> pa.Table | None:  # type: ignore[override]
+        return self._read(UNITS) if self.recipe.unit.divides else None
 
     @cached_property
     def skipped(self) -> pa.Table | None:  # type: ignore[override]

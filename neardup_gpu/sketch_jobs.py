@@ -21,7 +21,7 @@ from .data import arrow, one_array, taken
 from .decisions import found_by, identical
 from .definitions import METADATA_KEY
 from .documents.reading_options import Reading, chosen_reading
-from .documents.units import check_divisible, check_whole
+from .documents.units import check_divisible
 from .documents.writing_options import Writing
 from .engine.arrays import take_rows
 from .engine.choice import kernel
@@ -146,7 +146,6 @@ def sketch(
     )
     check_sketches(recipe.method)
     if workers is not None:
-        check_whole(recipe, "work_dir")
         return sketch_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _sketch_here(arguments)
 

@@ -283,7 +283,7 @@ class Sketcher:
         )
         for part in self.runtime.map(self._summarise, pieces):
             try:
-                self._add(kept, part, total())
+                self._add(kept, part, self._expected(kept, part, total()))
             except DiskFullError as error:
                 done = len(kept.num_tokens) - before + len(part.num_tokens)
                 share = kept.shingles + part.num_shingles
@@ -314,6 +314,13 @@ class Sketcher:
             self._look_ahead(kept, before, total())
         kept.units = len(kept.num_tokens) - units_before
         return kept
+
+    def _expected(self, kept: Sketches, part: _UnitSummary, total: int | None) -> int | None:
+        """Return about how many units there will be in all, if the documents are as those read so far."""
+        if total is None or not self.recipe.unit.divides or part.ended is None:
+            return total
+        documents = kept.documents + part.ended.batch.num_rows
+        return total * (len(kept.num_tokens) + len(part.num_tokens)) // max(1, documents)
 
     def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
         """Return all units of a batch of source `number`, with the words of their groups."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup_gpu.kernels._cpu import num_threads
 
@@ -17,7 +18,16 @@ from .decisions import KINDS, Decisions, Groups, Nearest, Ranked
 from .definitions import METADATA_KEY
 from .documents.skipped import summary_of
 from .documents.sources import Sources
-from .documents.units import NO_REASON, REASONS, Fates, Places, UnitDecisions, fates_of
+from .documents.units import (
+    NO_REASON,
+    REASONS,
+    Fates,
+    Places,
+    UnitDecisions,
+    are_repeats,
+    fates_of,
+    spared_copies,
+)
 from .engine.contract import Runtime
 from .joining import FILTERS
 from .methods.contract import Candidates, Join, Sketch
@@ -31,10 +41,26 @@ from .token_changes import remarks_on
 from .unit_options import Unit
 
 
+class UnitSources(NamedTuple):
+    """The sources of units: arrays with a value per unit of the input.
+
+    repeats : array of bool
+        Whether each unit repeats its source.
+    source : array of int64
+        The unit that is kept in place of each one, among those of a reference set and of the input.
+    copies : array of int64
+        The number of units that have the same source, and the source.
+    """
+
+    repeats: np.ndarray
+    source: np.ndarray
+    copies: np.ndarray
+
+
 class Facts(NamedTuple):
     """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them.
 
-    `num_known` documents are of the reference set.
+    `num_known` documents are of the reference set. `fates` and `sources` are those of the input.
     """
 
     ranked: Ranked
@@ -44,6 +70,7 @@ class Facts(NamedTuple):
     places: Places | None = None
     fates: Fates | None = None
     num_known: int = 0
+    sources: UnitSources | None = None
 
     @classmethod
     def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched, unit: Unit) -> Facts:
@@ -55,17 +82,22 @@ class Facts(NamedTuple):
         """Return the facts with other decisions."""
         if self.places is None:
             return self._replace(decisions=decisions)
-        ranked, ranks = self.ranked, self.ranked.ranks
-        decided = UnitDecisions(
-            source=ranked.rows[decisions.keeper[ranks]],
-            first=ranked.rows[self.groups.representative[ranks]],
-            kind=self.groups.kinds(ranks, decisions.keeper[ranks]),
-            rank=ranks,
-            num_tokens=ranked.num_tokens[ranks],
-        )
-        known = self.num_known, ranked.num_known
-        fates = fates_of(self.places, decided, unit, len(self.ids), known)
-        return self._replace(decisions=decisions, fates=fates)
+        ranked, ranks, owner = self.ranked, self.ranked.ranks, self.places.owner
+        known, known_units = self.num_known, self.ranked.num_known
+        keeper = decisions.keeper[ranks]
+        source, kind = ranked.rows[keeper], self.groups.kinds(ranks, keeper)
+        repeats = are_repeats(unit, keeper != ranks, kind, owner[source] == owner)
+        again = np.flatnonzero(repeats)
+        spared = spared_copies(source[again], again if unit.inside else owner[again], ranks[again], unit)
+        named = np.zeros(len(self.ids), bool)
+        named[owner[source[again]]] = True
+        copies = np.bincount(source, minlength=len(owner))[source]
+        num_tokens = ranked.num_tokens[ranks[known_units:]]
+        mine, spared = slice(known_units, None), again[spared] - known_units
+        decided = UnitDecisions(repeats[mine], kind[mine], num_tokens, spared, named[known:])
+        fates = fates_of(self.places.since(known_units, known), decided, unit)
+        sources = UnitSources(repeats[mine], source[mine], copies[mine])
+        return self._replace(decisions=decisions, fates=fates, sources=sources)
 
     @property
     def num_tokens(self) -> np.ndarray:
@@ -88,12 +120,22 @@ class Tables(NamedTuple):
 
 def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
     """Make the tables of a result, with the users' ids; `places` has the columns that say where documents are."""
-    if facts.fates is None:
-        documents = _documents_of(facts, recipe, places, against)
-    else:
-        documents = _cut_documents_of(facts, facts.fates, recipe, places, against)
     pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
-    return Tables(documents_table(documents, recipe), pairs, _units_of(facts, recipe, against))
+    if facts.fates is None or facts.places is None or facts.sources is None:
+        return Tables(documents_table(_documents_of(facts, recipe, places, against), recipe), pairs)
+    known, owner, (repeats, source, copies) = facts.num_known, facts.places.owner, facts.sources
+    found = UnitColumns(
+        ids=facts.ids[known:],
+        places=facts.places.since(facts.ranked.num_known, known),
+        repeats=repeats,
+        source_ids=taken(facts.ids, arrow(owner[source], ~repeats)),
+        source_units=facts.places.numbers[source],
+        resemblance=facts.decisions.resemblance[facts.ranked.of_input],
+        copies=copies,
+        in_reference=source < facts.ranked.num_known if against else None,
+    )
+    documents = cut_documents(found, facts.fates, recipe, places)
+    return Tables(documents_table(documents, recipe), pairs, units_table(found, facts.fates, recipe))
 
 
 class DocumentColumns(NamedTuple):
@@ -214,68 +256,75 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
     )
 
 
-def _cut_documents_of(
-    facts: Facts, fates: Fates, recipe: Recipe, places: dict[str, pa.Array], against: bool
-) -> DocumentColumns:
+class UnitColumns(NamedTuple):
+    """Columns of the tables about documents that are divided into units: arrays with a value per unit.
+
+    ids : pyarrow.Array
+        The ids of the documents.
+    places : Places
+    repeats : array of bool
+        Whether each unit repeats its source.
+    source_ids : pyarrow.Array
+        The ids of the documents of the sources; null for units that repeat no other one.
+    source_units : array of int64
+        The numbers of the sources in their documents.
+    resemblance : array of float64
+        To the source; NaN where it is not known.
+    copies : array of int64
+        The number of units that have the same source, and the source.
+    in_reference : array of bool, or None
+        Whether the source is of the reference set; None if there is none.
+    """
+
+    ids: pa.Array
+    places: Places
+    repeats: np.ndarray
+    source_ids: pa.Array | pa.ChunkedArray
+    source_units: np.ndarray
+    resemblance: np.ndarray
+    copies: np.ndarray
+    in_reference: np.ndarray | None = None
+
+
+def cut_documents(found: UnitColumns, fates: Fates, recipe: Recipe, places: dict[str, pa.Array]) -> DocumentColumns:
     """Return the columns of documents that are divided into units, and count their units and words.
 
     Units that overlap have words in common, which are not counted.
     """
     number, words = len(fates.kept), {"words": fates.num_tokens, "words_left": fates.num_left}
-    in_reference = fates.keeper < facts.num_known
+    duplicate_of = found.source_ids.take(arrow(fates.first, fates.kept))
+    in_reference = found.in_reference
+    if in_reference is not None:
+        in_reference = ~fates.kept & (in_reference[fates.first] if len(in_reference) else False)
     return DocumentColumns(
-        ids=facts.ids[facts.num_known :],
+        ids=found.ids,
         kept=fates.kept,
-        duplicate_of=taken(facts.ids, arrow(fates.keeper, fates.kept)),
-        group=taken(facts.ids, arrow(fates.keeper)),
+        duplicate_of=duplicate_of,
+        group=pc.coalesce(duplicate_of, found.ids),
         kinds=np.full(number, -1, np.int8),
         resemblance=np.full(number, np.nan),
         places=places,
         told={},
-        in_reference=in_reference if against else None,
+        in_reference=in_reference,
         units={"units": fates.num_units, "units_cut": fates.num_cut, **({} if recipe.unit.overlaps else words)},
     )
 
 
-def _cut_counts(fates: Fates, unit: Unit) -> dict[str, int]:
-    """Count the decisions about documents that are divided into units."""
-    return {
-        "kept": int(fates.kept.sum()),
-        "removed": int((~fates.kept).sum()),
-        **dict.fromkeys((*REMOVED_COUNTS, "removed_unverified", "verified_pairs", "groups"), 0),
-        "units": int(fates.num_units.sum()),
-        "units_cut": int(fates.num_cut.sum()),
-        "units_listed": int(np.count_nonzero((fates.reason != NO_REASON) & fates.unit_kept)),
-        **({} if unit.overlaps else {"tokens_left": int(fates.num_left.sum())}),
-        "short_sources": int(fates.is_source.sum()),
-        "empty": int(np.count_nonzero(fates.num_tokens == 0)),
-    }
-
-
-def _units_of(facts: Facts, recipe: Recipe, against: bool) -> pa.Table | None:
-    """Return the table of units; None if each document is a unit."""
-    if facts.fates is None or facts.places is None:
-        return None
-    fates, places, known = facts.fates, facts.places, facts.ranked.num_known
-    owner = places.owner
-    number = places.numbers
-    mine = np.arange(known, len(owner))
-    no_source = fates.source == mine
-    measure = facts.decisions.resemblance[facts.ranked.ranks[known:]]
+def units_table(found: UnitColumns, fates: Fates, recipe: Recipe) -> pa.Table:
+    """Return the table of units, or a part of it."""
+    places, alone = found.places, ~found.repeats
     columns = {
-        "id": taken(facts.ids, arrow(owner[known:])),
-        "unit": arrow(number[known:]),
-        "begin": arrow(places.begin[known:]),
-        "end": arrow(places.end[known:]),
+        "id": taken(found.ids, arrow(places.owner)),
+        **{name: arrow(values) for name, values in places.columns.items()},
         "kept": arrow(fates.unit_kept),
-        "source_id": taken(facts.ids, arrow(owner[fates.source], no_source)),
-        "source_unit": arrow(number[fates.source], no_source),
-        recipe.method.measure.name: arrow(measure, no_source | np.isnan(measure)),
-        "copies": arrow(fates.copies),
+        "source_id": found.source_ids,
+        "source_unit": arrow(found.source_units, alone),
+        recipe.method.measure.name: arrow(found.resemblance, alone | np.isnan(found.resemblance)),
+        "copies": arrow(found.copies),
         "reason": words_column(fates.reason, REASONS, fates.reason == NO_REASON),
     }
-    if against:
-        columns["in_reference"] = arrow(fates.source < known)
+    if found.in_reference is not None:
+        columns["in_reference"] = arrow(found.in_reference)
     return with_recipe(columns, recipe)
 
 
@@ -311,9 +360,8 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     a, b, resemblance = a[order], b[order], resemblance[order]
     where: dict[str, np.ndarray] = {}
     if (places := facts.places) is not None:
-        columns = {"unit": places.numbers, "begin": places.begin, "end": places.end}
         for side, rows in (("a", ranked.rows[a]), ("b", ranked.rows[b])):
-            where |= {f"{name}_{side}": values[rows] for name, values in columns.items()}
+            where |= {f"{name}_{side}": values[rows] for name, values in places.columns.items()}
     return PairColumns(
         id_a=facts.ids_of(a),
         id_b=facts.ids_of(b),
@@ -500,9 +548,15 @@ SKETCH_COUNTS = (
 REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 """Names of the counts of removed documents by how they are like the kept one."""
 
+UNIT_COUNTS = ("tokens_left", "units", "units_cut", "units_listed", "short_sources")
+"""Further counts of a report about documents that are divided into units."""
+
+NO_GROUPS = dict.fromkeys((*REMOVED_COUNTS, "removed_unverified", "verified_pairs", "groups"), 0)
+"""Counts of a report about documents that are divided into units, which are in no groups."""
+
 COUNTS = (
     *("documents", "kept", "removed", *REMOVED_COUNTS, "removed_unverified", "reference_documents", "near_reference"),
-    *("empty", *SKETCH_COUNTS[1:], "tokens_left", "units", "units_cut", "units_listed", "short_sources"),
+    *("empty", *SKETCH_COUNTS[1:], *UNIT_COUNTS),
     *("representatives", "comparisons", "candidate_pairs"),
     *("verified_pairs", "groups", "skipped"),
 )
@@ -517,7 +571,7 @@ def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Count the decisions and the sizes of groups, as a report has them."""
     if facts.fates is not None:
-        return _cut_counts(facts.fates, recipe.unit), {"group_sizes": [], "largest_groups": []}
+        return {**NO_GROUPS, **facts.fates.counts(recipe.unit)}, {"group_sizes": [], "largest_groups": []}
     ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine

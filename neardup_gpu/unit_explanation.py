@@ -43,7 +43,7 @@ def struck(rows: list[dict[str, Any]], text: str, *, full: bool) -> tuple[list[t
     ops.append(("equal", _words(data[at:])))
     notes = [f"bytes {row['begin']:,} to {row['end']:,} were not cut: {_why(row)}" for row in listed[:LISTED]]
     if len(listed) > LISTED:
-        notes.append(f"{len(listed) - LISTED:,} more copies were not cut; units.parquet lists them")
+        notes.append(f"{len(listed) - LISTED:,} more copies were not cut; the table of units lists them")
     if at == 0 and not full:
         return [], notes
     return shortened([(op, words) for op, words in ops if words], notes, full=full), notes

@@ -77,7 +77,7 @@ def test_a_result_in_memory_explains_parts_that_overlap():
     many = nd.dedup({"text": ["a b " * 40, "a b " * 40]}, recipe=Recipe(unit=Unit("window:2/1", inside=True))).explain(
         1
     )
-    assert len(many.notes) == 21 and many.notes[-1] == "59 more copies were not cut; units.parquet lists them"
+    assert len(many.notes) == 21 and many.notes[-1] == "59 more copies were not cut; the table of units lists them"
     with pytest.raises(errors.InputError, match="no document 'z'"):
         result.explain("z")
     near = nd.dedup({"text": ["a b c d e", "a b c d"]}, recipe=Recipe(unit="line", threshold=0.4)).explain(1)

@@ -64,11 +64,12 @@ def test_parts_are_clustered_within_values(tmp_path):
     assert [tuple(row.values()) for row in named] == [("a", 1, "c", 0), ("b", 0, "d", 0)]
 
 
-def test_command_line(tmp_path, capsys):
+def test_command_line(tmp_path):
     pq.write_table(nd.open_documents({"text": TEXTS})._readers[0].source, tmp_path / "a.parquet")
     flags = ["--unit", "window:5/2", "--method", "minhash", "-o", str(tmp_path / "s.parquet")]
     assert main(["sketch", str(tmp_path / "a.parquet"), *flags, "-q"]) == 0
     assert main(["pairs", str(tmp_path / "s.parquet"), "-o", str(tmp_path / "p.parquet"), "-q"]) == 0
     assert "unit_a" in pq.read_table(tmp_path / "p.parquet").column_names
-    assert main(["sketch", str(tmp_path / "a.parquet"), *flags, "--overwrite", "--work-dir", str(tmp_path / "w")]) == 2
-    assert "--work-dir: only a job in memory divides documents" in capsys.readouterr().err
+    tasks = ["--work-dir", str(tmp_path / "w"), "--workers", "1", "-o", str(tmp_path / "t.parquet")]
+    assert main(["sketch", str(tmp_path / "a.parquet"), *flags[:-2], *tasks, "-q"]) == 0
+    assert (tmp_path / "t.parquet").read_bytes() == (tmp_path / "s.parquet").read_bytes()

@@ -14,7 +14,7 @@ from flat import flat
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
-from neardup_gpu import Engine, Index, Recipe, Shingles, Unit, Workers, errors, open_documents
+from neardup_gpu import Engine, Index, Recipe, Shingles, Unit, errors, open_documents
 from neardup_gpu.cli import main
 from neardup_gpu.documents.edits import Cuts, Edits
 from neardup_gpu.documents.rewritten import with_cuts, write_rewritten
@@ -223,7 +223,6 @@ def test_edits_over_skipped_rows_and_files():
         ({"method": "minhash", "threshold": 1}, "unit 'line' and method: at threshold 1 only equal lines are found"),
         ({"shingle_size": 3}, "unit 'line' and shingles"),
         ({"cluster": "components"}, "unit 'line' and cluster"),
-        ({"memory": "4GB"}, "unit 'line' and memory"),
         ({"unit": "page"}, "unit must be one of document, paragraph, line, sentence, sentences:N, .* not 'page'"),
         ({"unit": "window:50/200"}, "the step is above the size"),
         ({"unit": "window"}, "unit must be one of"),
@@ -250,12 +249,11 @@ def test_other_jobs_refuse_the_recipe(tmp_path):
     assert "unit" not in Recipe().describe()
     with pytest.raises(errors.ParameterError, match="is for dedup"):
         Index.create(tmp_path / "index", recipe=recipe)
-    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
-    with pytest.raises(errors.ParameterError, match="unit 'line' and work_dir"):
-        dedup(tmp_path / "a.jsonl", output=tmp_path / "o", workers=Workers(work_dir=str(tmp_path / "w")), recipe=recipe)
     nested = [{"page": {"text": "a\nb"}}]
-    with pytest.raises(errors.ParameterError, match="not inside another one"):
-        dedup(nested, text_columns="page.text", unit="line")
+    (tmp_path / "nested.jsonl").write_text(json.dumps(nested[0]))
+    for source in (nested, tmp_path / "nested.jsonl"):
+        with pytest.raises(errors.ParameterError, match="not inside another one"):
+            dedup(source, text_columns="page.text", unit="line")
 
 
 def test_command_line(tmp_path, capsys):

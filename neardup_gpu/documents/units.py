@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,18 +16,17 @@ import pyarrow as pa
 from .. import boundaries
 from ..boundaries import Spans, full, grouped, read_only
 from ..data import Ragged, arrow
+from ..engine.processors import own_threads
 from ..errors import ParameterError
 from ..records import dataclass
 from ..unit_options import Unit
+from .ahead import ahead
 from .batches import ragged
 from .edits import Cuts, Edits
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END
-from .nested import holder
+from .nested import holder, steps_of
 from .rewritten import EXTRACTED
 from .stream import Batch, Documents
-
-if TYPE_CHECKING:
-    from ..recipe import Recipe
 
 
 class Places(NamedTuple):
@@ -53,7 +52,27 @@ class Places(NamedTuple):
     @property
     def numbers(self) -> np.ndarray:
         """The number of each unit in its document, from 0."""
-        return np.arange(len(self.owner)) - np.searchsorted(self.owner, self.owner)
+        begins = np.flatnonzero(np.append(self.owner[:1] >= 0, self.owner[1:] != self.owner[:-1]))
+        return np.arange(len(self.owner)) - np.repeat(begins, np.diff(np.append(begins, len(self.owner))))
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns that say where each unit is; see `Unit.columns`."""
+        return {"unit": self.numbers, "begin": self.begin, "end": self.end}
+
+    def since(self, unit: int, document: int) -> Places:
+        """Return the places of the units from number `unit` on, with documents numbered from `document` on."""
+        mine = Places(*(array[unit:] for array in self))
+        return mine._replace(owner=mine.owner - document)
+
+
+NO_PLACES = Places(*(np.empty(0, kind) for kind in (np.int64, np.int64, np.int64, np.int32, np.int32, np.uint8)))
+"""The places of no units."""
+
+
+def per_document(places: Places | None, values: np.ndarray, num_documents: int) -> np.ndarray:
+    """Add up integers of the units of each document; as they are if each document is a unit."""
+    return values if places is None else np.bincount(places.owner, values, num_documents).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,18 +101,24 @@ class Units:
     @property
     def columns(self) -> dict[str, np.ndarray]:
         """The columns that a file of sketches has of each unit; none if each document is a unit."""
-        if self.places is None:
-            return {}
-        return {"unit": self.places.numbers, "begin": self.places.begin, "end": self.places.end}
+        return {} if self.places is None else self.places.columns
 
 
 def units_in(
     documents: Documents, unit: Unit, columns: Iterable[str], max_bytes: int, *, at_least_one: bool = False
 ) -> Iterator[Units]:
-    """Yield the units of batches of documents, of about `max_bytes`.
+    """Yield the units of batches of documents, of about `max_bytes`; the next documents are divided meanwhile.
 
     If `at_least_one`, and there are no documents, yield units of none, so that there are sketches of none.
     """
+    made = _units_in(documents, unit, columns, max_bytes, at_least_one)
+    return ahead(made) if unit.divides and own_threads() > 1 else made
+
+
+def _units_in(
+    documents: Documents, unit: Unit, columns: Iterable[str], max_bytes: int, at_least_one: bool
+) -> Iterator[Units]:
+    """Yield what `units_in` yields, in the caller's thread."""
     size, step = unit.grouped
     batches = documents.batches(columns=columns, max_bytes=max(1, max_bytes * step // size))
     first = next(batches, None)
@@ -123,7 +148,7 @@ def divided(batch: Batch, unit: Unit) -> Units:
     text = batch.text
     values, offsets = text.values[text.offsets[0] : text.offsets[-1]], text.offsets - text.offsets[0]
     spans: Spans = getattr(boundaries, unit.boundaries)(values, offsets)
-    document = np.searchsorted(offsets, spans.begin, side="right") - 1
+    document = np.repeat(np.arange(batch.num_rows), np.diff(np.searchsorted(spans.begin, offsets)))
     before = spans.begin - np.append(0, spans.end[:-1])[: len(spans.end)]
     before[np.append(-1, document[:-1])[: len(document)] != document] = 0
     if unit.boundaries != "words":
@@ -158,25 +183,19 @@ def _texts(values: np.ndarray, spans: Spans) -> Ragged:
 
 def joined_places(places: list[Places], unit: Unit) -> Places | None:
     """Join the places of several batches; None if each document is a unit."""
-    if not unit.divides:
-        return None
-    kinds = np.int64, np.int64, np.int64, np.int32, np.int32, np.uint8
-    none = Places(*(np.empty(0, kind) for kind in kinds))
-    return Places(*map(np.concatenate, zip(none, *places, strict=True)))
+    return Places(*map(np.concatenate, zip(NO_PLACES, *places, strict=True))) if unit.divides else None
 
 
-def check_whole(recipe: Recipe, option: str) -> None:
-    """Raise ParameterError if a recipe has units for which an option does not work yet."""
-    if recipe.unit.divides:
-        raise ParameterError(
-            f"unit '{recipe.unit}' and {option}: only a job in memory divides documents; leave one out"
-        )
+def _is_inside(schema: pa.Schema, name: str) -> bool:
+    """Return whether a column is inside another one; JSON lines list such a column next to the other one."""
+    outer, *inner = steps_of(name)
+    return holder(schema, name) != name or bool(inner and outer in schema.names)
 
 
 def check_divisible(what: str, documents: Documents) -> None:
     """Raise ParameterError if parts of documents cannot be cut; `what` is the option that cuts them."""
     names, readers = documents.text_columns, documents._readers
-    if any(holder(reader.schema, name) != name for reader in readers for name in names):
+    if any(_is_inside(reader.schema, name) for reader in readers for name in names):
         raise ParameterError(
             f"{what}: needs columns of text that are not inside another one, not {', '.join(names)}; name them "
             "with text_columns"
@@ -189,24 +208,24 @@ def check_divisible(what: str, documents: Documents) -> None:
 
 
 class UnitDecisions(NamedTuple):
-    """The decisions about units: arrays with a value per unit, of a reference set before those of the input.
+    """The decisions about the units of some documents: arrays with a value per unit.
 
-    source : array of int64
-        The unit that is kept in place of each one, itself if it is kept.
-    first : array of int64
-        The first unit by priority that has the same tokens, itself if there is none.
+    repeats : array of bool
+        Whether each unit repeats another one, its source; see `are_repeats`.
     kind : array of int8
         How the unit is like its source: a place in `decisions.KINDS`.
-    rank : array of int64
-        The place of the unit by priority.
     num_tokens : array of int64
+    spared : array of int64
+        The units that are kept as copies; see `spared_copies`.
+    named : array of bool, shape (documents,)
+        Whether a unit of each document is a source.
     """
 
-    source: np.ndarray
-    first: np.ndarray
+    repeats: np.ndarray
     kind: np.ndarray
-    rank: np.ndarray
     num_tokens: np.ndarray
+    spared: np.ndarray
+    named: np.ndarray
 
 
 REASONS = ("identical", "same_words", "near", "copy", "seam", "overlaps", "dropped")
@@ -220,7 +239,7 @@ REASONS = ("identical", "same_words", "near", "copy", "seam", "overlaps", "dropp
 """
 
 NO_REASON = -1
-COPY, SEAM, OVERLAPS, DROPPED = range(3, 7)
+NEAR, COPY, SEAM, OVERLAPS, DROPPED = range(2, 7)
 
 
 class Fates(NamedTuple):
@@ -232,14 +251,9 @@ class Fates(NamedTuple):
         Whether each document is kept.
     is_source : array of bool, shape (documents,)
         Whether a document has few tokens left, and is kept because it has a source.
-    keeper : array of int64, shape (documents,)
-        The document itself if it is kept, else the one that keeps its first unit, among those of a reference set and of
-        the input. That one is kept.
+    first : array of int64, shape (documents,)
+        The first unit that is cut of each document that is dropped, else -1.
     edits : Edits
-    source : array of int64, shape (units,)
-        The unit that each unit repeats, itself if none, among those of a reference set and of the input.
-    copies : array of int64, shape (units,)
-        The number of units that have the same source, and the source.
     reason : array of int8, shape (units,)
         A place in `REASONS`, or `NO_REASON`.
     unit_kept : array of bool, shape (units,)
@@ -251,81 +265,85 @@ class Fates(NamedTuple):
     num_left: np.ndarray
     kept: np.ndarray
     is_source: np.ndarray
-    keeper: np.ndarray
+    first: np.ndarray
     edits: Edits
-    source: np.ndarray
-    copies: np.ndarray
     reason: np.ndarray
     unit_kept: np.ndarray
 
+    def counts(self, unit: Unit) -> dict[str, int]:
+        """Count the decisions, as a report has them."""
+        return {
+            "kept": int(self.kept.sum()),
+            "removed": int((~self.kept).sum()),
+            "units": int(self.num_units.sum()),
+            "units_cut": int(self.num_cut.sum()),
+            "units_listed": int(np.count_nonzero((self.reason != NO_REASON) & self.unit_kept)),
+            **({} if unit.overlaps else {"tokens_left": int(self.num_left.sum())}),
+            "short_sources": int(self.is_source.sum()),
+            "empty": int(np.count_nonzero(self.num_tokens == 0)),
+        }
 
-def fates_of(
-    places: Places, decided: UnitDecisions, unit: Unit, num_documents: int, num_known: tuple[int, int]
-) -> Fates:
-    """Decide about documents.
+
+def are_repeats(unit: Unit, has_source: np.ndarray, kind: np.ndarray, same_document: np.ndarray) -> np.ndarray:
+    """Return which units repeat another one. Equal units of one document do not, unless `inside`.
 
     Parameters
     ----------
-    places : Places
-    decided : UnitDecisions
     unit : Unit
-    num_documents : int
-    num_known : (int, int)
-        The documents and the units of the reference set, which come first.
+    has_source : array of bool
+        Whether another unit is kept in place of each unit.
+    kind : array of int8
+        How the two are alike: a place in `decisions.KINDS`.
+    same_document : array of bool
+        Whether they are of the same document.
     """
-    owner, source = places.owner, decided.source
-    itself = np.arange(len(owner))
-    copies = np.bincount(source, minlength=len(owner))[source]
-    if not unit.inside:
-        stays = (owner[decided.first] == owner) & (source[decided.first] == decided.first)
-        source = np.where(stays, itself, source)
-    repeats = source != itself
+    return has_source if unit.inside else has_source & ((kind == NEAR) | ~same_document)
+
+
+def fates_of(places: Places, decided: UnitDecisions, unit: Unit) -> Fates:
+    """Decide about documents, whose units have the places `places`."""
+    owner, repeats, number = places.owner, decided.repeats, len(decided.named)
     reason = np.where(repeats, decided.kind, NO_REASON).astype(np.int8)
     cut = repeats.copy()
     if unit.overlaps:
         reason[cut], cut = OVERLAPS, np.zeros(len(cut), bool)
-    if unit.keep_copies > 1:
-        spared = _spared(source, np.flatnonzero(cut), itself if unit.inside else owner, decided.rank, unit.keep_copies)
-        reason[spared], cut[spared] = COPY, False
+    reason[decided.spared], cut[decided.spared] = COPY, False
     joins = _joining(places, cut)
     reason[joins], cut[joins] = SEAM, False
     num_units, num_cut, num_left, tokens = (
-        np.bincount(owner, weights, num_documents).astype(np.int64)
+        np.bincount(owner, weights, number).astype(np.int64)
         for weights in (None, cut, np.where(cut, 0, decided.num_tokens), decided.num_tokens)
     )
-    named = np.zeros(num_documents, bool)
-    named[owner[source[repeats]]] = True
     is_short = (num_cut > 0) & (num_left < unit.drop_below)
-    kept = ~is_short | named
+    kept = ~is_short | decided.named
     dropped = ~kept[owner]
     reason[dropped] = np.where(repeats, decided.kind, DROPPED)[dropped]
-    keepers = np.arange(num_documents)
-    first = np.flatnonzero(cut & dropped)[::-1]  # the first one of a document is assigned last
-    keepers[owner[first]] = owner[source[first]]
-    cuts = _cuts(places, cut & ~dropped, num_documents)
-    known, known_units = num_known
+    first = np.full(number, -1)
+    cut_first = np.flatnonzero(cut & dropped)[::-1]  # the first one of a document is assigned last
+    first[owner[cut_first]] = cut_first
     return Fates(
-        num_units=num_units[known:],
-        num_cut=num_cut[known:],
-        num_tokens=tokens[known:],
-        num_left=np.where(kept, num_left, 0)[known:],
-        kept=kept[known:],
-        is_source=(is_short & named)[known:],
-        keeper=keepers[known:],
-        edits=Edits(kept[known:], cuts._replace(offsets=cuts.offsets[known:])),
-        source=source[known_units:],
-        copies=copies[known_units:],
-        reason=reason[known_units:],
-        unit_kept=~(cut | dropped)[known_units:],
+        num_units=num_units,
+        num_cut=num_cut,
+        num_tokens=tokens,
+        num_left=np.where(kept, num_left, 0),
+        kept=kept,
+        is_source=is_short & decided.named,
+        first=first,
+        edits=Edits(kept, _cuts(places, cut & ~dropped, number)),
+        reason=reason,
+        unit_kept=~(cut | dropped),
     )
 
 
-def _spared(source: np.ndarray, cut: np.ndarray, holder: np.ndarray, rank: np.ndarray, keep_copies: int) -> np.ndarray:
-    """Return which of the cut units are kept, so that `keep_copies` holders of each source have it.
+def spared_copies(source: np.ndarray, holder: np.ndarray, rank: np.ndarray, unit: Unit) -> np.ndarray:
+    """Return which of some repeats are kept, so that `keep_copies` holders of each source have it.
 
-    The first holders by the rank of their first copy keep it, besides that of the source.
+    The first holders by the rank of their first copy keep it, besides that of the source. A holder is a document or,
+    if equal units of one document repeat each other, a unit.
     """
-    order = cut[np.argsort(rank[cut], kind="stable")]
+    if unit.keep_copies == 1 or unit.overlaps:
+        return np.empty(0, np.int64)
+    order = np.argsort(rank, kind="stable")
     pairs = np.stack([source[order], holder[order]], axis=1)
     _, first, number = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     chosen = np.argsort(first, kind="stable")
@@ -334,7 +352,7 @@ def _spared(source: np.ndarray, cut: np.ndarray, holder: np.ndarray, rank: np.nd
     begins = np.searchsorted(sources, sources)
     place = np.empty(len(first), np.int64)
     place[by_source] = np.arange(len(first)) - begins
-    return order[place[number.reshape(-1)] < keep_copies - 1]
+    return order[place[number.reshape(-1)] < unit.keep_copies - 1]
 
 
 def _joining(places: Places, cut: np.ndarray) -> np.ndarray:

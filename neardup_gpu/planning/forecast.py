@@ -22,6 +22,7 @@ from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
 from ..documents.parts import Part
 from ..documents.sources import Sources
+from ..documents.units import divided as divided_batch
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
 from ..joining import table_bits
 from ..methods.contract import Join
@@ -29,6 +30,7 @@ from ..recipe import Recipe
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
+from ..unit_options import Unit
 from .costs import Machines, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Shape, exchanges, shape_of
@@ -44,6 +46,9 @@ ROW = {"exact": 110, "containment": 140, "minhash": 330}
 
 COUNTED_BYTES = 64
 """Bytes that a common shingle takes at most while a job in memory counts its documents."""
+
+UNIT_ROW = 160
+"""Bytes that a job holds of each part of a document besides: its place, and its row of units.parquet."""
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
 """Bytes that reading and writing hold for each of several threads, and for one alone."""
@@ -133,7 +138,7 @@ def in_memory(load: Load, recipe: Recipe, threads: int) -> Need:
     if recipe.verifies:
         compared = 2 * shares.sets + 8 * shares.sorted
         spool, again = 8 * counts.shingles, 8 * counts.wanted_shingles
-    if isinstance(method, Join):
+    if isinstance(method, Join) and recipe.verifies:
         table = (17 << table_bits(counts.shingles, shares.postings * 17 // 16)) // 16
         making = 48 * counts.postings
         joined = table + (making + making // 3 if making <= shares.postings else shares.postings)
@@ -162,6 +167,7 @@ def at_most(load: Load, recipe: Recipe, threads: int) -> int:
     """Return the bytes that a job in memory needs at most, however much is alike: as many pairs as may be listed."""
     number = int(load.work.documents + load.work.against_documents)
     pairs = number * (number - 1) // 2
+    pairs = 0 if recipe.only_equal else pairs
     listed = pairs if recipe.max_partners is None else min(pairs, number * recipe.max_partners)
     held = listed * (24 + 2 * load.work.id_bytes) + min(pairs, LEAST_TOGETHER) * TOGETHER_BYTES
     return in_memory(load, recipe, threads).memory + int(MARGIN * held)
@@ -191,7 +197,7 @@ def _of_documents(load: Load, recipe: Recipe) -> int:
     them."""
     work, pairs = load.work, 0.1 * load.work.documents if load.work.pairs is None else load.work.pairs
     documents = int(work.documents + work.against_documents)
-    each = ROW.get(recipe.method.name, 170) + 4 * work.id_bytes
+    each = ROW.get(recipe.method.name, 170) + 4 * work.id_bytes + UNIT_ROW * recipe.unit.divides
     return int(documents * each + (24 + 2 * work.id_bytes) * (pairs + work.copies * work.documents))
 
 
@@ -237,7 +243,7 @@ def _division(
     work, total = load.work, load.work.all_bytes
     slices = min(max(2 * workers, -(-total // 10**9)), int(work.documents))
     partitions = usual_partitions(slices, total, workers)
-    if alike:
+    if alike and not recipe.only_equal:
         listed = (24 + 4 * (8 + work.id_bytes)) * (recipe.max_partners or 64) * work.documents  # as `memory_of` has it
         partitions = max(partitions, math.ceil(2 * listed / task_memory))
     while slices * partitions <= MOST_BLOCKS and partitions <= 1 << 16:
@@ -304,7 +310,7 @@ def _least(recipe: Recipe) -> float:
     return 0.8 if recipe.threshold is None else recipe.threshold
 
 
-def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
+def load_of(sources: Sources, check: int, recipe: Recipe | None = None, *, ask: bool) -> Load | None:
     """The documents of a job: as many and as much as footers say, or tables.
 
     Parameters
@@ -312,6 +318,8 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     sources : Sources
     check : int
         Documents that are sampled.
+    recipe : Recipe, optional
+        If its units are parts of documents, they are counted in place of documents, by those of the first documents.
     ask : bool
         Where nothing says it, look at sizes of files and at the first documents.
 
@@ -320,7 +328,8 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
     Load or None
         None if nothing says it and no question is allowed.
     """
-    found = [_extent(each, ask) for each in sources.in_order]
+    unit = Unit() if recipe is None else recipe.unit
+    found = [_extent(each, ask, unit) for each in sources.in_order]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
@@ -333,7 +342,8 @@ def load_of(sources: Sources, check: int, *, ask: bool) -> Load | None:
         against_bytes=other.rows and max(1, other.num_bytes),
         check=check,
         id_bytes=id_bytes,
-        place_bytes=12 + id_bytes,
+        place_bytes=12 + id_bytes + UNIT_ROW * unit.divides,
+        pairs=0.0 if recipe is not None and recipe.only_equal else None,
     )
     return Load(work, max(mine.held, other.held), max(mine.largest, other.largest))
 
@@ -361,7 +371,7 @@ USUAL_ID = 24
 """Bytes of an id that is not a number, if no id is read."""
 
 
-def _extent(documents: Documents, ask: bool) -> _SourceExtent | None:
+def _extent(documents: Documents, ask: bool, unit: Unit) -> _SourceExtent | None:
     readers = documents._readers
     rows = documents.num_rows
     if documents.format == "memory":
@@ -395,6 +405,8 @@ def _extent(documents: Documents, ask: bool) -> _SourceExtent | None:
             if rows is None:
                 rows = max(batch.num_rows, num_bytes * batch.num_rows // max(1, text))
             num_bytes = num_bytes or rows * text // batch.num_rows
+            if unit.divides:
+                rows = max(rows, rows * len(divided_batch(batch, unit).text) // batch.num_rows)
     if rows is None:
         return None
     return _SourceExtent(rows, num_bytes, id_bytes, held, largest)

@@ -148,6 +148,9 @@ def run_of_folder(
             raise InputError("the documents were given in memory; only the result that dedup returned has them")
         return open_described(report[entry])
 
+    def units() -> pa.Table:
+        return pa.concat_tables(map(read_table, parts_of(folder, report["files"], UNITS)))
+
     return Run(
         name,
         report,
@@ -158,7 +161,7 @@ def run_of_folder(
         partial(opened, 0, "input"),
         partial(opened, 1, "against"),
         partial(_words, name),
-        partial(read_table, folder / f"{UNITS}.parquet") if recipe.unit.divides else None,
+        units if recipe.unit.divides else None,
     )
 
 

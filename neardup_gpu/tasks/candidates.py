@@ -53,7 +53,8 @@ MARKS = pa.schema([("marks", pa.uint8())])
 def representatives(files: Files, number: int, layout: Layout, copies: list[str]) -> np.ndarray:
     """Rows of a slice that have tokens and that no other document stands for: int64."""
     num_tokens = load(files.place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
-    return np.flatnonzero(stand_alone(files, number, len(num_tokens), copies) & (num_tokens > 0))
+    present = num_tokens >= files.shared.recipe.unit.min_words
+    return np.flatnonzero(stand_alone(files, number, len(num_tokens), copies) & present)
 
 
 # ------------------------------------------------------------------------------------------------------- by their keys

@@ -34,7 +34,7 @@ from .candidates import CROWDED
 from .columns import AT_ONCE, load, rows_of, save
 from .deciding import are_set, renumbered, set_within
 from .layout import Layout
-from .pairs import VERIFIED, answered_keys, answered_lengths, answered_sets, ask
+from .pairs import VERIFIED, answered_facts, answered_keys, answered_sets, ask
 from .work import WAITING_BESIDE, Files, file_name
 
 MEMBERS = pa.schema([("rank", pa.int64()), ("crowded", pa.bool_())])
@@ -185,9 +185,10 @@ def crowd(
         answered, places = answered_sets(files, sets, 0, spool, runtime)
         rows = np.zeros(len(ranks), np.int64)
         rows[np.searchsorted(ranks, answered)] = places
-        num_tokens = np.ones(len(ranks), np.int64)
-        if (lengths := answered_lengths(files, sets, 0)) is not None:
-            num_tokens[np.searchsorted(ranks, answered)] = lengths
+        facts = {"num_tokens": np.ones(len(ranks), np.int64)}
+        for name, column in answered_facts(files, sets, 0).items():
+            facts[name] = np.ones(len(ranks), np.int64)
+            facts[name][np.searchsorted(ranks, answered)] = column
         of_keys = None
         if isinstance(recipe.method, Sketch):
             answered, some = answered_keys(files, keys, 0)
@@ -210,7 +211,7 @@ def crowd(
             known=explicit,
             verified_at_once=max(1, shared.task_memory // (8 * CANDIDATE_BYTES)),
             find=find,
-            num_tokens=num_tokens,
+            **facts,
         )
         further = found.num_unlisted
         if find is find_partners:

@@ -101,9 +101,10 @@ def run(job: Job) -> Made:
     number = sketched.total("present") - (copied.total("copies") - copied.total("wordless"))
     with told_as("collide"):
         propose = _by_keys if isinstance(job.recipe.method, Sketch) else _by_shingles
+        propose = _no_candidates if job.recipe.only_equal else propose
         found = propose(job, layout, sketched, copied, number, settled)
     with told_as("verify"):
-        distinct, verified = _verify(job, layout, found, settled)
+        distinct, verified = (found, found) if job.recipe.only_equal else _verify(job, layout, found, settled)
     crowd = None
     if job.recipe.verifies and not job.recipe.method.measure.weighted and found.total("crowded"):
         with told_as("join"):
@@ -182,8 +183,7 @@ def check_sketched(job: Job, sketched: Stage) -> None:
 
 def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     """Where documents lie, and the stages that say their ranks, where these are not numbers."""
-    documents = [facts["documents"] for facts in sketched.facts]
-    starts = tuple(itertools.accumulate(documents, initial=0))
+    starts = tuple(itertools.accumulate((facts["units"] for facts in sketched.facts), initial=0))
     ordered = ranking.ranks_are_numbers(job.recipe)
     layout = Layout(starts, starts[job.num_known], len(job.partitions), ordered)
     if (fewest := -(-(layout.num_rows**2) >> 62)) > layout.partitions:  # a pair of a range is told by 63 bits
@@ -219,6 +219,13 @@ def remarks(job: Job, sketched: Stage) -> list[str]:
     mine = list(zip(sketched.facts, extents, offsets_in(job, extents), strict=True))[job.num_known :]
     found = remark(name, [offset.strings(SeenStrings(*facts["strings"]), extent) for facts, extent, offset in mine])
     return [] if found is None else [found]
+
+
+def _no_candidates(
+    job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]
+) -> Stage:
+    """Return a stage of no candidates and no verified pairs, if only units of equal tokens are found."""
+    return job.work.stage("verify", pairs.no_pairs, [(layout,)] * len(job.partitions), after=settled)
 
 
 def _by_keys(job: Job, layout: Layout, sketched: Stage, copied: Stage, number: int, settled: list[Stage]) -> Stage:
@@ -317,7 +324,8 @@ def _write(
     extents = [extent_in(facts) for facts in sketched.facts]
     offsets = offsets_in(job, extents)
     kind, against = type_of_ids(job, sketched), job.num_known > 0
-    given_slices = [(*each, wanted, kind) for each in zip(job.slices, offsets, strict=True)]
+    claims = asking.names("claims") if job.recipe.unit.divides else []
+    given_slices = [(*each, wanted, claims, kind, layout) for each in zip(job.slices, offsets, strict=True)]
     answered = stage("ids", results.ids, given_slices, after=[sketched, listed, asking])
     names = answered.names("ids")
     given_ranges = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]

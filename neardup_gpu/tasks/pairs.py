@@ -33,13 +33,12 @@ from .columns import lists_of, load, ragged_of, rows_of, schema_of
 from .deciding import renumbered
 from .dividing import divided, join_rows
 from .layout import Layout
-from .sketching import ROWS, shingles_of
+from .sketching import ROWS, places_of_units, shingles_of
 from .work import WAITING_BESIDE, Files, file_name
 
 PAIRS = pa.schema([("left", pa.int64()), ("right", pa.int64())])
 WANTED = pa.schema([("row", pa.int64()), ("rank", pa.int64())])
 SETS = pa.schema([("rank", pa.int64()), ("shingles", pa.large_list(pa.uint64()))])
-LENGTHS = pa.schema([("rank", pa.int64()), ("num_tokens", pa.int64())])
 VERIFIED = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("resemblance", pa.float64())])
 
 TOGETHER = 1 << 22
@@ -135,7 +134,7 @@ def sets(files: Files, names: list[str], slice: Slice) -> None:
     """Answer who asked for documents of a slice with what waits of them."""
     rows, ranks, who = read_requests(files, names)
     with contextlib.ExitStack() as stack:
-        writer = stack.enter_context(files.exchange("sets", _with_lengths(files, SETS), len(names)))
+        writer = stack.enter_context(files.exchange("sets", _with_facts(files, SETS), len(names)))
         if len(rows) == 0:
             return
         runtime = stack.enter_context(files.shared.start())
@@ -144,35 +143,51 @@ def sets(files: Files, names: list[str], slice: Slice) -> None:
             values, offsets = runtime.fetch(shingles.values), runtime.fetch(shingles.offsets)
             found = Ragged(*gather.cpu(values, offsets, np.searchsorted(wanted, rows[begin:end])))
             columns = {"rank": ranks[begin:end], "shingles": lists_of(found)}
-            writer.add(who[begin:end], columns | _lengths_of(files, rows[begin:end]))
+            writer.add(who[begin:end], columns | _facts_of(files, rows[begin:end]))
 
 
 def keys(files: Files, names: list[str]) -> None:
     """Answer who asked for documents of a slice with their keys."""
     rows, ranks, who = read_requests(files, names)
     of_slice = load_keys(files, files.number)
-    with files.exchange("keys", _with_lengths(files, keys_schema(files)), len(names)) as writer:
-        writer.add(who, {"rank": ranks, "keys": of_slice[rows]} | _lengths_of(files, rows))
+    with files.exchange("keys", _with_facts(files, keys_schema(files)), len(names)) as writer:
+        writer.add(who, {"rank": ranks, "keys": of_slice[rows]} | _facts_of(files, rows))
 
 
-def _with_lengths(files: Files, schema: pa.Schema) -> pa.Schema:
-    """Return the schema of answers, with the numbers of tokens if these decide which documents are compared."""
-    return schema if files.shared.recipe.length_ratio is None else schema.append(LENGTHS.field("num_tokens"))
+def _facts_schema(files: Files) -> pa.Schema:
+    """Return the schema of the facts that decide which documents are compared: numbers of tokens, and owners of units.
+
+    Owners are numbers that no two documents have in common.
+    """
+    recipe = files.shared.recipe
+    names = [] if recipe.length_ratio is None else ["num_tokens"]
+    names += ["owner"] if recipe.unit.divides and not recipe.unit.inside else []
+    return pa.schema([(name, pa.int64()) for name in names])
 
 
-def _lengths_of(files: Files, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the column of `_with_lengths` of some rows of a slice, if there is one."""
-    if files.shared.recipe.length_ratio is None:
+def _with_facts(files: Files, schema: pa.Schema) -> pa.Schema:
+    """Return the schema of answers, with the facts that decide which documents are compared."""
+    return pa.schema([*schema, *_facts_schema(files)])
+
+
+def _facts_of(files: Files, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the columns of `_facts_schema` of some rows of a slice."""
+    found, names = {}, _facts_schema(files).names
+    if "num_tokens" in names:
+        found["num_tokens"] = load(files.place, file_name("sketch", files.number, "rows"), ROWS)["num_tokens"][rows]
+    if "owner" in names:
+        found["owner"] = (files.number << 40) + places_of_units(files, files.number).owner[rows]
+    return found
+
+
+def answered_facts(files: Files, names: Sequence[str], asker: int) -> dict[str, np.ndarray]:
+    """Return the columns of `_facts_schema` of what was answered, by ascending rank."""
+    schema = _facts_schema(files)
+    if len(schema) == 0:
         return {}
-    return {"num_tokens": load(files.place, file_name("sketch", files.number, "rows"), ROWS)["num_tokens"][rows]}
-
-
-def answered_lengths(files: Files, names: Sequence[str], asker: int) -> np.ndarray | None:
-    """Return the numbers of tokens of what was answered, by ascending rank; None if they do not matter."""
-    if files.shared.recipe.length_ratio is None:
-        return None
-    found = read_arrays(files.place, names, asker, LENGTHS)
-    return found["num_tokens"][np.argsort(found["rank"])]
+    found = read_arrays(files.place, names, asker, schema.append(WANTED.field("rank")))
+    order = np.argsort(found.pop("rank"))
+    return {name: column[order] for name, column in found.items()}
 
 
 def load_keys(files: Files, number: int) -> np.ndarray:
@@ -216,6 +231,15 @@ def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     return {"verified": total}
 
 
+def no_pairs(files: Files, layout: Layout) -> dict[str, Any]:
+    """Write no pairs, in place of `verify` and of what comes before it."""
+    for what, partitions in (("left", layout.partitions), ("right", 1)):
+        with files.exchange(what, VERIFIED, partitions):
+            pass
+    counted = ("found", "crowded", "large_buckets", "uncompared_pairs", "pairs", "verified")
+    return {"looks": [0] * 4, **dict.fromkeys(counted, 0)}
+
+
 def _at_once(pieces: Iterable[list[np.ndarray]], most: int) -> Iterator[list[np.ndarray]]:
     """The same columns, so many rows at a time, or fewer at the end."""
     held: list[list[np.ndarray]] = []
@@ -239,12 +263,14 @@ def comparing(
     """The ranks that were asked for, ascending, and what compares pairs of their places, in host memory."""
     shared = files.shared
     recipe, statistics = shared.settled()
-    lengths, ratio = answered_lengths(files, names, asker), recipe.length_ratio
+    facts, ratio = answered_facts(files, names, asker), recipe.length_ratio
 
     def compared(pairs: Pairs) -> Pairs:
-        if lengths is None or ratio is None:
-            return pairs
-        return pairs.where(alike_in_length(lengths, pairs.left, pairs.right, ratio))
+        if "owner" in facts:
+            pairs = pairs.where(facts["owner"][pairs.left] != facts["owner"][pairs.right])
+        if ratio is not None:
+            pairs = pairs.where(alike_in_length(facts["num_tokens"], pairs.left, pairs.right, ratio))
+        return pairs
 
     if not recipe.verifies:
         ranks, of = answered_keys(files, names, asker)

@@ -25,7 +25,7 @@ from ..recipe import Recipe
 from ..store.exchange import read_partition
 from .columns import TABLE, add_table, load, save, tables_of
 from .layout import Layout
-from .sketching import ROWS
+from .sketching import ROWS, places_of_units, tokens_of_documents
 from .work import Files, file_name
 
 SAMPLED = 1 << 16
@@ -124,12 +124,16 @@ class _RankedRows:
         """Return all rows of a slice, with the ranks of ordered categories in place of their values."""
         columns = load(files.place, file_name("sketch", number, "rows"), ROWS)
         plain = {"number": layout.starts[number] + np.arange(len(columns["size"])), **columns}
+        owner = None
+        if files.shared.recipe.unit.divides:  # units have the priority of their document
+            owner = places_of_units(files, number).owner
+            plain["num_tokens"] = tokens_of_documents(files, number)[owner]
         table = pa.table({name: arrow(column) for name, column in plain.items()})
         name, _ = keep_column(files.shared.recipe.keep)
         if name is not None and len(table):
             (own,) = tables_of(files.place, [file_name("sketch", number, "column")], 0)
             column = own["column"] if categories is None else ranks_of(own["column"], categories, name)
-            table = table.append_column("column", column)
+            table = table.append_column("column", column if owner is None else column.take(arrow(owner)))
         return cls(table)
 
     @classmethod

@@ -14,7 +14,15 @@ from ..documents.sources import Sources
 from ..grouping import merged_files
 from ..log import log
 from ..nothing_removed import merged, reasons
-from ..tables import REMOVED_COUNTS, SKETCH_COUNTS, Counted, filtered_of, limits_of, report_of as table_report
+from ..tables import (
+    REMOVED_COUNTS,
+    SKETCH_COUNTS,
+    UNIT_COUNTS,
+    Counted,
+    filtered_of,
+    limits_of,
+    report_of as table_report,
+)
 from ..token_changes import remarks_on
 from .driver import Job, Made, remarks
 from .results import LARGEST
@@ -22,9 +30,9 @@ from .results import LARGEST
 
 def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) -> dict[str, Any]:
     """Make the contents of report.json, without the times; the same keys as of a job in memory."""
-    recipe, layout, written = job.recipe, made.layout, made.written
-    kept = written.total("kept")
-    removed = layout.num_rows - layout.num_known - kept
+    recipe, written = job.recipe, made.written
+    kept, documents = written.total("kept"), [facts["documents"] for facts in made.sketched.facts]
+    removed = sum(documents[job.num_known :]) - kept
     mine = made.sketched.facts[job.num_known :]
     left_out: Counter[str] = Counter()
     for facts in mine:
@@ -37,7 +45,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
         "kept": kept,
         "removed": removed,
         "removed_unverified": written.total("unverified"),
-        "reference_documents": layout.num_known,
+        "reference_documents": sum(documents[: job.num_known]),
         "representatives": made.num_representatives,
         "comparisons": int(looks[0]),
         "candidate_pairs": made.distinct.total("pairs") + _of_crowd(made, "candidates"),
@@ -46,6 +54,10 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     }
     if recipe.ignore_common is not None:
         counts["common_shingles"] = made.weighed[0].facts[0]["elements"]
+    if recipe.unit.divides:
+        counts |= {"verified_pairs": 0} | {
+            name: written.total(name) for name in written.facts[0] if name in UNIT_COUNTS
+        }
     unlisted = None
     if recipe.verifies:  # of a crowd, pairs that are not listed may not be known
         known = made.verified.total("verified") + _of_crowd(made, "further")
@@ -68,7 +80,10 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     return {
         **table_report(recipe, sources.describe(), engine, counted_all),
         **lost_most(*merged_files([facts["by_file"] for facts in written.facts])),
-        "warnings": [*notes, *reasons(removed, recipe, sources, of_input, known_sizes)],
+        "warnings": [
+            *notes,
+            *([] if recipe.unit.divides else reasons(removed, recipe, sources, of_input, known_sizes)),
+        ],
         "tasks": {
             "workers": job.work.workers.num_workers,
             "slices": len(job.slices),

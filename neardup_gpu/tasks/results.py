@@ -1,11 +1,11 @@
 """The stages that make the result: tables with the users' ids, kept rows, and what the report adds up.
 
-    listed    of a range: its pairs in order, groups by size; ids are asked for
-    fates     of a slice: what became of its documents; ids are asked for
+    listed    of a range: its pairs in order, groups by size, and requests for ids
+    fates     of a slice: the decisions about its documents, and requests for ids
     ids       of a slice: answers
     tables    of a range: its part of pairs/
     columns   of a slice: all its columns, where types are inferred and kept rows are written in another format
-    write     of a slice: its part of documents/, and of kept/ or kept_ids/
+    write     of a slice: its part of documents/, of units/ if units are parts of them, and of kept/ or kept_ids/
 
 Files of the result appear whole or not at all, in a folder that becomes the output when all are there.
 """
@@ -17,7 +17,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,18 +29,31 @@ from ..documents.edits import Edits
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
 from ..documents.slices import Extent, Offset, Slice
 from ..documents.writing_options import Writing
+from ..methods.contract import Sketch
+from ..recipe import Recipe
 from ..records import dataclass
 from ..saving import ids_of_kept
-from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, part_name
+from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
-from ..tables import DocumentColumns, PairColumns, as_json, counts_of_kinds, documents_table, pairs_table
+from ..tables import (
+    NO_GROUPS,
+    DocumentColumns,
+    PairColumns,
+    as_json,
+    counts_of_kinds,
+    cut_documents,
+    documents_table,
+    pairs_table,
+    units_table,
+)
+from . import unit_results
 from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
 from .naming import FATES, GROUPED, NEAR
 from .pairs import VERIFIED, ask, load_keys, read_requests
-from .sketching import ALIKE, ROWS
+from .sketching import ALIKE, ROWS, places_of_units
 from .work import Files, file_name
 
 LARGEST = 5
@@ -52,7 +65,8 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
     part = files.number
     found = read_arrays(files.place, names, part, VERIFIED)
     exact = read_arrays(files.place, copies, part, BY_RANGE)
-    mine = exact["rank"] >= layout.num_known
+    divides = files.shared.recipe.unit.divides  # then the table of units lists copies, and there are no groups
+    mine = (exact["rank"] >= layout.num_known) & (not divides)
     if files.shared.recipe.only_against:
         mine &= exact["representative"] < layout.num_known
     left = np.concatenate([found["left"], exact["representative"][mine]])
@@ -64,7 +78,7 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
     new[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
     left, right = left[new], right[new]
     save(files, "pairs", {"left": left, "right": right, "resemblance": resemblance[new]})
-    keepers = read_arrays(files.place, grouped, part, GROUPED)["keeper"]
+    keepers = read_arrays(files.place, [] if divides else grouped, part, GROUPED)["keeper"]
     each, sizes = np.unique(keepers, return_counts=True)
     sizes += 1  # the kept document
     largest = np.lexsort((each, -sizes))[:LARGEST]
@@ -104,25 +118,36 @@ def columns(files: Files, slice: Slice) -> dict[str, Any]:
 
 def fates(files: Files, names: list[str], near: list[str], layout: Layout) -> None:
     """Ask for the ids of the documents that stand for others of a slice, and of their partners in a reference set."""
-    found = [read_arrays(files.place, names, files.number, FATES)["keeper"]]
-    if near:
+    fate = read_arrays(files.place, names, files.number, FATES)
+    found = [fate["keeper"]]
+    if files.shared.recipe.unit.divides:
+        unit_results.claim(files, fate, layout)
+    elif near:
         found.append(read_arrays(files.place, near, files.number, NEAR)["partner"])
     ask(files, np.unique(np.concatenate(found)), layout)
 
 
-def ids(files: Files, slice: Slice, offset: Offset, names: list[str], kind: str) -> None:
-    """Answer who asked for ids of a slice; with them go hashes of words and texts, and keys where tables tell of them.
+def ids(
+    files: Files, slice: Slice, offset: Offset, names: list[str], claims: list[str], kind: str, layout: Layout
+) -> None:
+    """Answer the requests for ids of a slice, with hashes of words and texts, and with keys if tables show them.
 
     Parameters
     ----------
     names : list of str
-        The files in which they asked.
+        The files of the requests.
+    claims : list of str
+        The files of what units tell their sources, if they are parts of documents.
     kind : str
         The type of ids, see `columns.name_of`.
     """
     rows, ranks, who = read_requests(files, names)
-    columns = {"rank": ranks, "id": storable(ids_of(files, files.number, slice, offset, kind).take(arrow(rows)))}
-    for name, values in told_of(files, files.number).items():
+    own, told, owner = ids_of(files, files.number, slice, offset, kind), told_of(files, files.number), rows
+    if files.shared.recipe.unit.divides:
+        told |= unit_results.count(files, claims, len(own), layout)
+        owner = places_of_units(files, files.number).owner[rows]
+    columns = {"rank": ranks, "id": storable(own.take(arrow(owner)))}
+    for name, values in told.items():
         columns[name] = values[rows]
     with files.exchange("ids", schema_of(columns), len(names)) as writer:
         writer.add(who, columns)
@@ -138,13 +163,18 @@ def ids_of(files: Files, number: int, slice: Slice, offset: Offset, kind: str) -
 def told_of(files: Files, number: int) -> dict[str, np.ndarray]:
     """Load what tables tell of the documents of a slice besides their ids: arrays with a row for each."""
     recipe, told = files.shared.recipe, load(files.place, file_name("sketch", number, "alike"), ALIKE)
-    if recipe.method.tells_pairs or not recipe.verifies:
+    if _tells_keys(recipe):
         told["keys"] = load_keys(files, number)
     return told
 
 
+def _tells_keys(recipe: Recipe) -> bool:
+    """Return whether tables tell something of keys."""
+    return isinstance(recipe.method, Sketch) and (recipe.method.tells_pairs or not recipe.verifies)
+
+
 class _Answers:
-    """What was answered of some ranks, to be looked up."""
+    """The answers about some ranks, to be looked up."""
 
     def __init__(self, files: Files, names: Sequence[str], asker: int) -> None:
         batches = list(read_partition(files.place, names, asker))
@@ -196,7 +226,7 @@ def tables(
     Returns
     -------
     dict
-        `files`, their names; `largest`, the ids of these groups.
+        `files`, the names of the files; `largest`, the ids of the largest groups.
     """
     recipe, part = files.shared.recipe, files.number
     found = load(files.place, file_name("listed", part, "pairs"), VERIFIED)
@@ -212,6 +242,11 @@ def tables(
         resemblance=resemblance,
         told=_pair_columns(answers, recipe, a, b),
         a_in_reference=a < layout.num_known if against else None,
+        places={
+            f"{name}_{side}": answers.told(name, ranks) if len(ranks) else ranks
+            for side, ranks in (("a", a), ("b", b))
+            for name in recipe.unit.columns
+        },
     )
     with placed(files, part_name(PAIRS, part)) as path:
         write_table(pairs_table(found_pairs, recipe), path)
@@ -231,7 +266,7 @@ def write(
     layout: Layout,
     how: Written,
 ) -> dict[str, Any]:
-    """Write a slice's part of documents/ and its kept rows, or their ids.
+    """Write a slice's part of documents/, and of units/ if there are any, and its kept rows, or their ids.
 
     Parameters
     ----------
@@ -240,23 +275,93 @@ def write(
     names : list of str
         The files of what was answered.
     """
+    recipe = files.shared.recipe
+    found, own = RowFates.load(files, number, names, layout), ids_of(files, number, slice, offset, kind)
+    places = offset.places(places_of(files, number, slice), extent)
+    written = []
+    if recipe.unit.divides:
+        units, fates = unit_results.decided(files, number, own, found, against, layout)
+        columns, edits = cut_documents(units, fates, recipe, places), fates.edits
+        counts = {**NO_GROUPS, "unverified": 0, "near_reference": 0, **fates.counts(recipe.unit)}
+        written.append(part_name(UNITS, files.number))
+        with placed(files, written[0]) as path:
+            write_table(units_table(units, fates, recipe), path)
+    else:
+        columns, counts = _documents_of(files, number, found, own, places, against, layout)
+        edits = Edits(columns.kept)
+    table = documents_table(columns, recipe)
+    written.append(part_name(DOCUMENTS, files.number))
+    with placed(files, written[-1]) as path:
+        write_table(table, path)
+    if how.writing.ids_only:
+        written.append(part_name(KEPT_IDS, files.number))
+        with placed(files, written[-1]) as path:
+            write_table(ids_of_kept(table), path)
+    else:
+        written += write_kept_rows(files, slice, extent, edits, how)
+    by_file = counts_of_files(places["file"], columns.kept) if places else {}
+    return {"files": written, "by_file": by_file, **counts}
+
+
+class RowFates(NamedTuple):
+    """The decisions about the rows of a slice.
+
+    Parameters
+    ----------
+    ranks, keeper : array of int64
+        The rank of each row, and that of the row that is kept in its place.
+    removed : array of int64
+        The rows that are not kept.
+    resemblance : array of float64
+        To the keeper; NaN where it is not known.
+    kinds : array of int8
+        How a row is like its keeper: a place in `decisions.KINDS`.
+    answers : _Answers
+    told : dict of str to array
+        As `told_of` loaded it.
+    """
+
+    ranks: np.ndarray
+    keeper: np.ndarray
+    removed: np.ndarray
+    resemblance: np.ndarray
+    kinds: np.ndarray
+    answers: _Answers
+    told: dict[str, np.ndarray]
+
+    @classmethod
+    def load(cls, files: Files, number: int, names: list[str], layout: Layout) -> RowFates:
+        """Load what became of the rows of slice `number`; `names` are the files of what was answered."""
+        ranks = layout.ranks_of(files, number)
+        parts = [file_name("name", part, "fates") for part in range(layout.partitions)]
+        fate = read_arrays(files.place, parts, number, FATES)
+        keeper, resemblance = ranks.copy(), np.ones(len(ranks))
+        keeper[fate["row"]], resemblance[fate["row"]] = fate["keeper"], fate["resemblance"]
+        answers = _Answers(files, names, layout.partitions + number)
+        told, removed = told_of(files, number), np.flatnonzero(keeper != ranks)
+        same_words, of_removed = _alike(_rows_alike(told, removed), answers.alike(keeper[removed]))
+        if not files.shared.recipe.verifies:
+            resemblance[removed] = np.where(same_words, 1.0, np.nan)
+        kinds = np.zeros(len(ranks), np.int8)
+        kinds[removed] = of_removed
+        return cls(ranks, keeper, removed, resemblance, kinds, answers, told)
+
+
+def _documents_of(
+    files: Files,
+    number: int,
+    found: RowFates,
+    own: pa.Array,
+    places: dict[str, pa.Array],
+    against: bool,
+    layout: Layout,
+) -> tuple[DocumentColumns, dict[str, int]]:
+    """Return the columns and the counts of the documents of a slice, whose ids are `own`."""
     recipe, place = files.shared.recipe, files.place
-    ranks = layout.ranks_of(files, number)
-    fate = read_arrays(place, [file_name("name", part, "fates") for part in range(layout.partitions)], number, FATES)
-    keeper, resemblance = ranks.copy(), np.ones(len(ranks))
-    keeper[fate["row"]], resemblance[fate["row"]] = fate["keeper"], fate["resemblance"]
+    ranks, keeper, removed, resemblance, kinds, answers, told = found
     kept = keeper == ranks
-    answers = _Answers(files, names, layout.partitions + number)
-    own = ids_of(files, number, slice, offset, kind)
-    told = told_of(files, number)
-    removed = np.flatnonzero(~kept)
-    same_words, of_removed = _alike(_rows_alike(told, removed), answers.alike(keeper[removed]))
-    if not recipe.verifies:
-        resemblance[removed] = np.where(same_words, 1.0, np.nan)
-    kinds = np.zeros(len(ranks), np.int8)
-    kinds[removed] = of_removed
     told_columns = {}
-    if recipe.method.tells_pairs or not recipe.verifies:
+    if _tells_keys(recipe):
         both = np.concatenate(
             [told["keys"], answers.told("keys", keeper[removed]) if len(removed) else told["keys"][:0]]
         )
@@ -280,37 +385,26 @@ def write(
         group=_either(own, duplicate_of, kept),
         kinds=kinds,
         resemblance=resemblance,
-        places=offset.places(places_of(files, number, slice), extent),
+        places=places,
         told=told_columns,
         in_reference=keeper < layout.num_known if against else None,
         near_reference=answers.ids(partner, own.type, partner < 0) if against else None,
         near=near if against else None,
     )
-    table = documents_table(columns, recipe)
-    written = [part_name(DOCUMENTS, files.number)]
-    with placed(files, written[0]) as path:
-        write_table(table, path)
-    if how.writing.ids_only:
-        written.append(part_name(KEPT_IDS, files.number))
-        with placed(files, written[-1]) as path:
-            write_table(ids_of_kept(table), path)
-    else:
-        written += write_kept_rows(files, slice, extent, Edits(kept), how)
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
-    return {
-        "files": written,
+    counts = {
         "kept": int(kept.sum()),
         "empty": int((num_tokens == 0).sum()),
         "near_reference": int((partner >= 0).sum()),
         "unverified": int(np.isnan(resemblance[removed]).sum()),
-        "by_file": counts_of_files(columns.places["file"], kept) if columns.places else {},
-        **counts_of_kinds(of_removed),
+        **counts_of_kinds(kinds[removed]),
     }
+    return columns, counts
 
 
 def _pair_columns(answers: _Answers, recipe: Any, a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
     """The method's own columns for pairs of ranks."""
-    if not (recipe.method.tells_pairs or not recipe.verifies):
+    if not _tells_keys(recipe):
         return {}
     if len(a) == 0:
         columns = recipe.method.key_columns
@@ -344,8 +438,10 @@ def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:
 
 
 def places_of(files: Files, number: int, slice: Slice) -> dict[str, pa.Array]:
-    """Where the documents of a slice lie, as its reading found them; nothing for documents in memory that are no
-    splits."""
+    """Return where the documents of a slice lie, as its reading found them.
+
+    There is nothing for documents in memory that are not splits.
+    """
     if not any(file.below for file in slice.files):
         return {}
     names = [file_name("sketch", number, "ids")]

@@ -24,7 +24,8 @@ from ..documents.rewritten import check_writing, infers_columns, schema_of
 from ..documents.slices import Slice, slices_of, text_bytes_of
 from ..documents.sources import Sources
 from ..documents.stored import FILES, stored
-from ..documents.writing_options import Writing, described, format_for
+from ..documents.units import check_divisible
+from ..documents.writing_options import Writing, described, format_for, rewriting
 from ..engine.clock import Clock
 from ..engine.memory import machine_memory, parse_size
 from ..engine.tasks import Runner
@@ -42,12 +43,11 @@ from ..store.outputs import new_folder
 from ..store.parquet import read_table, write_table
 from ..store.places import Place
 from ..store.uris import is_uri
-from .columns import load
 from .cutting import BYTES_A_WORD, usual_partitions
 from .driver import Job, run, skipped_rows
 from .reporting import report_of
-from .sketching import ROWS
-from .work import Shared, Stage, Work, file_name
+from .sketching import tokens_of_documents
+from .work import Shared, Stage, Work
 from .workers import Workers
 
 T = TypeVar("T")
@@ -71,6 +71,9 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     if column and sources.reference is not None and sources.reference.format != "text":
         named = replace(arguments.reading, text_columns=sources.reference.text_columns)
         sources = arguments.opened_reference(sources, named, list(recipe.within))  # its slices lack the other column
+    if recipe.unit.divides:
+        check_divisible(f"unit '{recipe.unit}'", documents)
+        writing = rewriting(writing, documents)
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()
@@ -184,8 +187,8 @@ def _counted_by(column: str, job: Job, folder: Path, documents: Documents) -> By
     """Count the documents of a result by a column; takes memory for all documents and pairs, as a page does."""
     parts = [map(read_table, sorted((folder / name).iterdir())) for name in (DOCUMENTS, PAIRS)]
     tables = [pa.concat_tables(some) for some in parts]
-    names = [file_name("sketch", number, "rows") for number in range(job.num_known, len(job.slices))]
-    num_tokens = np.concatenate([load(job.work.place, name, ROWS)["num_tokens"] for name in names])
+    mine, files = range(job.num_known, len(job.slices)), job.work.shared.files("by", 0)
+    num_tokens = np.concatenate([tokens_of_documents(files, number) for number in mine])
     groups, _ = read_groups(column, tables[0], documents, None, num_tokens)
     return ByValue.of(groups, num_tokens, *tables)
 

@@ -21,9 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..arguments import Arguments
-from ..data import Ragged
+from ..data import Ragged, arrow
 from ..documents.slices import Offset, Slice
 from ..documents.sources import Sources
+from ..documents.units import check_divisible
 from ..engine.clock import Clock
 from ..engine.tasks import Runner
 from ..methods.contract import Sketch
@@ -38,7 +39,7 @@ from .columns import lists_of, name_of
 from .driver import Job, check_sketched, extent_in, offsets_in, skipped_rows, type_of_ids, weigh
 from .results import ids_of
 from .running import move_files, working
-from .sketching import check_sizes, save_documents
+from .sketching import check_sizes, places_of_units, save_documents
 from .work import Files, Stage, file_name
 from .workers import Workers
 
@@ -67,14 +68,19 @@ def sketch(files: Files, slice: Slice) -> dict[str, Any]:
     recipe, statistics = shared.settled()
     method, documents, columns = recipe.method, slice.open(), columns_of(recipe)
     assert isinstance(method, Sketch)
-    schema = pa.schema([*columns.items()])
+    schema = _schema_of(recipe)
     with shared.start() as runtime, files.exchange("sketches", schema, 1) as writer:
         store, hashed = _SketchExchange(writer, method), "document_hash" in columns
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, store=store, hashed=hashed, number=files.number)
         sketched = sketcher.sketch_part(Sources(documents))
-        check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
+        check_sizes(slice, sketched, shared.task_memory)
     facts = save_documents(files, slice, documents, sketched)
     return {**facts, "empty": int(np.count_nonzero(sketched.num_tokens == 0))}
+
+
+def _schema_of(recipe: Recipe) -> pa.Schema:
+    """Return the columns that tasks hand on; places of units are in files of their own."""
+    return pa.schema([(name, kind) for name, kind in columns_of(recipe).items() if name not in recipe.unit.columns])
 
 
 def write(
@@ -82,8 +88,8 @@ def write(
 ) -> dict[str, Any]:
     """Write the sketches of consecutive slices, from number `first` on."""
     recipe, result = files.shared.recipe, Path(files.shared.result)
-    columns = columns_of(recipe)
-    empty = pa.RecordBatch.from_pylist([], schema=pa.schema([*columns.items()]))
+    schema = _schema_of(recipe)
+    empty = pa.RecordBatch.from_pylist([], schema=schema)
     middle = "" if shard_bytes is None else f"-{files.number:05}"
     (result / SKETCHES).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=result, prefix=".part-") as folder:
@@ -91,9 +97,14 @@ def write(
         with SketchFiles(paths, shard_bytes) as out:
             for number, (slice, offset) in enumerate(zip(slices, offsets, strict=True), first):
                 ids, row = ids_of(files, number, slice, offset, kind), 0
+                units: dict[str, np.ndarray] = {}
+                if recipe.unit.divides:
+                    places = places_of_units(files, number)
+                    ids, units = ids.take(arrow(places.owner)), places.columns
                 batches = read_partition(files.place, [file_name("sketch", number, "sketches")], 0)
                 for batch in itertools.chain([empty], batches):
-                    made = {name: array_of(pa.chunked_array([batch.column(name)])) for name in columns}
+                    found = {name: array_of(pa.chunked_array([batch.column(name)])) for name in schema.names}
+                    made = {**{name: each[row : row + batch.num_rows] for name, each in units.items()}, **found}
                     out.add(table_of(recipe, ids.slice(row, batch.num_rows), made))
                     row += batch.num_rows
         names = [f"{SKETCHES}/{path.name}" for path in out.written]
@@ -135,6 +146,8 @@ def run_sketch_job(runner: Runner, arguments: Arguments, workers: Workers, clock
     """Run a job on a runner that has been started, and return its report."""
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = arguments.opened()
+    if recipe.unit.divides:
+        check_divisible(f"unit '{recipe.unit}'", sources.documents)
     counts_first = recipe.method.needs_statistics and statistics is None
     output = new_places(arguments, arguments.files_read(sources), counts_first=counts_first)
     with working(runner, arguments, workers, clock, sources, recipe, output, "sketch") as (work, slices, _, places):
@@ -151,6 +164,8 @@ def run_sketch_job(runner: Runner, arguments: Arguments, workers: Workers, clock
                     shutil.move(result / frequencies.FILE, places.frequencies)
             skipped = work.repairing(lambda: skipped_rows(job, made.sketched))
         counts = {name: made.sketched.total(name) for name in [*counted(recipe), "empty"]}
+        if recipe.unit.divides:
+            counts["units"] = made.sketched.total("units")
         left_out: Counter[str] = Counter()
         for facts in made.sketched.facts:
             left_out.update(facts["left_out_records"])

@@ -1,6 +1,7 @@
 """The stage "sketch": a slice of the input through the first stages, and what is kept of it in files.
 
 NUMBER-rows      num_tokens, and size: how many shingles wait of each document
+NUMBER-units     where each unit is, if units are parts of documents: all files but those of ids have a row per unit
 NUMBER-ids       id, and where the document lies, if it is of files: file and row
     NUMBER-named     a hash of the id and the row, by its upper bits, if ids are of a column
     NUMBER-order     a word of each document that puts them in random order, if recall is checked
@@ -37,6 +38,7 @@ from ..data import Ragged, arrow
 from ..documents.batches import ragged
 from ..documents.slices import Slice, extent_of
 from ..documents.sources import Sources
+from ..documents.units import NO_PLACES, Places, per_document, units_in
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..engine.pieces import Span
@@ -47,7 +49,7 @@ from ..priority import keep_column
 from ..recall import random_order
 from ..sketching import BLANK, Sketched, Sketcher, text_of
 from ..stages import count_shingles, count_tokens
-from ..store.exchange import ExchangeWriter, read_partition
+from ..store.exchange import ExchangeWriter, num_rows, read_partition
 from ..store.spool import host
 from ..tables import SKETCH_COUNTS, as_json
 from .columns import (
@@ -69,6 +71,7 @@ from .joining import Counter, slots
 from .work import Files, file_name, plain
 
 ROWS = pa.schema([("num_tokens", pa.int64()), ("size", pa.int64())])
+UNITS = pa.schema([(name, pa.from_numpy_dtype(values.dtype)) for name, values in NO_PLACES._asdict().items()])
 ALIKE = pa.schema([("words", pa.list_(pa.uint64(), 2)), ("text", pa.uint64())])
 GROUPS = pa.schema([(WITHIN, pa.uint64())])
 ORDER = pa.schema([("order", pa.uint64())])
@@ -151,7 +154,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting, number=files.number)
         sketched = sketcher.sketch_part(Sources(documents), column=column if of_input else None)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
-        check_sizes(slice, sketched.ids, sketched.num_tokens, shared.task_memory)
+        check_sizes(slice, sketched, shared.task_memory)
         if waiting is not None and counter is not None:
             for what, table in zip(("counters", "beyond"), counter.table, strict=True):
                 save_by_ranges(files, what, table)
@@ -171,19 +174,21 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
         save(files, "order", {"order": random_order(hashes)})
     texts = runtime.fetch(sketched.text_hashes)
     save(files, "alike", {"words": hashes, "text": texts})
-    written = np.flatnonzero((sketched.num_tokens > 0) | (texts != BLANK))
+    present = sketched.num_tokens >= recipe.unit.min_words
+    written = np.flatnonzero(present if sketched.places else present | (texts != BLANK))
     _save_hashes(files, "hashes", hashes[written], written)
-    num_present = int(np.count_nonzero(sketched.num_tokens))
-    present_rows = {"present": num_present, "waiting": int(sizes.sum()), "threads": num_threads()}
+    present_rows = {"present": int(present.sum()), "waiting": int(sizes.sum()), "threads": num_threads()}
     return {**facts, "sizes": sizes_of(sketched.num_tokens), **present_rows}
 
 
 def save_documents(files: Files, slice: Slice, documents: Any, sketched: Sketched) -> dict[str, Any]:
     """Write the ids of a slice and the rows that were skipped; return what is known of the slice once it was read.
 
-    The files are those that end in "ids", "named" and "skipped". The facts are counts, the extent, and the type and the
-    span of the ids.
+    The files are those that end in "ids", "named", "skipped" and "units". The facts are counts, the number of units,
+    the extent, and the type and the span of the ids.
     """
+    if sketched.places is not None:
+        save(files, "units", sketched.places._asdict())
     places = {name: storable(column) for name, column in documents.places().items()}
     save(files, "ids", {"id": storable(sketched.ids), **places})
     if has_names(slice):
@@ -195,11 +200,27 @@ def save_documents(files: Files, slice: Slice, documents: Any, sketched: Sketche
     if facts and pa.types.is_integer(sketched.ids.type):
         facts["id_span"] = list(pc.min_max(sketched.ids).as_py().values())
     facts |= {name: getattr(sketched.counts, name) for name in (*SKETCH_COUNTS, "left_out_records")}
-    return {**facts, "extent": plain(extent_of(documents))}
+    return {**facts, "units": len(sketched.num_tokens), "extent": plain(extent_of(documents))}
 
 
-def check_sizes(slice: Slice, ids: pa.Array, num_tokens: np.ndarray, task_memory: int) -> None:
+def places_of_units(files: Files, number: int) -> Places:
+    """Load the places of the units of a slice."""
+    return Places(**load(files.place, file_name("sketch", number, "units"), UNITS))
+
+
+def tokens_of_documents(files: Files, number: int) -> np.ndarray:
+    """Load the number of tokens of each document of a slice, whatever units it has."""
+    num_tokens = load(files.place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
+    if not files.shared.recipe.unit.divides:
+        return num_tokens
+    documents = num_rows(files.place, [file_name("sketch", number, "ids")], 0)
+    return per_document(places_of_units(files, number), num_tokens, documents)
+
+
+def check_sizes(slice: Slice, sketched: Sketched, task_memory: int) -> None:
     """Refuse a document whose words alone, at 8 bytes each, are more than a task may hold."""
+    ids = sketched.ids
+    num_tokens = per_document(sketched.places, sketched.num_tokens, len(ids))
     if 8 * int(num_tokens.max(initial=0)) > task_memory:
         row = int(num_tokens.argmax())
         which = f"row {row} of it" if slice.ids_are_rows else f"document {as_json(ids[row])!r}"
@@ -261,14 +282,17 @@ def _from_text(files: Files, number: int, slice: Slice, rows: np.ndarray, runtim
 
     most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
     most //= recipe.shingles.token_kind.density
-    for batch in slice.open().batches((), max_bytes=most):
-        found = _chosen_text(batch.text, batch.first_row, rows)
+    first = 0
+    for units in units_in(slice.open(), recipe.unit, (), most):
+        found = _chosen_text(units.text, first, rows)
+        stop = first + len(units.text)
         if len(found):
             text = Ragged(runtime.put(found.values), runtime.put(found.offsets))
-            begin, end = np.searchsorted(rows, [batch.first_row, batch.first_row + batch.num_rows])
-            ids = batch.ids.take(arrow(rows[begin:end] - batch.first_row))
+            begin, end = np.searchsorted(rows, [first, stop])
+            ids = units.ids.take(arrow(rows[begin:end] - first))
             span = Span.of_documents(found.offsets, ids)
             yield from runtime.map(partial(made, text, rows[begin:end]), [span])
+        first = stop
 
 
 def _chosen(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:

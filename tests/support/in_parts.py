@@ -32,14 +32,14 @@ def both(folder, source=None, *, slice_bytes=2500, **options):
     return result
 
 
-def compare(memory, tasks):
-    """See that two results are the same but for the files in which they are."""
+def compare(memory, tasks, other_work=("comparisons",)):
+    """See that two results are the same but for the files in which they are, and for counts of work."""
     for table in (DOCUMENTS, PAIRS):
         assert rows(tasks, table) == rows(memory, table)
     here, there = read_report(memory), read_report(tasks)
     for name in TOLD:
         assert there[name] == here[name], name
-    counts = here["counts"] | {"comparisons": there["counts"]["comparisons"]}  # which are not the same work
+    counts = here["counts"] | {name: there["counts"][name] for name in other_work}
     assert there["counts"] == counts
     skipped = [folder / "skipped.parquet" for folder in (memory, tasks)]
     assert skipped[0].exists() == skipped[1].exists()
