@@ -141,7 +141,7 @@ def _hash_windows(begin, end, tokens, windows, ends, sizes, hashed):
             i += 1
 
 
-@jit("uint64[::1], boolean[::1]")
+@jit(Rare("uint64[::1], boolean[::1]"))
 def _mark_repeated(words, repeated):
     """Mark sorted words that are equal to a neighbour."""
     for i in range(1, len(words)):

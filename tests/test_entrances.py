@@ -157,7 +157,7 @@ class World:
             nd.contaminated,
             {"source": self.table, "evals": {"set": {"question": ["one of the questions that is asked"]}}},
             f"source:source evals:source {COLUMNS} fields:columns? tokens:choice length:integer share:fraction "
-            f"action:choice output:path? {RUN} reading:own? writing:own?",
+            f"action:choice output:path? {RUN} reading:own? writing:own? workers:own?",
         )
         yield (
             "substrings",
