@@ -40,7 +40,7 @@ class SubstringSettings:
         - "first": the first one, in input order.
         - "longest": the one with the most tokens.
         - the name of a column: the one with the smallest value, or with the largest one if ``:desc`` follows.
-        - "none": no document keeps it. RemovedPassages are removed that have no copy left.
+        - "none": no document keeps it; all copies are removed.
     keep_copies : int, default 1
         The number of copies of each passage to keep.
     within : str or sequence of str, default ()
