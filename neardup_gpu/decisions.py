@@ -22,7 +22,8 @@ from .recall import random_order
 from .recipe import Recipe
 from .records import dataclass
 from .sketching import BLANK, Sketched
-from .stages import Verified, choose_keepers
+from .stages import choose_keepers
+from .verification import Verified
 
 # ----------------------------------------------------------------------------------------------------------- priority
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .data import Pairs
-from .stages import Verified
+from .verification import Verified
 
 
 class NearestReference:

@@ -35,7 +35,7 @@ from .partners import (
     packed_pairs,
 )
 from .records import dataclass
-from .stages import Verified
+from .verification import Verified
 
 
 def pairs_a_row(most: int | None, at_most: int) -> int:

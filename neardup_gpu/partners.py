@@ -59,8 +59,7 @@ from .methods.contract import Join, Sketch
 from .nearest_reference import NearestReference, best_of_each, nearest_pairs
 from .records import dataclass
 from .report import count
-from .stages import Verified
-from .verification import in_host_memory, verify_apart, verify_sets, verify_spooled
+from .verification import Verified, in_host_memory, verify_apart, verify_sets, verify_spooled
 
 if TYPE_CHECKING:
     from .engine.clock import Clock

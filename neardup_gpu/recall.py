@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .engine.clock import Clock
     from .engine.contract import Rows, Runtime
     from .recipe import Recipe
-    from .stages import Verified
+    from .verification import Verified
 
 SAMPLED = 200
 """Documents that are sampled by default, if the method may miss pairs."""

@@ -396,8 +396,8 @@ class Result:
         from .by_value import lost_of
         from .decisions import decide
         from .partners import selected
-        from .stages import Verified, at_least
         from .tables import decided_counts, tables_of, warnings_of
+        from .verification import Verified, at_least
 
         if threshold == self.recipe.threshold:
             return self

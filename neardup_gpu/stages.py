@@ -2,8 +2,8 @@
 
 Arrays may be NumPy's or CuPy's whatever the backend, or objects that speak DLPack, the CUDA array interface or Arrow's
 device interface (see `interchange.py`). Results are on the backend's device: CuPy's for "gpu", else NumPy's. Between
-`shingle` and `verify` stand the stages of a method that sketches: `sketch`, `keys` and `collide`. The method `exact`
-has none; its pairs come from `dedup`.
+`shingle` and `verify` stand the stages of a method that sketches: `sketch`, `keys` and `collide`. `join` stands for
+them and for `verify` by the methods `exact` and `containment`.
 
     >>> import neardup_gpu as nd
     >>> from neardup_gpu import stages
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,20 +31,25 @@ from neardup_gpu.kernels import (
     shingles as shingles_kernel,
     spots as spots_kernel,
 )
+from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._launch import MOST_ROWS, array_module
 
 from . import checks, interchange, stop_words
-from .data import Pairs, Ragged, Tokens, as_ragged, pairs_within
+from .data import NO_PAIRS, Pairs, Ragged, Tokens, as_ragged, pairs_within
 from .documents import open_documents
 from .engine.arrays import same_device
-from .engine.choice import kernel
+from .engine.choice import kernel, to_host
+from .engine.clock import Clock
+from .engine.settings import Engine
 from .errors import ArgumentTypeError
 from .measures import RESEMBLANCE, Measure, shingle_sets, worth
 from .methods import METHODS
 from .methods.contract import Candidates, Estimate, Join, Sketch
+from .partners import partners_of
 from .raw_text import integers_to_bytes, to_bytes as raw_bytes
 from .recipe import Recipe
 from .token_changes import TokenCounts, make_tokens
+from .verification import Verified, at_least
 
 __all__ = [
     "METHODS",
@@ -55,11 +60,16 @@ __all__ = [
     "Ragged",
     "Sketch",
     "Verified",
+    "join",
     "keep",
     "shingle",
     "tokenize",
     "verify",
 ]
+
+
+JOINS = {"resemblance": "exact", "containment": "containment"}
+"""The method that joins by each measure."""
 
 
 def __dir__() -> list[str]:
@@ -198,26 +208,6 @@ def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple
     return Ragged._trusted(*found), 0
 
 
-class Verified(NamedTuple):
-    """Pairs at or above the threshold, and their exact resemblance.
-
-    Parameters
-    ----------
-    pairs : Pairs
-        Rows of the documents.
-    resemblance : array of float64, shape (pairs,)
-        Exact resemblance of each pair.
-
-    Examples
-    --------
-    >>> Verified(Pairs([0], [2]), np.array([0.9]))
-    Verified(pairs=Pairs(1), resemblance=array([0.9]))
-    """
-
-    pairs: Pairs
-    resemblance: np.ndarray
-
-
 def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: str | None = None) -> Verified:
     """Compute candidates' exact resemblance and drop those below the threshold.
 
@@ -256,10 +246,62 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     return at_least(threshold, left, right, worth(RESEMBLANCE, sets, left, right, threshold, backend))
 
 
-def at_least(threshold: float, left: Any, right: Any, found: Any) -> Verified:
-    """The pairs whose value reaches the threshold."""
-    passed = found >= threshold
-    return Verified(Pairs(left[passed], right[passed]), found[passed])
+def join(shingles: Ragged, threshold: float, *, measure: str = "resemblance", backend: str | None = None) -> Verified:
+    """Find all pairs of rows at or above the threshold, exactly: the join of the methods "exact" and "containment".
+
+    Parameters
+    ----------
+    shingles : Ragged of uint64
+        Each row is a set: shingles, or elements of any other kind, in any order, repeats allowed. A row without
+        elements is in no pair.
+    threshold : float, above 0 and at most 1
+        Least value of a pair.
+    measure : "resemblance" or "containment", default "resemblance"
+        The value of a pair:
+
+        - "resemblance": the common elements over all elements of both rows.
+        - "containment": the share of the smaller set that the larger one has.
+    backend : "reference", "cpu" or "gpu", default None
+        Where to run; on a GPU if there is one, unless given.
+
+    Returns
+    -------
+    Verified
+        Every pair at the threshold. Cost: see `prefix_filter`; if every element is in many rows, it is the square of
+        the number of rows.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If an argument is not as described above.
+
+    Examples
+    --------
+    >>> shingles = Ragged.from_rows([[1, 2, 3], [1, 2, 3, 4], [9]], np.uint64)
+    >>> join(shingles, 0.5)
+    Verified(pairs=Pairs(1), resemblance=array([0.75]))
+    >>> join(shingles, 0.9, measure="containment").resemblance
+    array([1.])
+    """
+    shingles = as_ragged("shingles", shingles, np.uint64)
+    threshold = checks.fraction("threshold", threshold, zero=False)
+    method = JOINS[checks.one_of("measure", measure, tuple(JOINS))]
+    recipe = Recipe(method=method, threshold=threshold, max_partners=None)
+    by = recipe.measure_by(None)
+    with Engine(backend=backend).start() as runtime, runtime.spool(None) as spool:
+        # Elements are counted by their upper bits, in which numbers of a user may all be equal.
+        values, offsets = mix64_all(to_host(shingles.values)), to_host(shingles.offsets)
+        waiting = by.waiting(Ragged(runtime.put(values), runtime.put(offsets)), runtime.backend)
+        spool.append(waiting)
+        sizes = np.diff(spool.offsets)
+        order = np.argsort(-sizes, kind="stable") if by.directed else np.arange(len(sizes))
+        candidates = Candidates(NO_PAIRS, 0, 0, sizes[order] > 0)
+        nobody = np.zeros(len(order), bool)
+        found = partners_of(None, nobody, order, spool, candidates, recipe, by, None, Clock(None), runtime).listed
+    one, other = order[found.pairs.left], order[found.pairs.right]
+    left, right = np.minimum(one, other), np.maximum(one, other)
+    listed = np.lexsort((right, left))
+    return Verified(Pairs(left[listed], right[listed]), found.resemblance[listed])
 
 
 def keep(

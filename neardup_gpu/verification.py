@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,32 @@ from .engine.clock import Clock
 from .engine.contract import Rows, Runtime
 from .engine.pieces import Numbers, Span, spans
 from .measures import Measure, worth
-from .stages import Verified, at_least
+
+
+class Verified(NamedTuple):
+    """Pairs at or above the threshold, and their exact resemblance.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Rows of the documents.
+    resemblance : array of float64, shape (pairs,)
+        Exact resemblance of each pair.
+
+    Examples
+    --------
+    >>> Verified(Pairs([0], [2]), np.array([0.9]))
+    Verified(pairs=Pairs(1), resemblance=array([0.9]))
+    """
+
+    pairs: Pairs
+    resemblance: np.ndarray
+
+
+def at_least(threshold: float, left: Any, right: Any, found: Any) -> Verified:
+    """The pairs whose value reaches the threshold."""
+    passed = found >= threshold
+    return Verified(Pairs(left[passed], right[passed]), found[passed])
 
 
 def verify_spooled(

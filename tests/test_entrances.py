@@ -300,6 +300,12 @@ class World:
             "shingles:own candidates:own threshold:fraction backend:choice?",
         )
         yield (
+            "join",
+            nd.stages.join,
+            {"shingles": self.shingles, "threshold": 0.8},
+            "shingles:own threshold:fraction measure:choice backend:choice?",
+        )
+        yield (
             "keep",
             nd.stages.keep,
             {"num_documents": 3, "verified": self.verified, **recipe},

@@ -26,7 +26,7 @@ from ..data import Pairs
 from ..engine.choice import to_host
 from ..measures import worth
 from ..partners import ASKED, MOST_ASKED, TOGETHER
-from ..stages import Verified
+from ..verification import Verified
 from .estimates import estimated
 from .finding.contract import FoundEntries
 from .segments import KEPT, OPEN, Segment

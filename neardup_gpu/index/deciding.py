@@ -32,12 +32,11 @@ from ..engine.processors import own_threads
 from ..partners import partners_of, selected
 from ..priority import keep_column, rows_by_priority
 from ..result import Result
-from ..stages import Verified
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from ..tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
-from ..verification import in_host_memory
+from ..verification import Verified, in_host_memory
 from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
 from .opened import Opened

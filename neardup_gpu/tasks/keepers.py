@@ -15,7 +15,7 @@ from neardup_gpu.kernels import greedy
 from ..data import Pairs
 from ..decisions import resemblance_to
 from ..partners import among_first
-from ..stages import Verified
+from ..verification import Verified
 from .deciding import are_set, renumbered, set_within
 from .dividing import Rows
 

@@ -26,9 +26,8 @@ from ..engine.arrays import concat_and_clear
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..measures import Measure
-from ..stages import Verified
 from ..store.exchange import num_rows, read_arrays, read_partition
-from ..verification import in_host_memory, verify_apart, verify_spooled
+from ..verification import Verified, in_host_memory, verify_apart, verify_spooled
 from .columns import lists_of, load, ragged_of, rows_of, schema_of
 from .deciding import renumbered
 from .dividing import divided, join_rows

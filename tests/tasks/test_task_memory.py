@@ -178,7 +178,7 @@ def frequencies_of(folder, rows):
                 writer.add_to(0, {"element": element, "documents": np.ones(len(element), np.int64)})
 
     yield "write counts", counts
-    yield "sum", lambda: frequencies.add_up(shared.files("sum", 0), ["count/000000-counts"])
+    yield "sum", lambda: frequencies.add_up(shared.files("sum", 0), ["count/000000-counts"], 0)
 
 
 def alike(folder, rows):
