@@ -380,8 +380,11 @@ else:
 
 
 def for_widths(signature):
-    """Return the signature for windows of 5 words, the default, and of 1 to 8, by the word WEIGHTS in it."""
-    usual, *rare = (signature.replace("WEIGHTS", f"(uint64,) * {w + 1}") for w in (5, 1, 2, 3, 4, 6, 7, 8))
+    """Return the signature for windows of 5 words, the default, of 1 to 8 words, and of 12 and 24 letters.
+
+    The word WEIGHTS in it stands for the type of their weights.
+    """
+    usual, *rare = (signature.replace("WEIGHTS", f"(uint64,) * {w + 1}") for w in (5, 1, 2, 3, 4, 6, 7, 8, 12, 24))
     return usual, *map(Rare, rare)
 
 

@@ -194,7 +194,7 @@ class TestFilterCurve:
         [
             (["nonsense"], {}, "^filter 'nonsense'"),
             ([(3, 2, 9)], {}, "^filter 3,2,9"),
-            ([7], {}, "^filters: 7 is no recipe"),
+            ([7], {}, "^filters: 7 is not a recipe"),
             ([nd.SimHash()], {}, "^filters: theory does not say how likely simhash"),
             ([nd.BottomK(s=100, candidates="groups")], {}, "^filters: theory does not say how likely bottomk"),
             ([], {"threshold": 1.5}, "^threshold"),
