@@ -399,7 +399,7 @@ class Counted(NamedTuple):
     counts : dict of str to int
         In any order; `COUNTS` names them.
     sizes : dict
-        `group_sizes` and `largest_groups`.
+        `group_sizes`, `group_kinds` and `largest_groups`.
     limits : dict
         See `limits_of`.
     left_out : mapping
@@ -568,19 +568,36 @@ def counts_of_kinds(kinds: np.ndarray) -> dict[str, int]:
     return dict(zip(REMOVED_COUNTS, np.bincount(kinds, minlength=len(KINDS)).tolist(), strict=True))
 
 
+def kinds_of_groups(copies: np.ndarray, removed: np.ndarray) -> dict[str, int]:
+    """Count groups by whether their documents have the same words.
+
+    Parameters
+    ----------
+    copies, removed : array of int64, shape (groups,)
+        The number of removed documents of each group that repeat the words of a document of better priority, and the
+        number of all its removed documents.
+    """
+    same, different = (int(np.count_nonzero(which)) for which in (copies == removed, copies == 0))
+    return {"same_words": same, "different_words": different, "mixed": len(removed) - same - different}
+
+
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Count the decisions and the sizes of groups, as a report has them."""
     if facts.fates is not None:
-        return {**NO_GROUPS, **facts.fates.counts(recipe.unit)}, {"group_sizes": [], "largest_groups": []}
+        no_groups = {"group_sizes": [], "group_kinds": kinds_of_groups(*np.zeros((2, 0))), "largest_groups": []}
+        return {**NO_GROUPS, **facts.fates.counts(recipe.unit)}, no_groups
     ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine
-    sizes = np.bincount(decisions.keeper[mine][removed], minlength=len(ranked))
-    sizes[sizes > 0] += 1  # the kept document
+    gone = mine[removed]
+    sizes = np.bincount(decisions.keeper[gone], minlength=len(ranked))
+    copies = np.bincount(decisions.keeper[gone[groups.representative[gone] != gone]], minlength=len(ranked))
     found = np.flatnonzero(sizes)
+    group_kinds = kinds_of_groups(copies[found], sizes[found])
+    sizes[found] += 1  # the kept document
     largest = found[np.argsort(-sizes[found], kind="stable")[:5]]
     each, how_many = np.unique(sizes[found], return_counts=True)
-    kinds = groups.kinds(mine[removed], decisions.keeper[mine[removed]])
+    kinds = groups.kinds(gone, decisions.keeper[gone])
     counts = {
         "kept": int((~removed).sum()),
         "removed": int(removed.sum()),
@@ -593,6 +610,7 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
         counts["near_reference"] = int(np.count_nonzero(decisions.nearest.partner[mine] >= 0))
     return counts, {
         "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
+        "group_kinds": group_kinds,
         "largest_groups": [{"id": as_json(ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
     }
 

@@ -7,13 +7,15 @@ for the file F), E16 (M 3.2, code) and, of E17 (M 3.3, code), all but the number
 
 import math
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 
+from benchmarks.simhash import BUCKETS, Corpus, distribution
 from neardup_gpu import MinHash, papers, theory
 from neardup_gpu.hamming import TableDesign
+from neardup_gpu.papers.lazy_sampling import winner_probability
 
 ALTAVISTA, BING = theory.PRESETS["altavista"], theory.PRESETS["bing"]
 
@@ -216,3 +218,117 @@ def test_e21_near_segments():
     assert round(20 * near) == 5 != 4
     match = papers.bbit_variance(0.5, 1, 1)  # of one bit, p (1 - p) (2**1 / (2**1 - 1))**2 with p = 3/4
     assert match == pytest.approx(3 / 4 * 1 / 4 * 4)
+
+
+FEATURES, SAMPLES = 1024, 128
+"""Features per document and samples that section 4.2 of M assumes."""
+
+
+def without_winner(block):
+    """Return the chance that no feature of a document wins a sample, in blocks of `block` samples."""
+    return (1 - 1 / block) ** FEATURES
+
+
+def test_e22_bits_of_samples_without_winners():
+    """M 4.2 and 4.4: the twelfth of a bit is for all 128 samples of a feature, so 0.251 and 0.500, not 1/3 and 7/12."""
+    more = {block: 2 * SAMPLES * without_winner(block) for block in (64, 128)}  # bits per feature
+    assert more[128] == pytest.approx(1 / 12, abs=2e-4)
+    assert (32 + more[128]) / SAMPLES == pytest.approx(0.251, abs=5e-4) and pytest.approx(1 / 3) == 1 / 4 + 1 / 12
+    assert (64 + more[64]) / SAMPLES == pytest.approx(0.500, abs=5e-4) and pytest.approx(7 / 12) == 1 / 2 + 1 / 12
+
+
+def test_e23_corrections_of_blocks_of_64():
+    """M 4.2: one document in 79,000 needs the correction at m = 64, not one in "a few thousand"."""
+    needed = {block: 1 - (1 - without_winner(block)) ** SAMPLES for block in (64, 128)}
+    assert without_winner(128) == pytest.approx(3.25e-4, abs=5e-7) and 1 / 25 < needed[128] < 1 / 24
+    assert 1 / needed[64] == pytest.approx(79_000, abs=500)
+
+
+def test_e24_winners_of_a_block():
+    """M 4.2: the repetition as printed finds 1.69 winners and exactly one in 0.234; a binomial has 1 and 0.369."""
+    m = SAMPLES
+    further = [1 - (1 - 1 / m) ** (m - found) for found in range(m)]
+    assert math.fsum(np.cumprod(further)) == pytest.approx(1.69, abs=5e-3)
+    assert further[0] * (1 - further[1]) == pytest.approx(0.234, abs=5e-4)
+    chances = [winner_probability(number) for number in range(m + 1)]
+    assert math.fsum(number * chance for number, chance in enumerate(chances)) == pytest.approx(1)
+    assert chances[1] == pytest.approx(0.369323052, abs=5e-10)
+
+
+def test_e25_a_gap_of_ten_times_the_mean():
+    """M 6.2: of 20,000 gaps one is ten times the mean with 0.6, which is not "very likely"."""
+    gaps = 20_000_000 // 1000
+    assert gaps * math.exp(-10) == pytest.approx(0.91, abs=5e-3)
+    assert 1 - (1 - math.exp(-10)) ** gaps == pytest.approx(0.597, abs=5e-4)
+    assert 1 - (1 - (1 - 1 / 1000) ** 10_000) ** gaps == pytest.approx(0.595, abs=5e-4)
+
+
+def test_e26_more_than_four_accidental_matches():
+    """M 6.2: 0.67 of a million files agree by accident in five or more of 12 samples, which is not "unlikely"."""
+    four, five = (binomial_exactly(12, Fraction(1, 64), range(least, 13)) for least in (4, 5))
+    assert float(10**6 * four) == pytest.approx(27, abs=0.5)
+    assert float(10**6 * five) == pytest.approx(0.67, abs=5e-3)
+    assert 1 - float(1 - five) ** 10**6 == pytest.approx(0.49, abs=5e-3)
+
+
+def test_e27_the_largest_factor():
+    """M 3.3: 2**64 - 1 is no prime; the factor of 2**192 - 1 that has 64 bits is 2**64 - 2**32 + 1."""
+    largest = 2**64 - 2**32 + 1
+    assert (2**192 - 1) % largest == 0 and largest.bit_length() == 64
+    below = (2, 3, 5, 17, 257, 65537)  # the primes of largest - 1; by Lucas, 7 of the full order shows a prime
+    assert math.prod(below) * 2**31 == largest - 1 and pow(7, largest - 1, largest) == 1
+    assert all(pow(7, (largest - 1) // factor, largest) != 1 for factor in below)
+    others, rest = [3, 5, 17, 257, 641, 65537, 6700417], (2**192 - 1) // largest // (2**64 - 1)
+    assert math.prod(others) == 2**64 - 1
+    for factor in range(2, 5000):
+        while rest % factor == 0:
+            others.append(factor)
+            rest //= factor
+    assert rest < 5000**2 and max(*others, rest) < 2**25 < largest  # so what is left is a prime
+
+
+@pytest.mark.parametrize(("own", "others"), [(1, 1), (2, 1), (1, 3), (3, 2), (4, 4)], ids=str)
+def test_e28_the_distribution_of_a_maximum(own, others):
+    """M 5.1, p. 55: v**S is the distribution of the maximum of S values; the others have to be smaller, not larger."""
+    values = 5
+    drawn = list(product(range(1, values + 1), repeat=own))
+    for value in range(1, values + 1):
+        up_to = Fraction(value, values) ** own
+        assert Fraction(sum(max(each) <= value for each in drawn), len(drawn)) == up_to
+        least = Fraction(sum(min(each) <= value for each in drawn), len(drawn))
+        assert least == 1 - (1 - Fraction(value, values)) ** own and (own == 1 or value == values or least != up_to)
+    smaller = own * Fraction(1, own + others)  # the integral of v**(own - 1) v**others
+    larger = own * sum(Fraction((-1) ** i * math.comb(others, i), own + i) for i in range(others + 1))
+    assert smaller == Fraction(own, own + others)
+    assert (larger == smaller) == (own == 1)
+
+
+@pytest.mark.parametrize(("m", "mean"), [(16, 0.60), (64, 0.58)], ids=str)
+def test_e29_the_mean_gap_between_cuts(m, mean):
+    """M 6.2: a cut at the rightmost least of the next m values, and so on, are 0.60 m and 0.58 m apart, not m/2."""
+    streams, dropped, counted = 20_000, 10, 10
+    generator, places, gaps = np.random.default_rng(1), np.arange(m), np.zeros(streams)
+    window = generator.random((streams, m), np.float32)
+    for number in range(dropped + counted):
+        cut = m - window[:, ::-1].argmin(axis=1)  # values up to the cut
+        gaps += cut if number >= dropped else 0
+        follow = places + cut[:, None]
+        known = np.take_along_axis(window, np.minimum(follow, m - 1), axis=1)
+        window = np.where(follow < m, known, generator.random((streams, m), np.float32))
+    share, room = gaps.mean() / counted / m, papers.hoeffding(streams)
+    assert abs(share - mean) < room < share - (m + 1) / (2 * m)
+
+
+def test_e30_intervals_of_fingerprints():
+    """G 4.2, figure 2b: 128 intervals of equal size are the leading seven bits; the remainder by 128 is the last."""
+
+    none = np.empty(0)
+
+    def fullest(words):
+        return distribution(Corpus("made", [], none, none, none, none), words, "made")[1]["fullest"]
+
+    of_one_interval = np.arange(BUCKETS, dtype=np.uint64)
+    beginnings = of_one_interval << np.uint64(64 - 7)
+    for words, remainders, in_fullest in ((of_one_interval, BUCKETS, BUCKETS), (beginnings, 1, 1)):
+        assert len(np.unique(words % np.uint64(BUCKETS))) == remainders
+        assert fullest(words) == in_fullest

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
+from in_parts import in_tasks
 from versions import WORDS, corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
-from neardup_gpu import Engine, MinHash, Recipe, Result, Writing, dedup, theory
+from neardup_gpu import Engine, Index, MinHash, Recipe, Result, Writing, dedup, theory
 from neardup_gpu.decisions import KINDS
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.engine.processors import most_threads
@@ -146,6 +147,15 @@ class TestPromises:
         sizes = dict(result.report["group_sizes"])
         assert sum((size - 1) * number for size, number in sizes.items()) == counts["removed"]
         assert sum(sizes.values()) == counts["groups"]
+        words = {}
+        for row, text in zip(result.documents.to_pylist(), texts, strict=True):
+            words.setdefault(row["group"], []).append(tuple(token_strings(text)))
+        distinct = [(len(set(each)), len(each)) for each in words.values() if len(each) > 1]
+        assert result.report["group_kinds"] == {
+            "same_words": sum(number == 1 for number, _ in distinct),
+            "different_words": sum(number == size for number, size in distinct),
+            "mixed": sum(1 < number < size for number, size in distinct),
+        }
         assert result.report["limits"] == {"max_partners": 64, "unlisted_pairs": 0, "all_counted": True}
 
     def test_the_result_shows_itself(self, table, result):
@@ -160,6 +170,60 @@ class TestPromises:
         for artefact in (result.documents, result.pairs):
             assert Recipe.of(artefact.schema, "result") == result.recipe
         assert METADATA_KEY == b"neardup_gpu"
+
+
+def changed(first):
+    """Return a text of 60 words that begins at word `first`, and a near-duplicate of it."""
+    words = list(itertools.islice(itertools.cycle(WORDS), first, first + 60))
+    return " ".join(words), " ".join([*words[:-1], "end"])
+
+
+KNOWN, _ = changed(0)
+FIRST, NEAR = changed(40)
+OTHER, OTHER_NEAR = changed(80)
+GROUPED = {
+    "nothing": ([], (0, 0, 0)),
+    "no group": ([KNOWN, FIRST, OTHER], (0, 0, 0)),
+    "blank and null texts": (["", "", None, None], (0, 0, 0)),
+    "without words": (["?!", "?!", "..."], (1, 0, 0)),
+    "written differently": ([FIRST, FIRST.upper(), FIRST + "."], (1, 0, 0)),
+    "near": ([FIRST, NEAR, OTHER, OTHER_NEAR], (0, 2, 0)),
+    "a copy of the kept one": ([FIRST, NEAR, FIRST], (0, 0, 1)),
+    "a copy of a removed one": ([FIRST, NEAR, NEAR], (0, 0, 1)),
+    "all": ([KNOWN, KNOWN, FIRST, OTHER, NEAR, OTHER_NEAR, OTHER, OTHER], (1, 1, 1)),
+}
+"""Texts, and their groups of the same words, of different words, and mixed ones."""
+
+
+class TestKindsOfGroups:
+    """`group_kinds` of the report, in memory, in tasks and for an index."""
+
+    @pytest.mark.parametrize("cluster", ["greedy", "components"])
+    @pytest.mark.parametrize("case", GROUPED)
+    def test_everywhere(self, case, cluster, tmp_path):
+        texts, numbers = GROUPED[case]
+        kinds = dict(zip(("same_words", "different_words", "mixed"), numbers, strict=True))
+        source, recipe = pa.table({"text": pa.array(texts, pa.string())}), Recipe(cluster=cluster)
+        assert flat(dedup, source, recipe=recipe).report["group_kinds"] == kinds
+        assert in_tasks(tmp_path / "out", source, recipe=recipe)["group_kinds"] == kinds
+        with Index.create(tmp_path / "index", method="exact") as index:
+            index.add(source)
+            assert index.decide(cluster=cluster).report["group_kinds"] == kinds
+
+    @pytest.mark.parametrize(("only_against", "numbers"), [(False, (1, 1, 1)), (True, (1, 1, 0))])
+    def test_groups_of_a_reference_set(self, only_against, numbers, tmp_path):
+        known = pa.table({"text": [KNOWN, KNOWN, OTHER]})
+        mine = pa.table({"text": [KNOWN, OTHER_NEAR, FIRST, FIRST, NEAR]})
+        options = {"against": known, "only_against": only_against}
+        kinds = dict(zip(("same_words", "different_words", "mixed"), numbers, strict=True))
+        assert flat(dedup, mine, **options).report["group_kinds"] == kinds
+        assert in_tasks(tmp_path / "out", mine, **options)["group_kinds"] == kinds
+
+    def test_units_are_in_no_groups(self, tmp_path):
+        source = pa.table({"text": [FIRST + "\n" + OTHER, FIRST]})
+        kinds = {"same_words": 0, "different_words": 0, "mixed": 0}
+        assert flat(dedup, source, unit="line").report["group_kinds"] == kinds
+        assert in_tasks(tmp_path / "out", source, unit="line")["group_kinds"] == kinds
 
 
 class TestTheSameBits:

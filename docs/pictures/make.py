@@ -65,6 +65,7 @@ def measured():
     yield "simhash_radius", radius(simhashes)
     yield "simhash_weights", weights(simhashes)
     yield "simhash_random", leading_bits(simhashes)
+    yield "simhash_intervals", intervals(simhashes)
     tables = json.loads((RESULTS / "epyc-zen4-2cores-hamming.json").read_text())["figures"]["compression"]
     yield "simhash_tables", bits_a_word(tables)
 
@@ -159,6 +160,21 @@ def leading_bits(figures):
     ax.plot(places, drawn["random"], ":", color=plot.GREY, linewidth=2, label="random fingerprints")
     plot._logarithmic(ax, 1e-5, 1)
     words(ax, "highest bit in which sorted neighbours differ", "share of neighbours")
+    above(ax, 2)
+    return figure
+
+
+def intervals(figures):
+    """Draw the share of the simhashes of bills in each of 128 equal intervals, and the share of random ones."""
+    figure, (ax,) = panels(1, 3.8)
+    what = "figure 2b: variance of 128 buckets over that of random ones, simhash of {}, 64 bits"
+    for number, scheme in enumerate(("tokens, log", "shingles, log")):
+        shares = np.array(one(figures, what.format(scheme), "bills_116")["fractions"])
+        style = {"color": plot.COLOURS[number], "linestyle": plot.DASHES[number], "linewidth": 1.5}
+        ax.stairs(shares, baseline=None, label=f"simhashes of {scheme}", **style)
+    ax.axhline(1 / len(shares), color=plot.GREY, linestyle=":", linewidth=2, label="random fingerprints")
+    ax.set(xlim=(0, len(shares)), ylim=(0, 0.14), xticks=range(0, len(shares) + 1, 16))
+    words(ax, "interval of 128: the leading seven bits", "share of fingerprints")
     above(ax, 2)
     return figure
 

@@ -99,15 +99,18 @@ def _of_crowd(made: Made, fact: str) -> int:
 
 
 def _groups(made: Made) -> dict[str, Any]:
-    """The sizes of groups, and the largest ones: of equal ones those whose kept document comes first."""
+    """Return the sizes and kinds of groups, and the largest groups: of equal ones, the first by their kept document."""
     sizes: Counter[int] = Counter()
+    kinds: Counter[str] = Counter()
     largest: list[tuple[int, int, Any]] = []
     for listed, tables in zip(made.listed.facts, made.tables.facts, strict=True):
         sizes.update(dict(zip(*listed["group_sizes"], strict=True)))
+        kinds.update(listed["group_kinds"])
         ranks, members = listed["largest"]
         largest += zip(members, ranks, tables["largest"], strict=True)
     largest.sort(key=lambda group: (-group[0], group[1]))
     return {
         "group_sizes": [[size, sizes[size]] for size in sorted(sizes)],
+        "group_kinds": dict(kinds),
         "largest_groups": [{"id": id, "size": size} for size, _, id in largest[:LARGEST]],
     }

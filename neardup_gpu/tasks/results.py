@@ -44,6 +44,7 @@ from ..tables import (
     counts_of_kinds,
     cut_documents,
     documents_table,
+    kinds_of_groups,
     pairs_table,
     units_table,
 )
@@ -78,8 +79,10 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
     new[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
     left, right = left[new], right[new]
     save(files, "pairs", {"left": left, "right": right, "resemblance": resemblance[new]})
-    keepers = read_arrays(files.place, [] if divides else grouped, part, GROUPED)["keeper"]
-    each, sizes = np.unique(keepers, return_counts=True)
+    removed = read_arrays(files.place, [] if divides else grouped, part, GROUPED)
+    each, sizes = np.unique(removed["keeper"], return_counts=True)
+    same_words = np.bincount(np.searchsorted(each, removed["keeper"][removed["copy"]]), minlength=len(each))
+    group_kinds = kinds_of_groups(same_words, sizes)
     sizes += 1  # the kept document
     largest = np.lexsort((each, -sizes))[:LARGEST]
     kinds, counts = np.unique(sizes, return_counts=True)
@@ -88,6 +91,7 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
         "listed": len(left) - int(mine.sum()),
         "groups": len(each),
         "group_sizes": [kinds.tolist(), counts.tolist()],
+        "group_kinds": group_kinds,
         "largest": [each[largest].tolist(), sizes[largest].tolist()],
     }
 

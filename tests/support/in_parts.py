@@ -11,7 +11,7 @@ from neardup_gpu import dedup
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report
 from neardup_gpu.tasks.workers import Workers
 
-TOLD = ("group_sizes", "largest_groups", "input", "against")
+TOLD = ("group_sizes", "group_kinds", "largest_groups", "input", "against")
 
 
 def in_tasks(folder, source=None, *, slice_bytes=2500, partitions=2, **options):
