@@ -1,12 +1,24 @@
-"""Removed windows on a GPU: the order in which rounds decide changes nothing, nor does what the host has to finish."""
+"""Repeated windows on a GPU, also those whose hashes clash, and removed ones, whatever rounds decide and the host."""
 
 import numpy as np
 import pytest
 from agreement import assert_same, on_host
 
-from neardup_gpu.kernels import removals
+from neardup_gpu.kernels import removals, repeats
 
 pytestmark = pytest.mark.launches
+
+
+@pytest.mark.parametrize("factor", [0, 1])
+@pytest.mark.parametrize("length", [1, 3, 17])
+def test_hashes_that_clash(length, factor, monkeypatch):
+    """By factor 0 a hash is that of the last token alone, by 1 that of the tokens in any order."""
+    monkeypatch.setattr(repeats, "FACTOR", factor)
+    tokens = np.random.default_rng(length).integers(0, 2, 250, np.uint64)
+    tokens[150:200] = tokens[20:70]
+    given = tokens, np.array([3, 3, 60, 80, 82, 250]), length, 1
+    assert len(repeats.reference(*given)[0]) > 20
+    assert_same(repeats.reference(*given), on_host(repeats.gpu(*given)))
 
 
 def check(windows, copies=1):
