@@ -137,8 +137,8 @@ def gpu(places, classes, length, copies):
     beginning of the one that asks, so all windows that overlap it come earlier in the sequence, and nothing that is
     decided later changes whether it is whole. Rounds end, because the first undecided window waits for none.
 
-    The number of rounds is that of windows of which each decides about the next, which are few in text. What is
-    undecided after `_ROUNDS` rounds is left to the host, which decides about all windows again.
+    A chain of windows, each of which waits for the one before, takes a round per window; chains in text are short. If
+    windows are undecided after `_ROUNDS` rounds, the host decides about all windows again.
     """
     xp = namespace()
     places, classes = on_device(places), on_device(classes)
