@@ -137,7 +137,7 @@ def gpu(places, classes, length, copies):
     beginning of the one that asks, so all windows that overlap it come earlier in the sequence, and nothing that is
     decided later changes whether it is whole. Rounds end, because the first undecided window waits for none.
 
-    A chain of windows, each of which waits for the one before, takes a round per window; chains in text are short. If
+    If each window waits for the one before, a round decides one window. Text has only short chains like this. If
     windows are undecided after `_ROUNDS` rounds, the host decides about all windows again.
     """
     xp = namespace()
