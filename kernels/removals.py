@@ -12,11 +12,17 @@ that is left has an earlier equal one that is whole, so a second run removes not
 
 Cost: linear in the windows, and a binary search among removed runs for each window that may be a source.
 Memory: 33 bytes for each window.
+On a GPU windows are decided in rounds, as many together as wait for no other; a round is a few passes over all of them.
+Memory: 100 bytes for each window.
 """
 
 import numpy as np
 
 from ._cpu import Rare, jit
+from ._launch import cuda, kernel, namespace, on_device, to_host
+from ._search import lower_bound
+from ._sort import order_of
+from .gather import _new_offsets
 
 
 def reference(places, classes, length, copies):
@@ -98,4 +104,62 @@ def cpu(places, classes, length, copies):
     asked, whole = np.full(several, -1, np.int64), np.zeros(several, np.int64)
     room = asked, whole, np.full(number, -1, np.int64), np.empty(2 * number, np.int64)
     _decide(np.ascontiguousarray(places), np.ascontiguousarray(classes), (length, copies), room, sources)
+    return sources
+
+
+# --------------------------------------------------------------------------------------------------------- on a device
+
+_ROUNDS = 64  # after which the host decides: windows so placed that each waits for the one before
+
+
+@kernel("void(int64[::1], int64[::1], int64, int64[::1])")
+def _count_ended(places, heads, length, stops):
+    """One thread a window, class by class: write where those of its class end that end at or before its beginning."""
+    at = np.int64(cuda.grid(1))
+    if at < len(places):
+        stops[at] = lower_bound(places, heads[at], at, places[at] - length + np.int64(1))
+
+
+def _number_of(xp, marked, begins, ends):
+    """Return the number of marks in each of some runs of an array."""
+    before = _new_offsets(xp, marked)
+    return before[ends] - before[begins]
+
+
+def gpu(places, classes, length, copies):
+    """As `reference`, in rounds: whichever windows wait for no other are decided together.
+
+    A window is lost if a window that overlaps it, or it itself, is removed. It is whole if these are all decided, and
+    none of them is removed. In each round, a window is removed if `copies` windows that may be its source are whole; it
+    is kept if all but fewer than `copies` are lost.
+
+    That is the sequential answer, by induction over the rounds. A window that may be a source ends at or before the
+    beginning of the one that asks, so all windows that overlap it come earlier in the sequence, and nothing that is
+    decided later changes whether it is whole. Rounds end, because the first undecided window waits for none.
+
+    If each window waits for the one before, a round decides one window. Text has only short chains like this. If
+    windows are undecided after `_ROUNDS` rounds, the host decides about all windows again.
+    """
+    xp = namespace()
+    places, classes = on_device(places), on_device(classes)
+    order, begins = order_of(classes.view(np.uint64))
+    of_class = places[order]
+    heads = xp.flatnonzero(begins)[xp.cumsum(begins) - 1]
+    stops = xp.empty(len(order), np.int64)
+    _count_ended.threads(len(order), of_class, heads, length, stops)
+    overlapping = xp.searchsorted(places, places - length, side="right"), xp.searchsorted(places, places + length)
+    removed, undecided = xp.zeros(len(places), bool), xp.ones(len(places), bool)
+    for _ in range(_ROUNDS):
+        possible = _number_of(xp, removed, *overlapping) == 0
+        whole = possible & (_number_of(xp, undecided, *overlapping) == 0)
+        removed[order] = _number_of(xp, whole[order], heads, stops) >= copies
+        undecided[order] = _number_of(xp, possible[order], heads, stops) >= copies
+        undecided &= ~removed
+        if not undecided.any():
+            break
+    else:
+        return on_device(cpu(to_host(places), to_host(classes), length, copies))
+    whole, gone = (_number_of(xp, removed, *overlapping) == 0)[order], removed[order]
+    sources = xp.full(len(places), -1, np.int64)
+    sources[order[gone]] = of_class[xp.flatnonzero(whole)[_new_offsets(xp, whole)[heads[gone]]]]
     return sources

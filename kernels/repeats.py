@@ -15,12 +15,16 @@ token (theorem 2). So neither k nor the hash changes what is found (theorem 4).
 Cost: a token takes two products and a sorted word for each of 2 / (w + 1) seeds; a surviving window takes about four
 passes of a radix sort. Memory: 24 bytes for a seed and 40 for a surviving window. A window that continues the match of
 the one before it costs one comparison.
+On a GPU there are no seeds: all windows are hashed and sorted. A window takes about ten products and its share of the
+sort. Memory: 45 bytes for a window, and about 100 for a repeated one.
 """
 
 import numpy as np
 
 from ._cpu import Rare, jit, parallel, shares
-from ._sort import in_order
+from ._launch import Device, cuda, kernel, namespace, on_device
+from ._sort import in_order, order_of
+from .gather import _new_offsets
 
 FACTOR = 0xD1342543DE82EF95
 """The base of the rolling hash, odd."""
@@ -220,3 +224,78 @@ def cpu(tokens, offsets, length, k):
         classes[by] = _firsts(hashes[by], by)
     several = np.bincount(classes, minlength=len(places))[classes] > 1
     return places[several], (np.cumsum(several) - 1)[classes[several]]
+
+
+# --------------------------------------------------------------------------------------------------------- on a device
+
+
+for _function in (_sum, _hash_windows, _compare):
+    Device(_function.py_func)  # the same, for kernels
+
+
+@kernel("void(uint64[::1], int64[::1], int64[::1], int64, uint64, int64[::1], uint64[::1])")
+def _hash_pieces(tokens, windows, ends, length, factor, places, hashes):
+    """One thread some windows that follow one another in a row: write the place and the hash of each."""
+    at = np.int64(cuda.grid(1))
+    if at < len(windows):
+        _hash_windows(at, at + np.int64(1), tokens, windows, ends, (length, factor), (places, hashes))
+
+
+@kernel("void(uint64[::1], int64[::1], int64[::1], int64, int64, boolean[::1])")
+def _compare_pieces(tokens, places, firsts, length, each, equal):
+    """One thread some windows, whose places ascend: compare each with another one."""
+    begin = np.int64(cuda.grid(1)) * each
+    if begin < len(places):
+        _compare(begin, min(begin + each, np.int64(len(places))), tokens, places, firsts, length, equal)
+
+
+def _hashes(xp, tokens, offsets, length, each):
+    """Return the place and the hash of each window; a thread rolls over `each` of them."""
+    sizes = xp.maximum(xp.diff(offsets) - (length - 1), 0)
+    pieces = _new_offsets(xp, (sizes + (each - 1)) // each)
+    piece = xp.arange(int(pieces[-1]))
+    rows = xp.searchsorted(pieces, piece, side="right") - 1
+    begins = (piece - pieces[rows]) * each
+    ends = xp.cumsum(xp.minimum(sizes[rows] - begins, each))
+    number = int(ends[-1]) if len(ends) else 0
+    places, hashes = xp.empty(number, np.int64), xp.empty(number, np.uint64)
+    _hash_pieces.threads(len(ends), tokens, offsets[rows] + begins, ends, length, np.uint64(FACTOR), places, hashes)
+    return places, hashes
+
+
+def _first_equal(xp, tokens, places, runs, length, each):
+    """Return the first window that is equal to each one; those of equal hashes, a run, lie together and ascend."""
+    classes, left = xp.empty(len(places), np.int64), xp.arange(len(places))
+    while len(left):
+        some, begins, equal = places[left], xp.ones(len(left), bool), xp.empty(len(left), bool)
+        begins[1:] = runs[left[1:]] != runs[left[:-1]]
+        firsts = some[begins][xp.cumsum(begins) - 1]
+        by_place = xp.argsort(some)  # so that a window is compared after the one before it
+        left, some, firsts = left[by_place], some[by_place], firsts[by_place]
+        _compare_pieces.threads(-(-len(left) // each), tokens, some, firsts, length, each, equal)
+        classes[left[equal]] = firsts[equal]
+        left = xp.sort(left[~equal])  # other tokens with the same hash: compared with the first of those that are left
+    return classes
+
+
+def gpu(tokens, offsets, length, k):
+    """As `reference`; hashes of all windows are sorted, so `k` has no use, and windows are compared in parallel.
+
+    A thread does an eighth as many windows as these have tokens, so that a window takes few products however long it
+    is, and few comparisons if it continues the match of the one before.
+    """
+    xp, each = namespace(), length // 8 + 1
+    tokens, offsets = on_device(tokens), on_device(offsets)
+    places, hashes = _hashes(xp, tokens, offsets, length, each)
+    order, begins = order_of(hashes)
+    del hashes
+    several = xp.ones(len(order), bool)
+    several[:-1] = begins[1:]
+    several = ~(several & begins)
+    places, runs = places[order[several]], xp.cumsum(begins[several])
+    firsts = _first_equal(xp, tokens, places, runs, length, each)
+    by_place = xp.argsort(places)
+    places, firsts = places[by_place], firsts[by_place]
+    classes, several = xp.searchsorted(places, firsts), places != firsts
+    several[classes[several]] = True
+    return places[several], (xp.cumsum(several) - 1)[classes[several]]

@@ -15,7 +15,7 @@ from ..conditions import apart
 from ..contamination.cutting import bytes_to_cut, united
 from ..data import Ragged
 from ..documents.edits import Cuts
-from ..engine.choice import kernel
+from ..engine.choice import kernel, to_host
 from ..priority import rows_by_priority
 from .corpus import TokenCorpus
 from .places import Placed
@@ -89,11 +89,12 @@ def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str,
     if rule != "first":
         owner = np.searchsorted(tokens.offsets, bars, side="right") - 1
         inner = bars - tokens.offsets[owner]
-        tokens = Ragged._trusted(*kernel(gather, backend)(tokens.values, tokens.offsets, order))
+        values, offsets = kernel(gather, backend)(tokens.values, tokens.offsets, order)
+        tokens = Ragged._trusted(values, to_host(offsets))
         bars = tokens.offsets[np.argsort(order)[owner]] + inner
     rows = np.unique(np.concatenate([tokens.offsets, bars]))
     k = max(1, length // 2) if k is None else k
-    places, classes = kernel(repeats, backend)(tokens.values, rows, length, k)
+    places, classes = map(to_host, kernel(repeats, backend)(tokens.values, rows, length, k))
     found = Windows(length, order, tokens.offsets, places, classes, np.bincount(classes)[classes])
     return found if settings.in_documents is None else found.some(_in_documents(found, corpus, settings.in_documents))
 
@@ -138,7 +139,7 @@ def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backen
     number, windows = int(shut.sum()), windows.some(~shut) if shut.any() else windows
     if settings.keep == NOTHING:
         return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64), number)
-    sources = kernel(removals, backend)(windows.places, windows.classes, windows.length, settings.keep_copies)
+    sources = to_host(kernel(removals, backend)(windows.places, windows.classes, windows.length, settings.keep_copies))
     gone = sources >= 0
     return RemovedWindows(windows.some(gone), sources[gone], number)
 

@@ -17,7 +17,7 @@ import troubled
 from flat import flat
 from in_parts import compare
 
-from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, contaminated, dedup
+from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, contaminated, dedup, substrings
 from neardup_gpu.engine import local
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
@@ -271,3 +271,19 @@ def test_a_check_for_contamination(tmp_path, action):
     assert found[0].hits.num_rows >= 2
     assert found[1].hits.equals(found[0].hits) and found[1].evals.equals(found[0].evals)
     assert found[1].counts == found[0].counts
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": "longest", "keep_copies": 2, "in_documents": 2}], ids=str)
+def test_repeated_passages(tmp_path, options):
+    """Passages are removed, some of which overlap others, and the corpus is that of the CPU, byte by byte."""
+    texts = [" ".join(text.split()[:40]) for text in [*paragraphs()][:4]]
+    texts = [*texts, f"{texts[1]} {texts[0]}", "of " * 30 + texts[2], f"{texts[1]} of of of of of of {texts[3]}"]
+    found = [
+        substrings({"text": texts}, length=6, output=tmp_path / backend, engine=backend, **options)
+        for backend in ("cpu", "gpu")
+    ]
+    assert found[0].report["counts"]["passages"] >= 2
+    assert found[1].spans.equals(found[0].spans) and found[1].documents.equals(found[0].documents)
+    assert found[1].report["counts"] == found[0].report["counts"]
+    (kept,) = (tmp_path / "cpu" / "kept").iterdir()
+    assert kept.read_bytes() == (tmp_path / "gpu" / "kept" / kept.name).read_bytes()

@@ -18,7 +18,7 @@ from cupy_calls import DeviceArray, on_device
 from flat import flat
 from versions import WORDS, corpus, decisions, families
 
-from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, partners, selftest
+from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, partners, selftest, substrings
 from neardup_gpu.errors import NeardupError
 from neardup_gpu.hamming import HammingIndex, join, pairs as near_pairs
 from neardup_gpu.kernels import (
@@ -606,3 +606,14 @@ def test_the_spool_of_a_device(gpu, num_bytes, tmp_path):
         spool.append(Ragged(on_device(whole.values), on_device(whole.offsets)))
         assert spool.gather(np.array([40]))[0].get().tolist() == [1, 2]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": "longest", "keep_copies": 2, "in_documents": 2}], ids=str)
+def test_repeated_passages(gpu, options):
+    found = [
+        substrings(TABLE, id_column="id", length=6, action="list", engine=backend, **options)
+        for backend in ("cpu", "gpu")
+    ]
+    assert found[0].spans.num_rows > 10
+    assert found[1].spans.equals(found[0].spans) and found[1].documents.equals(found[0].documents)
+    assert {"repeats._hash_pieces", "repeats._compare_pieces", "removals._count_ended"} <= set(gpu)
