@@ -187,7 +187,7 @@ def _tables(findings: Findings) -> list[pa.Table]:
 
 def _findings(place: Place, name: str) -> Findings:
     """Return the findings of a slice without their counts."""
-    hits, spans, emptied, passages, values, places, ends = tables_of(place, [name], 0)
+    hits, spans, emptied, passages, values, places, seams = tables_of(place, [name], 0)
     found = Findings()
     if len(hits):
         arrays = Hits(*(numpy_of(hits[each]) for each in Hits._fields))
@@ -197,8 +197,8 @@ def _findings(place: Place, name: str) -> Findings:
     found.emptied.append(numpy_of(emptied["document"]))
     found.passages += [Passage(**row) for row in passages.to_pylist()]
     found.values += values["value"].chunks
-    if len(ends):
-        found.seams.append(Ragged._trusted(numpy_of(places["place"]), np.append(0, numpy_of(ends["end"]))))
+    if len(seams):
+        found.seams.append(Ragged._trusted(numpy_of(places["place"]), np.append(0, numpy_of(seams["end"]))))
     return found
 
 
