@@ -13,8 +13,8 @@ from .. import __version__
 from ..by_value import hits_by_value
 from ..definitions import METADATA_KEY, versions
 from ..documents import Documents
+from ..documents.seams import find_seams
 from ..recipe import Recipe, Shingles
-from ..seams import find_seams
 from .items import EvaluationItems, EvaluationSet, Wanted, read_items, wanted_of
 from .scanning import NO_HITS, Findings
 from .settings import ContaminationSettings

@@ -20,12 +20,12 @@ import xxhash
 from ..arguments import Arguments
 from ..data import Ragged, arrow, numpy_of
 from ..documents.batches import one_integer_type
+from ..documents.seams import joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Slice, extent_of
 from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..errors import OutputError, ParameterError
-from ..seams import joined_seams
 from ..store.exchange import read_partition
 from ..store.outputs import new_folder
 from ..store.places import Place

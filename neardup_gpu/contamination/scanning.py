@@ -18,13 +18,13 @@ from ..by_value import FILE, as_text
 from ..data import Ragged, Tokens, arrow, numpy_of
 from ..documents.batches import some_rows
 from ..documents.edits import Cuts, Edits
+from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams, new_seams, seams_as_text
 from ..documents.stream import Batch, Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..recipe import Recipe
 from ..records import dataclass
-from ..seams import SeamedPiece, columns_of_seams, joined_seams, new_seams, seams_as_text
 from ..sketching import text_hashes_of, text_of
 from ..stages import count_tokens, place_tokens
 from .cutting import cut_spans, united

@@ -11,6 +11,7 @@ from neardup_gpu.kernels._launch import check_rows
 
 from ..conditions import group_words
 from ..data import Ragged, large_enough, one_array
+from ..documents.seams import SeamedPiece, columns_of_seams, find_seams, joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.sources import ids_of
 from ..documents.stream import Batch, Documents
@@ -19,7 +20,6 @@ from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..priority import keep_column
 from ..recipe import Recipe
-from ..seams import SeamedPiece, columns_of_seams, find_seams, joined_seams
 from ..sketching import text_of
 from ..stages import count_tokens
 from .settings import NOTHING, SubstringSettings

@@ -20,6 +20,7 @@ from ..documents import Documents, open_documents
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import write_kept
+from ..documents.seams import new_seams, seams_as_text
 from ..documents.units import check_action
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
@@ -27,7 +28,6 @@ from ..engine.settings import Engine, as_engine, for_text
 from ..errors import ArgumentTypeError, InputError
 from ..priority import keep_column
 from ..recipe import Recipe, Shingles
-from ..seams import new_seams, seams_as_text
 from ..store.artefacts import KEPT, SUBSTRINGS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table

@@ -16,9 +16,9 @@ from hypothesis import given, settings, strategies as st
 import neardup_gpu as nd
 from neardup_gpu.documents.columns import SEAMS
 from neardup_gpu.documents.edits import Cuts
+from neardup_gpu.documents.seams import new_seams, seams_of
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.kernels import repeats
-from neardup_gpu.seams import new_seams, seams_of
 
 Texts = list[list[str]]
 TEXTS = st.lists(st.lists(st.sampled_from("ab"), max_size=24), min_size=1, max_size=4)

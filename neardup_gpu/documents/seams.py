@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .data import Ragged, arrow
-from .documents.batches import some_rows
-from .documents.columns import SEAMS
-from .documents.edits import Cuts
-from .documents.stream import Batch, Documents
-from .engine.choice import to_host
-from .engine.pieces import OfBatch, Span
-from .errors import InputError
-from .recipe import Recipe
-from .records import dataclass
-from .stages import place_tokens
+from ..data import Ragged, arrow
+from ..engine.choice import to_host
+from ..engine.pieces import OfBatch, Span
+from ..errors import InputError
+from ..recipe import Recipe
+from ..records import dataclass
+from ..stages import place_tokens
+from .batches import some_rows
+from .columns import SEAMS
+from .edits import Cuts
+from .stream import Batch, Documents
 
 _NOTHING = np.empty(0, np.int64)
 
