@@ -542,7 +542,7 @@ def test_rows_that_cannot_be_read_are_skipped_and_listed(tmp_path):
     found = nd.contaminated(path, evals, output=tmp_path / "out", action="cut", reading=reading, engine="cpu")
     assert found.counts["documents"] == 2 and found.counts["documents_hit"] == 1
     assert pq.read_table(tmp_path / "out" / "skipped.parquet")["row"].to_pylist() == [2]
-    assert kept(tmp_path / "out") == [{"text": "nothing"}]
+    assert kept(tmp_path / "out") == [{"text": "nothing", "seams": ""}]
 
 
 def test_evaluation_sets_behind_uris_and_links(tmp_path, training):
