@@ -21,11 +21,11 @@ from ..documents.find import find_files
 from ..documents.local_names import escaped
 from ..documents.memory import as_tables
 from ..documents.reading_options import Reading, chosen_reading
-from ..documents.rewritten import check_writing, write_kept
+from ..documents.rewritten import write_kept
 from ..documents.skipped import check_skipped
 from ..documents.source import names_of
-from ..documents.units import check_divisible
-from ..documents.writing_options import Writing, rewriting
+from ..documents.units import check_action
+from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
 from ..errors import InputError, OutputError
@@ -154,7 +154,7 @@ def contaminated(
     _check_apart((file for reader in documents._readers for file in reader.files), sets)
     if writing.by is not None:
         check_by(writing.by, documents)
-    writing = _checked_writing(action, writing, documents)
+    writing = check_action(action, MARKS, writing, documents)
     with clock.stage("read"):
         check = Check.of(documents, sets, settings, writing.by)
     with contextlib.ExitStack() as stack:
@@ -249,19 +249,3 @@ def _check_apart(training: Iterable[File], sets: list[EvaluationSet]) -> None:
                 "move it out of the training folder, or choose the files of the training text with glob=...",
                 parameter="evals",
             )
-
-
-def _checked_writing(action: str, writing: Writing, documents: Documents) -> Writing:
-    """Return how kept/ is written; refuse what cannot be written before all work."""
-    if action == "list":
-        return writing
-    if not documents.rewindable:
-        raise InputError("the training text is a stream and cannot be read again to write kept/; pass a table or files")
-    documents._check_kept()
-    if action != "drop":
-        check_divisible(f"action {action!r}", documents)
-        writing = rewriting(writing, documents)
-    if action == "mark" and any(MARKS in reader.schema.names for reader in documents._readers):
-        raise InputError(f"the training text has a column {MARKS!r} already, which --action mark would add; rename it")
-    check_writing(documents, writing)
-    return writing

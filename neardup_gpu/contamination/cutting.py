@@ -33,7 +33,7 @@ def united(owner: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[np.nd
 
 def cut_spans(
     text: Ragged, tokens: Tokens, recipe: Recipe, cut: tuple[np.ndarray, np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Ragged]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the bytes that cut intervals of tokens.
 
     Parameters
@@ -50,8 +50,8 @@ def cut_spans(
     -------
     owner, begins, ends : arrays of int64
         The document and the bytes of each cut, counted from the beginning of the document.
-    left : Ragged of uint64
-        The tokens that each document has left.
+    stays : array of bool
+        Whether each token stays.
     """
     owner, first, last = _whole_code_points(tokens, cut)
     while True:
@@ -61,11 +61,8 @@ def cut_spans(
             break
         first[joined] -= 1
         owner, first, last = _whole_code_points(tokens, united(owner, first, last))
-    kept = ~inside(first, last, len(tokens.values))
-    before = np.concatenate([[0], np.cumsum(kept)])
-    left = Ragged._trusted(tokens.values[kept], before[tokens.offsets])
     start = text.offsets[owner]
-    return owner, gaps.begins - start, gaps.ends - start, left
+    return owner, gaps.begins - start, gaps.ends - start, ~inside(first, last, len(tokens.values))
 
 
 def _whole_code_points(

@@ -13,6 +13,7 @@ from .. import __version__
 from ..by_value import hits_by_value
 from ..definitions import METADATA_KEY, versions
 from ..documents import Documents
+from ..documents.seams import find_seams
 from ..recipe import Recipe, Shingles
 from .items import EvaluationItems, EvaluationSet, Wanted, read_items, wanted_of
 from .scanning import NO_HITS, Findings
@@ -38,7 +39,14 @@ class Check(NamedTuple):
     def of(
         cls, documents: Documents, sets: list[EvaluationSet], settings: ContaminationSettings, by: str | None = None
     ) -> Check:
-        """Read the items of evaluation sets. Hits are counted by the column `by`, if there is one."""
+        """Read the items of evaluation sets. Hits are counted by the column `by`, if there is one.
+
+        Raises
+        ------
+        InputError
+            If items cannot be read, or the training text has seams of another text.
+        """
+        find_seams(documents)
         recipe = Recipe(shingles=Shingles(settings.length, tokens=settings.tokens))
         items = read_items(sets, settings.fields, recipe)
         wanted = wanted_of(items, settings.length)

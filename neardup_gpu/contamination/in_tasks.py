@@ -18,8 +18,9 @@ import pyarrow as pa
 import xxhash
 
 from ..arguments import Arguments
-from ..data import arrow, numpy_of
+from ..data import Ragged, arrow, numpy_of
 from ..documents.batches import one_integer_type
+from ..documents.seams import joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Slice, extent_of
 from ..documents.sources import Sources
@@ -87,7 +88,8 @@ def in_tasks(
             if action != "list":
                 with work.told_as("write"):
                     extents = [extent_in(facts) for facts in searched.facts]
-                    calls = [(*each, action) for each in zip(slices, extents, how_written(job), strict=True)]
+                    hit = scanned.findings.counts["documents_hit"]
+                    calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job), strict=True)]
                     written = work.stage("write", write, calls, after=[searched], covers=covers)
                 move_files([written], Path(work.shared.result), place)
             yield place, scanned
@@ -121,10 +123,10 @@ def search(files: Files, slice: Slice, items: str, action: str, by: str | None) 
     return {"counts": findings.counts, "id_type": name_of(documents._id_type), "extent": plain(extent_of(documents))}
 
 
-def write(files: Files, slice: Slice, extent: Extent, how: Written, action: str) -> dict[str, Any]:
-    """Write the kept rows of a slice."""
+def write(files: Files, slice: Slice, extent: Extent, how: Written, action: str, documents_hit: int) -> dict[str, Any]:
+    """Write the kept rows of a slice; `documents_hit` is the count of all slices, whose files have equal columns."""
     findings = _findings(files.place, file_name("search", files.number, "found"))
-    findings.counts["documents"] = sum(extent.num_documents)
+    findings.counts.update(documents=sum(extent.num_documents), documents_hit=documents_hit)
     return {"files": write_kept_rows(files, slice, extent, findings.edits(action), how)}
 
 
@@ -166,24 +168,26 @@ def _handed_on(files: Files) -> tuple[EvaluationItems, Wanted]:
 
 
 def _tables(findings: Findings) -> list[pa.Table]:
-    """Return all findings but the counts as tables: hits, spans, emptied documents, passages, values."""
+    """Return all findings but the counts as tables: hits, spans, emptied documents, passages, values, seams."""
     hits = [np.concatenate(arrays) for arrays in zip(NO_HITS, *(each.hits for each in findings.listed), strict=True)]
     ids = one_integer_type([each.ids for each in findings.listed])
     named = {"id": pa.chunked_array(ids) if ids else pa.nulls(0, pa.int64())}
     spans = [np.concatenate(arrays) for arrays in zip(NO_SPANS, *findings.spans, strict=True)]
-    emptied = np.concatenate([NO_SPANS[0], *findings.emptied])
+    emptied, seams = np.concatenate([NO_SPANS[0], *findings.emptied]), joined_seams(findings.seams, 0)
     return [
         pa.table({**{name: arrow(each) for name, each in zip(Hits._fields, hits, strict=True)}, **named}),
         pa.table({str(number): arrow(each) for number, each in enumerate(spans)}),
         pa.table({"document": arrow(emptied)}),
         pa.Table.from_pylist([each._asdict() for each in findings.passages]),
         pa.table({"value": pa.chunked_array(findings.values, pa.large_string())}),
+        pa.table({"place": arrow(seams.values)}),
+        pa.table({"end": arrow(seams.offsets[1:])}),
     ]
 
 
 def _findings(place: Place, name: str) -> Findings:
     """Return the findings of a slice without their counts."""
-    hits, spans, emptied, passages, values = tables_of(place, [name], 0)
+    hits, spans, emptied, passages, values, places, seams = tables_of(place, [name], 0)
     found = Findings()
     if len(hits):
         arrays = Hits(*(numpy_of(hits[each]) for each in Hits._fields))
@@ -193,6 +197,8 @@ def _findings(place: Place, name: str) -> Findings:
     found.emptied.append(numpy_of(emptied["document"]))
     found.passages += [Passage(**row) for row in passages.to_pylist()]
     found.values += values["value"].chunks
+    if len(seams):
+        found.seams.append(Ragged._trusted(numpy_of(places["place"]), np.append(0, numpy_of(seams["end"]))))
     return found
 
 

@@ -16,25 +16,19 @@ from neardup_gpu.kernels._launch import check_rows
 
 from ..by_value import FILE, as_text
 from ..data import Ragged, Tokens, arrow, numpy_of
+from ..documents.batches import some_rows
 from ..documents.edits import Cuts, Edits
+from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams, new_seams, seams_as_text
 from ..documents.stream import Batch, Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
-from ..engine.pieces import OfBatch, Span
 from ..recipe import Recipe
 from ..records import dataclass
 from ..sketching import text_hashes_of, text_of
 from ..stages import count_tokens, place_tokens
 from .cutting import cut_spans, united
 from .items import EvaluationItems, Wanted, ranges
-
-
-@dataclass(frozen=True, eq=False)
-class _Texts(OfBatch):
-    """Some documents of a batch, whose text lies where the backend wants it."""
-
-    text: Ragged
 
 
 class Hits(NamedTuple):
@@ -116,6 +110,8 @@ class _Found(NamedTuple):
         Documents that have no tokens left after the cuts.
     across : int
         Runs across the seams of cuts.
+    seams : Ragged or None
+        The seams of all texts of the batch, if they have any.
     """
 
     batch: Any
@@ -128,6 +124,7 @@ class _Found(NamedTuple):
     emptied: np.ndarray
     across: int
     passages: list[Passage]
+    seams: Ragged | None
 
 
 class BatchHits(NamedTuple):
@@ -155,6 +152,8 @@ class Findings:
         The bytes to cut or to mark, by ascending document.
     emptied : list of arrays
         Documents that cuts leave without tokens.
+    seams : list of Ragged
+        The bytes at which earlier runs cut each text; empty if the training text has no column of seams.
     passages : list of Passage
         The passages to show, by `best_passages`.
     values : list of pyarrow.Array
@@ -165,11 +164,12 @@ class Findings:
     listed: list[BatchHits] = field(default_factory=list)
     spans: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
     emptied: list[np.ndarray] = field(default_factory=list)
+    seams: list[Ragged] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
     values: list[pa.Array] = field(default_factory=list)
 
     def edits(self, action: str) -> Edits:
-        """Return what becomes of each document."""
+        """Return what becomes of each document. If no document was hit, `kept/` gets no column of seams."""
         keep = np.ones(self.counts["documents"], bool)
         for rows in self.emptied if action != "drop" else (each.hits.document for each in self.listed):
             keep[rows] = False
@@ -178,7 +178,14 @@ class Findings:
         owner, begins, ends = (np.concatenate(arrays) for arrays in zip(NO_SPANS, *self.spans, strict=True))
         kept = keep[owner]
         cuts = Cuts(np.searchsorted(owner[kept], np.arange(len(keep) + 1)), begins[kept], ends[kept])
-        return Edits(keep, cuts, MARKS if action == "mark" else None)
+        if action == "mark":
+            return Edits(keep, cuts, MARKS)
+        seams = (
+            seams_as_text(new_seams(cuts, joined_seams(self.seams, len(keep))))
+            if self.counts["documents_hit"]
+            else None
+        )
+        return Edits(keep, cuts, seams=seams)
 
 
 @dataclass
@@ -243,45 +250,57 @@ class Scan:
             _add(findings, found)
             check_rows(findings.counts["documents"], "documents")
             if found.last:
-                findings.values += [as_text(each, self.by or "") for each in found.batch.columns.values()]
+                findings.values += [as_text(found.batch.columns[name], name) for name in self._counted]
             self.clock.report("search", findings.counts["documents"], documents.num_rows)
         if self.by == FILE:
             findings.values = [as_text(documents.places()[FILE], FILE)]
         return findings
 
-    def _pieces(self, documents: Documents, most: int, only: pa.Array | None) -> Iterator[_Texts]:
-        columns = () if self.by in (None, FILE) else (self.by,)
-        batches = documents.batches(columns, max_bytes=most)
-        for batch, text in self.runtime.staged(batches if only is None else _some(batches, only)):
-            yield _Texts(batch, Span.of_documents(batch.text.offsets, batch.ids), text)
+    @property
+    def _counted(self) -> list[str]:
+        """The column that hits are counted by, if there is one."""
+        return [] if self.by in (None, FILE) else [self.by]
 
-    def _search(self, piece: _Texts) -> _Found:
+    def _pieces(self, documents: Documents, most: int, only: pa.Array | None) -> Iterator[SeamedPiece]:
+        batches = documents.batches([*self._counted, *columns_of_seams(documents)], max_bytes=most)
+        for batch, text in self.runtime.staged(batches if only is None else _some(batches, only)):
+            yield SeamedPiece.of(batch, text)
+
+    def _search(self, piece: SeamedPiece) -> _Found:
         """Look through some documents; has no effect on the scan."""
         first, last = piece.span.first, piece.span.last
         backend = "cpu" if self.runtime.backend == "gpu" else self.runtime.backend
         names = piece.span.ids[first:last]
         own = text_of(piece.text, first, last)
         tokens, counts = count_tokens(own, self.recipe, self.runtime.backend, names)
-        runs, texts = self._runs(tokens), to_host(text_hashes_of(own, self.recipe, self.runtime.backend))
+        bars = piece.bars(tokens, self.recipe, self.runtime.backend)
+        runs, texts = self._runs(tokens, bars), to_host(text_hashes_of(own, self.recipe, self.runtime.backend))
         tokens = to_host(tokens)
         ended = last == len(piece.batch.text)
         if len(runs[0]) == 0:
             sizes = len(tokens.values), counts.invalid
-            return _Found(piece.batch, ended, texts, *sizes, NO_HITS, NO_SPANS, _NOTHING, 0, [])
+            return _Found(piece.batch, ended, texts, *sizes, NO_HITS, NO_SPANS, _NOTHING, 0, [], piece.seams)
         document = np.searchsorted(tokens.offsets, runs[0], side="right") - 1
         having, which = np.unique(document, return_inverse=True)
-        text = _rows(piece.batch.text, having + first)
+        text = some_rows(piece.batch.text, having + first)
         placed = place_tokens(text, self.recipe, backend, names.take(arrow(having)))
         begin = placed.offsets[which] + runs[0] - tokens.offsets[document]
         hits = self._hits(having[which] + first, runs, begin, text, placed)
-        spans, emptied, across = self._edits(having + first, text, placed, which, begin, begin + runs[2])
+        owner = np.searchsorted(tokens.offsets, bars, side="right") - 1  # the document of each bar
+        bars, owner = (each[np.isin(owner, having)] for each in (bars, owner))  # those of the placed documents
+        bars = placed.offsets[np.searchsorted(having, owner)] + bars - tokens.offsets[owner]
+        spans, emptied, across = self._edits(having + first, text, placed, bars, (which, begin, begin + runs[2]))
         passages = self._passages(hits, piece.batch)
         sizes = len(tokens.values), counts.invalid
-        return _Found(piece.batch, ended, texts, *sizes, hits, spans, emptied, across, passages)
+        return _Found(piece.batch, ended, texts, *sizes, hits, spans, emptied, across, passages, piece.seams)
 
-    def _runs(self, tokens: Ragged) -> tuple[np.ndarray, ...]:
-        """Return the runs that documents share with the rows to look for; see kernels/common_runs.py."""
-        found = kernel(common_runs, self.runtime.backend)(tokens.values, tokens.offsets, self.listed)
+    def _runs(self, tokens: Ragged, bars: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the runs that documents share with the rows to look for; see kernels/common_runs.py.
+
+        No run crosses a bar: for the kernel, documents are several there.
+        """
+        offsets = np.union1d(to_host(tokens.offsets), bars) if len(bars) else tokens.offsets
+        found = kernel(common_runs, self.runtime.backend)(tokens.values, offsets, self.listed)
         return tuple(map(to_host, found))
 
     def _hits(
@@ -358,18 +377,31 @@ class Scan:
         )
 
     def _edits(
-        self, rows: np.ndarray, text: Ragged, placed: Tokens, which: np.ndarray, begin: np.ndarray, end: np.ndarray
+        self, rows: np.ndarray, text: Ragged, placed: Tokens, bars: np.ndarray, found: tuple[np.ndarray, ...]
     ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray, int]:
         """Return the bytes to cut or to mark, the documents that cuts leave without tokens, and the runs across seams.
 
-        All runs in the tokens that are left lie across seams, because every other run was cut.
+        All runs in the tokens that are left lie across new seams, because every other run was cut.
+
+        Parameters
+        ----------
+        rows : array of int64
+            The documents in the batch.
+        text : Ragged of uint8
+        placed : Tokens
+        bars : array of int64
+            The tokens before which an earlier seam lies.
+        found : documents, begins, ends
+            The runs, by their tokens.
         """
         if self.action not in ("cut", "mark"):
             return NO_SPANS, _NOTHING, 0
-        owner, begin, end = united(which, begin, end)
+        owner, begin, end = united(*found)
         if self.action == "cut":
-            owner, low, high, left = cut_spans(text, placed, self.recipe, (owner, begin, end))
-            return (rows[owner], low, high), rows[left.sizes == 0], len(self._runs(left)[0])
+            owner, low, high, stays = cut_spans(text, placed, self.recipe, (owner, begin, end))
+            before = np.append(0, np.cumsum(stays))
+            left = Ragged._trusted(placed.values[stays], before[placed.offsets])
+            return (rows[owner], low, high), rows[left.sizes == 0], len(self._runs(left, before[bars])[0])
         before = text.offsets[owner]
         return (rows[owner], placed.begins[begin] - before, placed.ends[end - 1] - before), _NOTHING, 0
 
@@ -382,6 +414,7 @@ def _add(findings: Findings, found: _Found) -> None:
     if found.last:
         size = int(batch.text.offsets[-1] - batch.text.offsets[0])
         counts |= {"documents": batch.num_rows, "text_bytes": size, "null_text": batch.num_null}
+        findings.seams += [] if found.seams is None else [found.seams]
     if len(hits.document):
         counts["documents_hit"] = 1 + int(np.count_nonzero(np.diff(hits.document)))
         ids = batch.ids.take(arrow(hits.document))
@@ -407,14 +440,5 @@ def _some(batches: Iterator[Batch], ids: pa.Array) -> Iterator[Batch]:
     for batch in batches:
         rows = np.flatnonzero(numpy_of(pc.is_in(batch.ids, ids.cast(batch.ids.type))))
         if len(rows):
-            yield replace(batch, ids=batch.ids.take(arrow(rows)), text=_rows(batch.text, rows), columns={})
-
-
-def _rows(text: Ragged, rows: np.ndarray) -> Ragged:
-    """Return some rows of text, as the token kernel takes them."""
-    begins, sizes = text.offsets[rows], text.offsets[rows + 1] - text.offsets[rows]
-    values = text.values[ranges(begins, sizes)]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    for array in (values, offsets):
-        array.flags.writeable = False  # like those of a batch: kernels are compiled for one kind of array
-    return Ragged._trusted(values, offsets)
+            columns = {name: column.take(arrow(rows)) for name, column in batch.columns.items()}
+            yield replace(batch, ids=batch.ids.take(arrow(rows)), text=some_rows(batch.text, rows), columns=columns)

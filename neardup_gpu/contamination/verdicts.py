@@ -238,7 +238,7 @@ def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> li
         parts.append(row("kept", done))
         if number := counts["across_seams"]:
             new = f"{count(number, 'run')} of tokens {'is' if number == 1 else 'are'} new, across the seams of cuts"
-            parts.append(row("", f"{new}; check kept/ again"))
+            parts.append(row("", f"{new}; no check of kept/ counts {'it' if number == 1 else 'them'}"))
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
         files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else [])]

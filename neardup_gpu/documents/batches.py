@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow_versions import bytes_of
-from ..data import Ragged
+from ..data import Ragged, arrow
 from .skipped import Problem
 
 ROW_BYTES = 128  # added for each row to the size of its text, so that a batch of tiny documents stays small too
@@ -116,6 +116,12 @@ def ragged(text: pa.Array) -> Ragged:
         return Ragged(np.empty(0, np.uint8), np.zeros(1, np.int64))
     numbers = _read_only(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
     return Ragged(np.empty(0, np.uint8) if values is None else _read_only(values, np.uint8), numbers)
+
+
+def some_rows(text: Ragged, rows: np.ndarray) -> Ragged:
+    """Return some rows of text, from byte 0 on."""
+    buffers = [None, pa.py_buffer(text.offsets), pa.py_buffer(text.values)]
+    return ragged(pa.Array.from_buffers(pa.large_binary(), len(text), buffers).take(arrow(rows)))
 
 
 def _read_only(buffer: pa.Buffer, dtype: Any) -> np.ndarray:

@@ -17,7 +17,7 @@ from .. import boundaries
 from ..boundaries import Spans, full, grouped, read_only
 from ..data import Ragged, arrow
 from ..engine.processors import own_threads
-from ..errors import ParameterError
+from ..errors import InputError, ParameterError
 from ..records import dataclass
 from ..unit_options import Unit
 from .ahead import ahead
@@ -25,8 +25,9 @@ from .batches import ragged
 from .edits import Cuts, Edits
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END
 from .nested import holder, steps_of
-from .rewritten import EXTRACTED
+from .rewritten import EXTRACTED, check_writing
 from .stream import Batch, Documents
+from .writing_options import Writing, rewriting
 
 
 class Places(NamedTuple):
@@ -205,6 +206,36 @@ def check_divisible(what: str, documents: Documents) -> None:
             f"{what}: the text would be written as the column {EXTRACTED!r}, which is there already; rename it, "
             f"or name it with text_columns"
         )
+
+
+def check_action(action: str, marks: str, writing: Writing, documents: Documents) -> Writing:
+    """Return how kept/ is written after an action on texts; refuse, before all work, what cannot be written.
+
+    Parameters
+    ----------
+    action : "list", "drop", "cut" or "mark"
+    marks : str
+        The column that "mark" adds.
+    writing : Writing
+    documents : Documents
+
+    Raises
+    ------
+    InputError, ParameterError
+        If the documents cannot be read again, their texts cannot be cut, or columns cannot be written.
+    """
+    if action == "list":
+        return writing
+    if not documents.rewindable:
+        raise InputError("the input is a stream and cannot be read again to write kept/; pass a table or files")
+    documents._check_kept()
+    if action != "drop":
+        check_divisible(f"action {action!r}", documents)
+        writing = rewriting(writing, documents)
+    if action == "mark" and any(marks in reader.schema.names for reader in documents._readers):
+        raise InputError(f"the input has a column {marks!r} already, which --action mark would add; rename it")
+    check_writing(documents, writing)
+    return writing
 
 
 class UnitDecisions(NamedTuple):

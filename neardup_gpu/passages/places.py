@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..contamination.items import ranges
 from ..data import Ragged, Tokens, arrow, numpy_of
-from ..documents.batches import ragged
+from ..documents.batches import some_rows
 from ..documents.stream import Batch, Documents
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
@@ -106,12 +106,6 @@ def place_again(
     )
 
 
-def some_rows(text: Ragged, rows: np.ndarray) -> Ragged:
-    """Return some rows of text, from byte 0 on."""
-    buffers = [None, pa.py_buffer(text.offsets), pa.py_buffer(text.values)]
-    return ragged(pa.Array.from_buffers(pa.large_binary(), len(text), buffers).take(arrow(rows)))
-
-
 def closed(text: Ragged, tokens: Tokens, recipe: Recipe) -> np.ndarray:
     """Return whether the boundary before each token is closed.
 
@@ -127,7 +121,8 @@ def closed(text: Ragged, tokens: Tokens, recipe: Recipe) -> np.ndarray:
     if len(found) == 0:
         return found
     low, high = tokens.ends[:-1], tokens.begins[1:]
-    doubtful = np.append(False, (high <= low) | (text.values[low] >= 128))  # others are divided by ASCII
+    between = text.values[np.minimum(low, len(text.values) - 1)]  # tokens of the last code point end with the text
+    doubtful = np.append(False, (high <= low) | (between >= 128))  # others are divided by ASCII
     doubtful[tokens.offsets[:-1][tokens.sizes > 0]] = False
     at = np.flatnonzero(doubtful)
     low, high = low[at - 1], high[at - 1]

@@ -217,26 +217,3 @@ def cuts_of(passages: RemovedPassages, placed: Placed, num_documents: int) -> tu
     lost = np.bincount(document, last - first, num_documents).astype(np.int64)
     offsets = np.searchsorted(document, np.arange(num_documents + 1))
     return Cuts(offsets, begins - placed.text[owner], ends - placed.text[owner]), lost
-
-
-def new_seams(cuts: Cuts, seams: Ragged) -> Ragged:
-    """Return the bytes of the texts that are left at which text was cut, now or earlier.
-
-    Parameters
-    ----------
-    cuts : Cuts
-    seams : Ragged of int64
-        Those of the texts as they were given.
-    """
-    number = len(cuts.offsets) - 1
-    owner, of_seam = np.repeat(np.arange(number), np.diff(cuts.offsets)), np.repeat(np.arange(number), seams.sizes)
-    before = np.append(0, np.cumsum(cuts.ends - cuts.begins))  # bytes that are cut, in all documents
-    beyond = int(max(cuts.ends.max(initial=0), seams.values.max(initial=0))) + 1
-    following = np.searchsorted(owner * beyond + cuts.begins, of_seam * beyond + seams.values)
-    start = cuts.offsets[of_seam]
-    overshoot = np.maximum(0, np.append(0, cuts.ends)[following] - seams.values)  # of the cut before the seam
-    overshoot[following == start] = 0
-    old = seams.values - (before[following] - before[start]) + overshoot
-    new = cuts.begins - (before[:-1] - before[cuts.offsets[owner]])
-    found = np.unique(np.append(owner * beyond + new, of_seam * beyond + old))
-    return Ragged._trusted(found % beyond, np.searchsorted(found, np.arange(number + 1) * beyond))

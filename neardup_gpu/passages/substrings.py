@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .. import __version__, checks
-from ..data import Ragged, arrow
+from ..data import arrow
 from ..definitions import METADATA_KEY, versions
 from ..documents import Documents, open_documents
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
-from ..documents.rewritten import check_writing, write_kept
-from ..documents.units import check_divisible
-from ..documents.writing_options import Writing, rewriting
+from ..documents.rewritten import write_kept
+from ..documents.seams import new_seams, seams_as_text
+from ..documents.units import check_action
+from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
 from ..errors import ArgumentTypeError, InputError
@@ -33,7 +33,7 @@ from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from .corpus import TokenCorpus, read_corpus
 from .places import Placed, place_again
-from .repeats import RemovedPassages, Windows, cuts_of, find_windows, new_seams, passages_of, remove
+from .repeats import RemovedPassages, Windows, cuts_of, find_windows, passages_of, remove
 from .result import REASONS, TABLES, Substrings, examples, num_emptied, spans_table
 from .settings import NOTHING, SubstringSettings
 
@@ -115,7 +115,7 @@ def substrings(
     if not documents.rewindable:
         raise InputError("the input is a stream and passages are placed by a second reading; pass a table or files")
     if output is not None:
-        writing = _checked_writing(how.action, writing, documents)
+        writing = check_action(how.action, MARKS, writing, documents)
     engine = for_text(engine, lambda: None)
     with contextlib.ExitStack() as stack:
         place = None
@@ -165,19 +165,6 @@ def _settings_of(given: dict[str, Any]) -> SubstringSettings:
     return SubstringSettings(**given)
 
 
-def _checked_writing(action: str, writing: Writing, documents: Documents) -> Writing:
-    """Return how kept/ is written; refuse what cannot be written before all work."""
-    if action == "list":
-        return writing
-    documents._check_kept()
-    check_divisible(f"action {action!r}", documents)
-    writing = rewriting(writing, documents)
-    if action == "mark" and any(MARKS in reader.schema.names for reader in documents._readers):
-        raise InputError(f"the input has a column {MARKS!r} already, which --action mark would add; rename it")
-    check_writing(documents, writing)
-    return writing
-
-
 class DocumentFates(NamedTuple):
     """Hold the decisions about documents.
 
@@ -215,14 +202,8 @@ def _edits(fates: DocumentFates, passages: RemovedPassages, corpus: TokenCorpus,
     owner = np.repeat(np.arange(len(fates.kept)), np.diff(fates.cuts.offsets))
     kept = fates.kept[owner]
     offsets = np.searchsorted(owner[kept], np.arange(len(fates.kept) + 1))
-    seams = new_seams(fates.cuts, corpus.seams)
-    return Edits(fates.kept, Cuts(offsets, fates.cuts.begins[kept], fates.cuts.ends[kept]), seams=_as_text(seams))
-
-
-def _as_text(seams: Ragged) -> pa.Array:
-    """Return places as text, with spaces between numbers."""
-    lists = pa.ListArray.from_arrays(arrow(seams.offsets.astype(np.int32)), arrow(seams.values).cast(pa.string()))
-    return pc.binary_join(lists, " ").cast(pa.large_string())
+    seams = seams_as_text(new_seams(fates.cuts, corpus.seams))
+    return Edits(fates.kept, Cuts(offsets, fates.cuts.begins[kept], fates.cuts.ends[kept]), seams=seams)
 
 
 def _found(

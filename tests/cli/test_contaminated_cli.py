@@ -93,7 +93,14 @@ def test_runs_across_seams(run: Run) -> None:
     _, out, _ = run("twice.jsonl", "--evals", "evals", "-o", "out", "--action", "cut", "--length", "10")
     lines = out.splitlines()
     place = next(i for i, line in enumerate(lines) if line.startswith("kept"))
-    assert lines[place + 1] == "           1 run of tokens is new, across the seams of cuts; check kept/ again"
+    assert (
+        lines[place + 1] == "           1 run of tokens is new, across the seams of cuts; no check of kept/ counts it"
+    )
+    status, out, _ = run("out/kept", "--evals", "evals", "--length", "10", "--fail-over", "items=0")
+    assert status == 0 and "found      nothing" in out
+    Path("bad.jsonl").write_text(json.dumps({"text": text, "seams": "zigzag"}) + "\n")
+    status, _, errors = run("bad.jsonl", "--evals", "evals")
+    assert status == 2 and errors.splitlines()[-1].startswith("neardup: column 'seams': holds something else")
 
 
 def test_workers(run: Run) -> None:

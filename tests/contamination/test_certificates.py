@@ -84,6 +84,20 @@ def test_a_changed_file(certificate: Path) -> None:
         info.check(certificate)
 
 
+def test_a_training_text_with_seams(certificate: Path, tmp_path: Path) -> None:
+    """Both checks read the seams: across them, nothing is found."""
+    texts = [f"a {ITEM}", ITEM]
+    lines = [
+        {"id": i, "text": text, "seams": seams} for i, (text, seams) in enumerate(zip(texts, ("", "23"), strict=True))
+    ]
+    (tmp_path / "cut.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    out = tmp_path / "cut"
+    found = nd.contaminated(tmp_path / "cut.jsonl", tmp_path / "evals.jsonl", output=out, length=14, engine="cpu")
+    assert found.hits["id"].to_pylist() == [0]
+    assert "1 hit and verdicts, by another scan of 2 documents" in info.check(out)
+    assert "1 hit, by a scan of 1 document" in info.check(out, hits_only=True)
+
+
 def test_documents_in_memory_cannot_be_scanned_again(tmp_path: Path) -> None:
     nd.contaminated({"text": [ITEM]}, {"s": {"q": [ITEM]}}, output=tmp_path / "out", engine="cpu")
     assert "no scan was made again" in info.check(tmp_path / "out")

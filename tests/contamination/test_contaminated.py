@@ -298,7 +298,7 @@ def test_actions(tmp_path, training, action):
     if action == "drop":
         assert kept(tmp_path / "out") == [{"text": "another text"}]
     if action == "cut":
-        assert kept(tmp_path / "out") == [{"text": "another text"}, {"text": "(a) b)"}]
+        assert kept(tmp_path / "out") == [{"text": "another text", "seams": ""}, {"text": "(a) b)", "seams": "4"}]
         assert found.counts["emptied"] == 1
         again = nd.contaminated(tmp_path / "out" / "kept", evals, engine="cpu")
         assert again.hits.num_rows == 0
@@ -331,7 +331,7 @@ def test_parquet_keeps_its_other_columns(tmp_path):
         rows = pq.read_table(out / "kept" / "t.parquet").to_pylist()
         assert [row["number"] for row in rows] == ([1] if action == "drop" else [1, 2])
         if action == "cut":
-            assert rows[1] == {"key": "y", "text": "One. Two.", "number": 2}
+            assert rows[1] == {"key": "y", "text": "One. Two.", "number": 2, "seams": "5"}
         if action == "mark":
             assert rows[1]["contaminated"] == [{"begin": 5, "end": 5 + len(ITEM)}]
 
@@ -369,6 +369,8 @@ def test_a_cut_takes_whole_tokens_and_joins_no_words(tmp_path_factory, texts, it
         kept_bytes = text.encode()
         for hit in hits:
             assert kept_bytes[hit["begin"] : hit["end"]].decode()
+    again = nd.contaminated(folder / "out" / "kept", {"s": {"q": [item]}}, length=5, id_column="id", engine="cpu")
+    assert again.hits.num_rows == 0, "the hits across seams are no hits, whatever the script"
 
 
 def _is_subsequence(some, every):
@@ -388,17 +390,20 @@ def test_a_cut_between_words_without_a_separator_takes_the_word_before():
 
 
 def test_runs_across_the_seams_of_cuts_are_counted(tmp_path):
-    """A cut can bring the parts of an item together: the next check finds what this one counts."""
+    """A cut can bring the parts of an item together: this check counts it, and the next one does not."""
     item = "one two three four five six seven eight nine ten"
     texts = [f"one two three four five ({item}) six seven eight nine ten", item, "nothing"]
     evals = {"s": {"q": [item]}}
     found = nd.contaminated({"text": texts}, evals, output=tmp_path / "out", action="cut", engine="cpu")
     assert (found.counts["hits"], found.counts["across_seams"], found.counts["emptied"]) == (2, 1, 1)
     again = nd.contaminated(tmp_path / "out" / "kept", evals, output=tmp_path / "again", action="cut", engine="cpu")
-    assert (again.counts["hits"], again.counts["across_seams"]) == (1, 0)
+    assert (again.counts["hits"], again.counts["across_seams"]) == (0, 0)
+    first, second = (pq.read_table(tmp_path / name / "kept") for name in ("out", "again"))
+    assert first["seams"].to_pylist() == ["25", ""] and second.equals(first)
     for action in ("drop", "mark"):
         found = nd.contaminated({"text": texts}, evals, output=tmp_path / action, action=action, engine="cpu")
         assert found.counts["across_seams"] == 0
+        assert "seams" not in pq.read_table(tmp_path / action / "kept").column_names
 
 
 @settings(max_examples=40, deadline=None)
@@ -414,9 +419,76 @@ def test_runs_across_seams_are_the_hits_of_the_text_that_is_left(texts, items):
     with tempfile.TemporaryDirectory() as folder:
         table, out = {"text": [" ".join(text) for text in texts]}, Path(folder, "out")
         found = nd.contaminated(table, evals, output=out, action="cut", length=6, engine="cpu")
-        left = {"text": pq.read_table(out / "kept")["text"].to_pylist()}
-    again = nd.contaminated(left, evals, length=6, engine="cpu") if left["text"] else None
-    assert found.counts["across_seams"] == (0 if again is None else again.hits.num_rows)
+        left = pq.read_table(out / "kept")
+        again = nd.contaminated(left, evals, output=Path(folder, "two"), action="cut", length=6, engine="cpu")
+        assert again.hits.num_rows == again.counts["across_seams"] == 0
+        assert pq.read_table(Path(folder, "two", "kept")).equals(left)
+    without = {"text": left["text"].to_pylist()}
+    unmarked = nd.contaminated(without, evals, length=6, engine="cpu") if without["text"] else None
+    assert found.counts["across_seams"] == (0 if unmarked is None else unmarked.hits.num_rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_runs_are_those_of_the_parts_between_seams(tmp_path_factory, data):
+    """A text with seams has the hits, the cuts and the new runs of its parts, whatever wrote the seams."""
+    texts = data.draw(st.lists(LETTERS, min_size=1, max_size=4))
+    items = data.draw(st.lists(LETTERS, min_size=1, max_size=3))
+    places = [sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=3))) for text in texts]
+    table = pa.table(
+        {"text": [" ".join(text) for text in texts], "seams": [" ".join(str(2 * i) for i in each) for each in places]}
+    )
+    evals, out = {"s": {"q": [" ".join(item) for item in items]}}, tmp_path_factory.mktemp("parts")
+    found = nd.contaminated(table, evals, output=out / "one", action="cut", length=5, engine="cpu")
+    expected, left = [], []
+    for d, (text, seams) in enumerate(zip(texts, places, strict=True)):
+        gone = set()
+        for begin, end in zip([0, *seams], [*seams, len(text)], strict=True):
+            for e, item in enumerate(items):
+                for i, _, n in runs(text[begin:end], item, 5) if len(item) >= 5 else ():
+                    expected.append((d, str(e), 2 * (begin + i), n))
+                    gone |= set(range(begin + i, begin + i + n))
+        left.append([letter for i, letter in enumerate(text) if i not in gone])
+    rows = [(row["id"], row["eval_id"], row["begin"], row["run"]) for row in found.hits.to_pylist()]
+    assert sorted(rows) == sorted(expected)
+    kept = pq.read_table(out / "one" / "kept")
+    emptied = {d for d, *_ in expected if not left[d]}
+    assert [words(text) for text in kept["text"].to_pylist()] == [
+        letters for d, letters in enumerate(left) if d not in emptied
+    ]
+    for engine in (nd.Engine(backend="cpu", batch_bytes=1), "reference"):
+        other = nd.contaminated(table, evals, length=5, engine=engine)
+        assert other.hits.equals(found.hits)
+    assert nd.contaminated(kept, evals, length=5, engine="cpu").hits.num_rows == 0
+
+
+def test_seams_of_other_text(tmp_path):
+    """A column of seams that holds something else is refused, and so are seams beside text that is extracted."""
+    evals = {"s": {"q": [ITEM]}}
+    for wrong in ("zigzag", "3 ", "-1", 1.5, [3]):
+        with pytest.raises(InputError, match=r"^column 'seams': holds something else [^\n]*; rename it$"):
+            nd.contaminated(pa.table({"text": [ITEM], "seams": [wrong]}), evals, engine="cpu")
+    page = {"text": [f"<p>One.</p> <p>{ITEM}</p>"]}
+    reading = nd.Reading(html=True, text_columns="text")
+    nd.contaminated(page, evals, output=tmp_path / "out", action="cut", reading=reading, engine="cpu")
+    with pytest.raises(InputError, match="belongs to text that was cut; name that text, usually extracted_text"):
+        nd.contaminated(tmp_path / "out" / "kept", evals, reading=reading, engine="cpu")
+    again = nd.contaminated(tmp_path / "out" / "kept", evals, text_columns="extracted_text", engine="cpu")
+    assert again.counts["hits"] == 0
+
+
+def test_seams_of_substrings_are_seams_of_a_check(tmp_path):
+    """Each of the two commands reads what the other one wrote, and adds its own seams."""
+    item = "one two three four five six seven eight nine ten"
+    passage = "x1 x2 x3 x4 x5 x6 x7 x8 x9"
+    texts = [passage, f"one two three four five {passage} six seven eight nine ten", f"a {item} b"]
+    nd.substrings({"text": texts}, length=9, output=tmp_path / "one", engine="cpu")
+    options = {"output": tmp_path / "two", "action": "cut", "engine": "cpu"}
+    found = nd.contaminated(tmp_path / "one" / "kept", {"s": {"q": [item]}}, **options)
+    assert found.hits["id"].to_pylist() == [2]
+    rows = pq.read_table(tmp_path / "two" / "kept").to_pylist()
+    assert [row["seams"] for row in rows] == ["", "24", "2"] and rows[2]["text"] == "a b"
+    assert nd.substrings(tmp_path / "two" / "kept", length=9, action="list", engine="cpu").counts["passages"] == 0
 
 
 @pytest.mark.parametrize("action", ["cut", "mark"])
@@ -470,7 +542,7 @@ def test_rows_that_cannot_be_read_are_skipped_and_listed(tmp_path):
     found = nd.contaminated(path, evals, output=tmp_path / "out", action="cut", reading=reading, engine="cpu")
     assert found.counts["documents"] == 2 and found.counts["documents_hit"] == 1
     assert pq.read_table(tmp_path / "out" / "skipped.parquet")["row"].to_pylist() == [2]
-    assert kept(tmp_path / "out") == [{"text": "nothing"}]
+    assert kept(tmp_path / "out") == [{"text": "nothing", "seams": ""}]
 
 
 def test_evaluation_sets_behind_uris_and_links(tmp_path, training):

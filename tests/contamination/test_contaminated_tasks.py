@@ -156,6 +156,33 @@ def test_counts_by_value(box, by):
     assert f"<h2>By {by}</h2>" in (box / "out" / "contaminated.html").read_text()
 
 
+@pytest.mark.parametrize("kind", ["parquet", "lines"])
+def test_seams(box, kind):
+    """A second check reads the seams of the first one, and a third check with more items adds its own."""
+    writing = Writing(output_format="jsonl") if kind == "lines" else None
+    first = checked(box, action="cut", writing=writing, length=10)
+    assert first.counts["across_seams"] > 0
+    in_tasks(box, action="cut", writing=writing, length=10)
+    same(box / "out", box / "tasks")
+    for name, length in (("same", 10), ("more", 6)):
+        here = checked(box, box / "out" / "kept", f"{name}-here", action="cut", length=length)
+        there = in_tasks(box, box / "out" / "kept", f"{name}-there", action="cut", length=length)
+        assert there.report["tasks"]["slices"] > 2 and (here.counts["hits"] > 0) == (name == "more")
+        same(box / f"{name}-here", box / f"{name}-there")
+        again = in_tasks(box, box / f"{name}-here" / "kept", f"{name}-again", length=length)
+        assert again.counts["hits"] == 0
+    assert rows_of(box / "same-here") == rows_of(box / "out")
+
+
+def test_seams_that_hold_something_else(box):
+    table = pq.read_table(box / "in" / "c.parquet")
+    pq.write_table(table.append_column("seams", [["zigzag"] * len(table)]), box / "in" / "c.parquet")
+    for run in (checked, in_tasks):
+        with pytest.raises(InputError, match=r"^column 'seams': holds something else [^\n]*; rename it$"):
+            run(box, output="none")
+    assert not (box / "none").exists()
+
+
 def test_columns_that_cannot_be_counted_by(box):
     for by, says in (("nowhere", "no column 'nowhere'"), ("file", "documents in memory have no files")):
         with pytest.raises(InputError, match=says):

@@ -16,10 +16,9 @@ from hypothesis import given, settings, strategies as st
 import neardup_gpu as nd
 from neardup_gpu.documents.columns import SEAMS
 from neardup_gpu.documents.edits import Cuts
+from neardup_gpu.documents.seams import new_seams, seams_of
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.kernels import repeats
-from neardup_gpu.passages.corpus import seams_of
-from neardup_gpu.passages.repeats import new_seams
 
 Texts = list[list[str]]
 TEXTS = st.lists(st.lists(st.sampled_from("ab"), max_size=24), min_size=1, max_size=4)
@@ -301,10 +300,13 @@ def test_new_seams(data: st.DataObject) -> None:
 
 
 def test_seams_are_text() -> None:
-    found = seams_of(pa.array(["3 17", "", None, "0"]))
-    assert found.values.tolist() == [3, 17, 0] and found.sizes.tolist() == [2, 0, 0, 1]
-    with pytest.raises(InputError, match="column 'seams': holds something else"):
-        seams_of(pa.array(["3", "zigzag"]))
+    found = seams_of(pa.array(["3 17", "", None, "0", f"{10**17}"]), np.array([20, 0, 0, 9, 9]))
+    assert found.values.tolist() == [3, 17, 0, 9] and found.sizes.tolist() == [2, 0, 0, 1, 1]
+    assert len(seams_of(pa.array([], pa.string()), np.empty(0, np.int64))) == 0
+    assert seams_of(pa.array([3, None]), np.array([9, 9])).values.tolist() == [3]  # as CSV has them
+    for wrong in (["3", "zigzag"], ["3 "], ["-1"], [1.5], [[3]], [{"a": 3}], [b"\xff"], [True]):
+        with pytest.raises(InputError, match=r"^column 'seams': holds something else [^\n]*$"):
+            seams_of(pa.array(wrong), np.full(len(wrong), 9))
 
 
 def test_marks(lines: Path, tmp_path: Path) -> None:
@@ -342,6 +344,7 @@ HARD = {
     "no words": ["", "...", "\0"],
     "shorter than the length": ["one two", "one two"],
     "NUL and invalid UTF-8": [b"a\0b c d e f g h \xff\xfe i j k", b"x a\0b c d e f g h \xff\xfe i j k"],
+    "two tokens of the last code point": ["½", "½"],
     "Han": ["漢字仮名交じり文章漢字仮名交じり文章" * 4, "前漢字仮名交じり文章"],
 }
 
