@@ -238,7 +238,7 @@ def _hash_pieces(tokens, windows, ends, length, factor, places, hashes):
     """One thread some windows that follow one another in a row: write the place and the hash of each."""
     at = np.int64(cuda.grid(1))
     if at < len(windows):
-        _hash_windows(at, at + np.int64(1), tokens, windows, ends, (length, factor), (places, hashes))
+        _hash_windows(at, at + np.int64(1), tokens, windows, ends, (length, factor), (places, hashes))  # type: ignore[arg-type]
 
 
 @kernel("void(uint64[::1], int64[::1], int64[::1], int64, int64, boolean[::1])")
