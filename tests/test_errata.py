@@ -6,16 +6,21 @@ for the file F), E16 (M 3.2, code) and, of E17 (M 3.3, code), all but the number
 """
 
 import math
+import sys
 from fractions import Fraction
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.simhash import BUCKETS, Corpus, distribution
 from neardup_gpu import MinHash, papers, theory
 from neardup_gpu.hamming import TableDesign
 from neardup_gpu.papers.lazy_sampling import winner_probability
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from benchmarks.simhash import BUCKETS, Corpus, distribution
 
 ALTAVISTA, BING = theory.PRESETS["altavista"], theory.PRESETS["bing"]
 

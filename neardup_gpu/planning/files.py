@@ -264,7 +264,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("name", "listed", c.listed, 24 * c.listed, 3, ranges, ranges, WAITING_BESIDE),
         Exchange("name", "fates", c.removed, 24 * c.removed, 3, ranges, slices),
         *([Exchange("name", "near", c.near_known, 24 * c.near_known, 3, ranges, slices)] if shape.known else ()),
-        Exchange("name", "grouped", c.removed, 8 * c.removed, 1, ranges, ranges),
+        Exchange("name", "grouped", c.removed, 9 * c.removed, 2, ranges, ranges),
         Exchange("listed", "pairs", c.listed_pairs, 24 * c.listed_pairs, 3, ranges),
         Exchange("listed", "wanted", num_requests, 16 * num_requests, 2, ranges, slices),
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),

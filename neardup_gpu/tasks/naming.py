@@ -31,7 +31,7 @@ REMOVED = pa.schema([("words", pa.uint64())])
 LABELS = pa.schema([("rank", pa.int64()), ("label", pa.int64())])
 FATES = pa.schema([("row", pa.int64()), ("keeper", pa.int64()), ("resemblance", pa.float64())])
 NEAR = pa.schema([("row", pa.int64()), ("partner", pa.int64()), ("resemblance", pa.float64())])
-GROUPED = pa.schema([("keeper", pa.int64()), ("copy", pa.bool_())])
+GROUPED = pa.schema([("keeper", pa.int64()), ("copy", pa.uint8())])
 """For each removed document, the kept one, and whether it has the words of a document of better priority."""
 
 SORTED_BYTES = 64
@@ -160,7 +160,7 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
         slices, rows = layout.slice_of(layout.numbers_of(files, ranks))
         writer.add(slices, {"row": rows, "keeper": keepers, "resemblance": worths})
     with files.exchange("grouped", GROUPED, layout.partitions) as writer:
-        writer.add(layout.range_of(keepers), {"keeper": keepers, "copy": is_copy})
+        writer.add(layout.range_of(keepers), {"keeper": keepers, "copy": is_copy.astype(np.uint8)})
     return {"pairs": num_pairs}
 
 

@@ -81,7 +81,7 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
     save(files, "pairs", {"left": left, "right": right, "resemblance": resemblance[new]})
     removed = read_arrays(files.place, [] if divides else grouped, part, GROUPED)
     each, sizes = np.unique(removed["keeper"], return_counts=True)
-    same_words = np.bincount(np.searchsorted(each, removed["keeper"][removed["copy"]]), minlength=len(each))
+    same_words = np.bincount(np.searchsorted(each, removed["keeper"][removed["copy"] == 1]), minlength=len(each))
     group_kinds = kinds_of_groups(same_words, sizes)
     sizes += 1  # the kept document
     largest = np.lexsort((each, -sizes))[:LARGEST]
