@@ -119,7 +119,7 @@ class _Gaps:
 
     def joining(self, recipe: Recipe) -> np.ndarray:
         """Return the cuts after which two words are one."""
-        found, pieces = [], []
+        found, pieces, sizes = [], [], []
         values, tokens = self._text.values, self._tokens
         for cut in np.flatnonzero(self._before & self._after).tolist():
             first, last = int(self._first[cut]) - 1, int(self._last[cut])
@@ -133,6 +133,9 @@ class _Gaps:
                 parts = values[tokens.begins[first] : self.begins[cut]], values[self.ends[cut] : tokens.ends[last]]
                 found.append(cut)
                 pieces.append(b"".join(part.tobytes() for part in parts))
+                # Several tokens may share the code point that begins or ends there.
+                begin = np.searchsorted(tokens.begins, tokens.begins[first])
+                sizes.append(np.searchsorted(tokens.ends, tokens.ends[last], side="right") - last + first + 1 - begin)
         if not found:
             return np.empty(0, np.int64)
-        return np.array(found)[count_tokens(utf8(pieces), recipe, "cpu")[0].sizes < 2]
+        return np.array(found)[count_tokens(utf8(pieces), recipe, "cpu")[0].sizes < sizes]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import neardup_gpu as nd
 from neardup_gpu.contamination.items import ranges
@@ -342,6 +342,7 @@ TEXTS = st.lists(
 
 
 @settings(max_examples=150, deadline=None)
+@example(texts=[["½", "กำ", "a", "กำ", "a"]], item=["กำ", "a", "กำ"])  # the cut may not join 2, of ½, and the last a
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3), item=TEXTS)
 def test_a_cut_takes_whole_tokens_and_joins_no_words(tmp_path_factory, texts, item):
     """The tokens of a text that was cut are those of the text without one or more runs of whole tokens."""
