@@ -1,4 +1,4 @@
-"""Equal lines and paragraphs of real corpora, beside a Python set, DuckDB and datatrove: the part `units` of run.py.
+"""Compare equal lines and paragraphs with a Python set, DuckDB and datatrove: the part `units` of run.py.
 
 Each job is a process of its own that reads a file, cuts the units that repeat an earlier one, inside a document as
 well, and writes what is left; jobs take turns. Counts differ by less than 1%: neardup reads a word with soft hyphens as

@@ -131,7 +131,7 @@ def _build_share(
     cc.output_dir = os.fspath(folder)
     cc.output_file = f"{name}{_ahead.suffix()}"
     cc.target_cpu = level
-    cc._extra_cflags = {"posix": ["-O1", "-g0"]}  # Numba's runtime in C, of which kernels call a few short functions
+    cc._extra_cflags = {"posix": ["-O1", "-g0"]}  # kernels call only a few short functions of the runtime in C
     cc._mixin_sources = ["modulemixin.c"]  # without its lists, sets and dictionaries
     names = []
     some = [each for each in declared().values() if each.is_wide or level == list(LEVELS)[-1]]

@@ -15,7 +15,7 @@ multiple of n - q + 1 tokens from the beginning of the document. So only these p
 all shorter ones of the rows; n-grams around a place that passes are looked up in a hash table.
 
 Cost: a document's token takes about two products, and a look into the filter each fourth token, for n = 8 and q = 5.
-On a GPU there is no filter: n products and a look into the hash table, for each token and width.
+A GPU uses no filter: each token takes n products and a look into the hash table, for each width.
 Memory: up to 35 bytes for each token of the rows. What follows is linear in the number of places where an n-gram of a
 document stands in rows.
 """
@@ -400,7 +400,7 @@ def _measure(tokens, offsets, places, wanted, rows, positions, lengths):
 def gpu(tokens, offsets, listed):
     """As `reference`; n-grams are looked up in parallel, then all their places in rows are compared in parallel.
 
-    What is found takes 4 bytes for each token and width, and 32 for each place of an n-gram in rows.
+    Memory: 4 bytes for each token and width, and 32 for each place of an n-gram in rows.
     """
     xp = namespace()
     begin, end = bounds_of(offsets)

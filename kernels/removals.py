@@ -12,7 +12,7 @@ that is left has an earlier equal one that is whole, so a second run removes not
 
 Cost: linear in the windows, and a binary search among removed runs for each window that may be a source.
 Memory: 33 bytes for each window.
-On a GPU windows are decided in rounds, as many together as wait for no other; a round is a few passes over all of them.
+A GPU decides windows in rounds: all that wait for no other window together. A round is a few passes over all windows.
 Memory: 100 bytes for each window.
 """
 

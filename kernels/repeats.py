@@ -281,8 +281,8 @@ def _first_equal(xp, tokens, places, runs, length, each):
 def gpu(tokens, offsets, length, k):
     """As `reference`; hashes of all windows are sorted, so `k` has no use, and windows are compared in parallel.
 
-    A thread does an eighth as many windows as these have tokens, so that a window takes few products however long it
-    is, and few comparisons if it continues the match of the one before.
+    A thread handles length // 8 + 1 windows. So a window takes few products, however long it is, and few comparisons if
+    it continues the match of the window before.
     """
     xp, each = namespace(), length // 8 + 1
     tokens, offsets = on_device(tokens), on_device(offsets)

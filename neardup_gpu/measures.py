@@ -58,21 +58,17 @@ class Measure(Protocol):
         """The values of pairs of sets, from the numbers of common elements and of those of either: float64."""
 
 
-class SetMeasure(Measure, Protocol):
-    """A measure of sets, that grows with what they have in common."""
+class JoinMeasure(Measure, Protocol):
+    """A measure by which the exact join finds all pairs: it grows with the common elements; see kernels/setjoin.py."""
+
+    both_sizes: ClassVar[int]
+    """1 if `needed` is looked up at the sum of both sizes, 0 if at the smaller size."""
 
     def without(self, common: Frequencies) -> Measure:
         """Return the measure that leaves out some shingles."""
 
     def least(self, left: Any, right: Any, threshold: float) -> Any:
         """The least number of common elements of pairs at the threshold, by the sizes of either: int64."""
-
-
-class JoinMeasure(SetMeasure, Protocol):
-    """A measure by which the exact join finds all pairs; see kernels/setjoin.py."""
-
-    both_sizes: ClassVar[int]
-    """1 if `needed` is looked up at the sum of both sizes, 0 if at the smaller size."""
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
         """The least overlaps of pairs of sets at the threshold, where no set has more than `most`: int32."""

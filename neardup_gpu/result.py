@@ -25,7 +25,7 @@ from .records import dataclass
 from .report import count
 from .report_page.run import Run, run_of_tables
 from .store.artefacts import DOCUMENTS, PAIRS, UNITS, parts_of, read_report, using_report
-from .store.parquet import read_table
+from .store.parquet import opened, read_table
 
 if TYPE_CHECKING:
     from .by_value import ByValue
@@ -154,7 +154,9 @@ class Result:
         with using_report(folder):
             report = read_report(folder)
             first = parts_of(folder, report["files"], DOCUMENTS)[0]
-            return StoredResult(folder, report, Recipe.of(read_table(first).schema, str(first)), None)
+            with opened(first) as file:
+                recipe = Recipe.of(file.schema_arrow, str(first))
+            return StoredResult(folder, report, recipe, None)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from .documents.rewritten import write_kept
 from .documents.writing_options import Writing
 from .store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
-from .store.parquet import write_table
+from .store.parquet import write_table, write_tables
 
 
 def write_result(
@@ -43,13 +43,8 @@ def write_result(
 
 
 def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
-    write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
-    write_table(result.pairs, folder / f"{PAIRS}.parquet")
-    if result.units is not None:
-        write_table(result.units, folder / f"{UNITS}.parquet")
-    if result.skipped is not None:
-        about = result.documents.schema.metadata
-        write_table(result.skipped.replace_schema_metadata(about), folder / "skipped.parquet")
+    units = {} if result.units is None else {UNITS: result.units}
+    write_tables(folder, {DOCUMENTS: result.documents, PAIRS: result.pairs, **units}, result.skipped)
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
     if ids_only:

@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
 from .console import goes_on, say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, Inputs, Output, flags, given, one_or_all
+from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, Inputs, ResultFolder, flags, given, one_or_all
 
 if TYPE_CHECKING:
     from ..contamination.verdicts import Contamination
@@ -33,12 +33,9 @@ class Evals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certificate(Output):
+class Certificate(ResultFolder):
     """The certificate to write, and when it fails."""
 
-    output: str | None = setting(
-        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
-    )
     fail_over: Sequence[str] | None = setting(
         None,
         "Exit with status 3 if a count is larger: items=N, documents=N or gpt3=N, or a share such as items=0.1%. "

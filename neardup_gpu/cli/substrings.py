@@ -8,26 +8,15 @@ from ..documents.reading_options import Reading
 from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..passages.settings import SubstringSettings
-from ..records import dataclass
-from ..settings import setting
 from .console import say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, Group, Inputs, Output, flags, given, one_or_all
+from .options import DOCUMENTS, OUTPUT, RUNNING, Group, Inputs, ResultFolder, flags, given, one_or_all
 
 PASSAGES = Group("Passages", sort_key=0.5)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SubstringsOutput(Output):
-    """The folder to write."""
-
-    output: str | None = setting(
-        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
-    )
-
-
 DocumentsFlags: Any = flags(DOCUMENTS, Reading)
 PassagesFlags: Any = flags(PASSAGES, SubstringSettings)
-OutputFlags: Any = flags(OUTPUT, SubstringsOutput, Writing, without=("ids_only", "report", "check", "by"))
+OutputFlags: Any = flags(OUTPUT, ResultFolder, Writing, without=("ids_only", "report", "check", "by"))
 RunningFlags: Any = flags(RUNNING, Engine, without=("max_comparisons", "temp_dir"))
 
 
@@ -39,7 +28,7 @@ def substrings(
     running: RunningFlags = None,
 ) -> int:
     """Find every passage that occurs more than once, and write a corpus in which each stays once."""
-    shown = SubstringsOutput(**given(written, of=SubstringsOutput))
+    shown = ResultFolder(**given(written, of=ResultFolder))
     from ..passages.result import summary
     from ..passages.substrings import substrings as finding
 

@@ -31,7 +31,7 @@ from ..engine.settings import Engine, as_engine, for_text
 from ..errors import InputError, OutputError
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.outputs import new_folder
-from ..store.parquet import write_table
+from ..store.parquet import write_tables
 from ..store.uris import is_uri, masked
 from ..tasks.workers import Workers
 from .finding import Check, Scanned, found_by
@@ -180,17 +180,13 @@ def contaminated(
             scanned = scan_here(check, engine, clock)
             if place is not None and settings.action != "list":
                 with clock.stage("write"):
-                    edits, progress = scanned.findings.edits(settings.action), partial(clock.report, "write")
-                    write_kept(documents, place / KEPT, edits, writing, progress)
+                    edits = scanned.findings.edits(settings.action)
+                    write_kept(documents, place / KEPT, edits, writing, partial(clock.report, "write"))
         found = found_by(check, scanned)
         found.report["evals"]["paths"] = _paths(evals)
         if place is not None:
             with clock.stage("write"):
-                for name in TABLES:
-                    write_table(getattr(found, name), place / f"{name}.parquet")
-                if scanned.skipped is not None:
-                    about = found.hits.schema.metadata
-                    write_table(scanned.skipped.replace_schema_metadata(about), place / "skipped.parquet")
+                write_tables(place, {name: getattr(found, name) for name in TABLES}, scanned.skipped)
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
         if place is not None:
             shown = _shown(scanned.findings.passages, check.items, sets, settings)

@@ -180,12 +180,9 @@ class Findings:
         cuts = Cuts(np.searchsorted(owner[kept], np.arange(len(keep) + 1)), begins[kept], ends[kept])
         if action == "mark":
             return Edits(keep, cuts, MARKS)
-        seams = (
-            seams_as_text(new_seams(cuts, joined_seams(self.seams, len(keep))))
-            if self.counts["documents_hit"]
-            else None
-        )
-        return Edits(keep, cuts, seams=seams)
+        if not self.counts["documents_hit"]:
+            return Edits(keep, cuts)
+        return Edits(keep, cuts, seams=seams_as_text(new_seams(cuts, joined_seams(self.seams, len(keep)))))
 
 
 @dataclass

@@ -101,7 +101,8 @@ class Frequencies:
 
         Returns
         -------
-        Frequencies The frequencies in these documents.
+        Frequencies
+            The frequencies in the given documents.
 
         Raises
         ------

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..data import arrow, numpy_of, strings, taken
+from ..data import arrow, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
 from ..report import count, duration, percent, row, shorten
@@ -31,7 +31,7 @@ class Substrings:
         Each passage that is removed: id of the document, begin and end (bytes of its text), begin_token, tokens, copies
         (the number of places where its rarest run of `length` tokens stands), source_id and source_begin (the document
         that keeps the passage, and the byte where it begins there) and reason (null if the passage has a source).
-        RemovedPassages of one document overlap where the source changes.
+        Passages of one document overlap where the source changes.
     documents : pyarrow.Table
         Each document: id, kept, words, and words_left.
     report : dict
@@ -157,8 +157,3 @@ def summary(found: Substrings, output: str | None) -> list[Any]:
         files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else []), "substrings.json"]
         parts.append(row("written", f"{output}: {', '.join(files)}"))
     return parts
-
-
-def num_emptied(documents: pa.Table) -> int:
-    """Return how many documents have lost all their words."""
-    return int(np.count_nonzero((numpy_of(documents["words"]) > 0) & (numpy_of(documents["words_left"]) == 0)))

@@ -30,11 +30,11 @@ from ..priority import keep_column
 from ..recipe import Recipe, Shingles
 from ..store.artefacts import KEPT, SUBSTRINGS, write_report
 from ..store.outputs import new_folder
-from ..store.parquet import write_table
+from ..store.parquet import write_tables
 from .corpus import TokenCorpus, read_corpus
 from .places import Placed, place_again
 from .repeats import RemovedPassages, Windows, cuts_of, find_windows, passages_of, remove
-from .result import REASONS, TABLES, Substrings, examples, num_emptied, spans_table
+from .result import REASONS, TABLES, Substrings, examples, spans_table
 from .settings import NOTHING, SubstringSettings
 
 MARKS = "repeated"
@@ -137,11 +137,7 @@ def substrings(
         found.report["counts"]["closed_windows"] = removed.num_closed
         if place is not None:
             with clock.stage("write"):
-                for name in TABLES:
-                    write_table(getattr(found, name), place / f"{name}.parquet")
-                if documents.skipped is not None:
-                    about = found.spans.schema.metadata
-                    write_table(documents.skipped.replace_schema_metadata(about), place / "skipped.parquet")
+                write_tables(place, {name: getattr(found, name) for name in TABLES}, documents.skipped)
                 if how.action != "list":
                     edits = _edits(fates, passages, corpus, how)
                     write_kept(documents, place / KEPT, edits, writing, partial(clock.report, "write"))
@@ -231,7 +227,7 @@ def _found(
         "tokens_left": int(left.sum()),
         "passages": len(passages.document),
         "documents_cut": int(np.count_nonzero(lost)),
-        "emptied": num_emptied(table),
+        "emptied": int(np.count_nonzero((sizes > 0) & (left == 0))),
         "kept": int(kept.sum()),
         "dropped": int((~kept).sum()),
         "longest_document": int(sizes.max(initial=0)),

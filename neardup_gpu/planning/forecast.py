@@ -48,7 +48,7 @@ COUNTED_BYTES = 64
 """Bytes that a common shingle takes at most while a job in memory counts its documents."""
 
 UNIT_ROW = 160
-"""Bytes that a job holds of each part of a document besides: its place, and its row of units.parquet."""
+"""Bytes that a job holds in addition for each part of a document: its place, and its row of units.parquet."""
 
 READING, READING_ALONE = 3 * AHEAD_BYTES, 3 * PIECE_BYTES
 """Bytes that reading and writing hold for each of several threads, and for one alone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -38,6 +38,15 @@ def write_table(table: pa.Table, path: Path) -> None:
     """Write an artefact as Parquet."""
     with TableWriter(path, table.schema) as file:
         file.write(table)
+
+
+def write_tables(folder: Path, tables: Mapping[str, pa.Table], skipped: pa.Table | None) -> None:
+    """Write artefacts by their names, and the rows that were skipped, if rows may be, with the same metadata."""
+    for name, table in tables.items():
+        write_table(table, folder / f"{name}.parquet")
+    if skipped is not None:
+        about = next(iter(tables.values())).schema.metadata
+        write_table(skipped.replace_schema_metadata(about), folder / "skipped.parquet")
 
 
 def read_table(path: str | Path) -> pa.Table:

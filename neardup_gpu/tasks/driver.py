@@ -101,8 +101,7 @@ def run(job: Job) -> Made:
     number = sketched.total("present") - (copied.total("copies") - copied.total("wordless"))
     with told_as("collide"):
         propose = _by_keys if isinstance(job.recipe.method, Sketch) else _by_shingles
-        propose = _no_candidates if job.recipe.only_equal else propose
-        found = propose(job, layout, sketched, copied, number, settled)
+        found = (_no_candidates if job.recipe.only_equal else propose)(job, layout, sketched, copied, number, settled)
     with told_as("verify"):
         distinct, verified = (found, found) if job.recipe.only_equal else _verify(job, layout, found, settled)
     crowd = None
