@@ -161,6 +161,7 @@ def cut_out(
 
 @settings(max_examples=80, deadline=None)
 @example(texts=["\u00bd\u6f22\u00bd"], length=2)  # the last two tokens share the last code point
+@example(texts=["漢字漢字.", "x漢字漢字a"], length=4)  # without the passage, x and a would be one word
 @given(texts=ODD, length=st.integers(2, 5))
 def test_theorem_3_and_theorem_5(texts: list[str], length: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Sources stay whole, words stay words, and a second run removes nothing."""
@@ -310,6 +311,16 @@ def test_seams_are_text() -> None:
             seams_of(pa.array(wrong), np.full(len(wrong), 9))
 
 
+@pytest.mark.parametrize("batch_bytes", [1, None])
+def test_no_passage_crosses_a_seam_of_a_later_batch(batch_bytes: int | None) -> None:
+    table = {"text": [" ".join(map(str, range(40))), PASSAGE, PASSAGE], "seams": ["", "", str(len(PASSAGE) // 2)]}
+    engine = nd.Engine(backend="cpu", batch_bytes=batch_bytes)
+    found = nd.substrings(table, text_columns="text", length=8, action="list", engine=engine)
+    assert (found.counts["passages"], found.counts["tokens_covered"]) == (0, 0)
+    del table["seams"]
+    assert nd.substrings(table, text_columns="text", length=8, action="list", engine=engine).counts["passages"] == 1
+
+
 def test_marks(lines: Path, tmp_path: Path) -> None:
     """Marked texts stay as they are; the column has the bytes of the passages that would be removed."""
     nd.substrings(lines, output=tmp_path / "out", text_columns="body", length=8, action="mark", engine="cpu")
@@ -323,6 +334,9 @@ def test_drop_below(lines: Path) -> None:
     found = nd.substrings(lines, text_columns="body", length=8, drop_below=50, action="list", engine="cpu")
     assert found.documents["kept"].to_pylist() == [True, True, False, False]
     assert found.counts["tokens_left"] == 15
+    one, two = "a b c d e f g h", "i j k l m n o p"
+    found = find([one, f"{one} {two}", two], length=8, drop_below=50, action="list")  # the second keeps the last one
+    assert found.documents["kept"].to_pylist() == [True, True, False]
 
 
 def test_html_and_joined_columns(tmp_path: Path) -> None:

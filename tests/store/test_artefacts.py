@@ -17,9 +17,9 @@ from neardup_gpu import Writing, dedup, saving
 from neardup_gpu.errors import OutputError
 from neardup_gpu.measures import CONTAINMENT, RESEMBLANCE
 from neardup_gpu.sketches import pairs, sketch
-from neardup_gpu.store import artefacts
+from neardup_gpu.store import artefacts, parquet
 from neardup_gpu.store.outputs import new_file, new_folder
-from neardup_gpu.store.parquet import write_table
+from neardup_gpu.store.parquet import write_table, write_tables
 
 TEXT = "one two three four five six seven eight"
 TABLE = pa.table({"id": ["a", "b", "c"], "text": [TEXT, TEXT + " nine", "something else altogether, and longer"]})
@@ -150,7 +150,7 @@ def test_nothing_is_left_where_a_table_cannot_be_written(file: Path, monkeypatch
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(saving, "write_table", full)
+    monkeypatch.setattr(parquet, "write_table", full)
     with pytest.raises(OutputError, match="out: No space left on device; nothing was written"):
         dedup(file, output=file.parent / "out")
     assert os.listdir(file.parent) == [file.name]
@@ -158,3 +158,10 @@ def test_nothing_is_left_where_a_table_cannot_be_written(file: Path, monkeypatch
 
 def test_tables_of_pairs_are_known_by_the_columns_of_all_measures() -> None:
     assert {measure.name for measure in (RESEMBLANCE, CONTAINMENT)} == artefacts.MEASURED
+
+
+def test_skipped_rows_name_the_recipe_of_the_tables(tmp_path: Path) -> None:
+    tables = {name: pa.table({"id": [1]}).replace_schema_metadata({"about": name}) for name in ("first", "second")}
+    write_tables(tmp_path, tables, pa.table({"row": [7]}))
+    found = {path.stem: pq.read_table(path).schema.metadata[b"about"] for path in tmp_path.iterdir()}
+    assert found == {"first": b"first", "second": b"second", "skipped": b"first"}
