@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import neardup_gpu as nd
-from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import describe_device
-from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
+from neardup_gpu.installation import selftest
+from neardup_gpu.installation.kernel_inputs import INPUTS, Draw, kernel_modules
 from neardup_gpu.kernels import _compiled, gather
 from neardup_gpu.kernels._launch import PARTS, namespace, simulated, to_host
 from neardup_gpu.report import count

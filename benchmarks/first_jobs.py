@@ -21,12 +21,13 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import neardup_gpu as nd
-from neardup_gpu import selftest, sketches
+from neardup_gpu import sketches
 from neardup_gpu.data import Ragged
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.reading_options import Reading
 from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.engine.threads import on_threads
+from neardup_gpu.installation import selftest
 from neardup_gpu.kernels._launch import simulated, to_host
 
 from .findings import Items, NotRun, Settings

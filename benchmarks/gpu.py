@@ -39,10 +39,11 @@ from typing import Any
 import numpy as np
 
 import neardup_gpu
-from neardup_gpu import MinHash, SimHash, selftest
+from neardup_gpu import MinHash, SimHash
 from neardup_gpu.engine.choice import resolve
 from neardup_gpu.errors import BackendUnavailableError
-from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
+from neardup_gpu.installation import selftest
+from neardup_gpu.installation.kernel_inputs import INPUTS, Draw, kernel_modules
 from neardup_gpu.kernels._launch import namespace, simulated
 from neardup_gpu.stages import Ragged
 

@@ -12,7 +12,6 @@ from neardup_gpu import MinHash
 from neardup_gpu.definitions import material, polynomial
 from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.hamming import BUCKET_LIMIT, BUCKET_PROBE, TableDesign
-from neardup_gpu.joining import PostingsIndex, SetCollector
 from neardup_gpu.kernels import (
     components,
     counts,
@@ -46,6 +45,7 @@ from neardup_gpu.kernels._bounds import least_overlaps
 from neardup_gpu.kernels._launch import to_host
 from neardup_gpu.methods.minhash import permutations
 from neardup_gpu.stages import Ragged
+from neardup_gpu.stages.joining import PostingsIndex, SetCollector
 
 from .measure import ALTAVISTA, SEED, WIDTH, num_bytes
 

@@ -24,8 +24,8 @@ from neardup_gpu.engine.settings import Engine
 from neardup_gpu.engine.threads import on_threads
 from neardup_gpu.kernels._cpu import num_threads
 from neardup_gpu.sketches import sketch_text
-from neardup_gpu.sketching import Sketcher
 from neardup_gpu.stages import shingle, tokenize
+from neardup_gpu.stages.sketching import Sketcher
 
 from .measure import SEED, Bench, figure, launch, neardup, ratio
 

@@ -16,8 +16,8 @@ from neardup_gpu import Recipe, Shingles
 from neardup_gpu.documents.batches import ragged
 from neardup_gpu.documents.joined_text import as_bytes
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
-from neardup_gpu.sketching import text_of
 from neardup_gpu.stages import Ragged, count_shingles, count_tokens, utf8
+from neardup_gpu.stages.sketching import text_of
 
 from .measure import Bench, figure
 from .samples import by_turns

@@ -17,7 +17,7 @@ from unittest import mock
 
 from neardup_gpu import kernels
 from neardup_gpu.documents import Documents
-from neardup_gpu.kernel_inputs import kernel_modules
+from neardup_gpu.installation.kernel_inputs import kernel_modules
 from neardup_gpu.kernels import _compiled, _sort
 from neardup_gpu.kernels._launch import Kernel, Staging, namespace, simulated
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu import Engine, Recipe, open_documents
-from neardup_gpu.decisions import identical
 from neardup_gpu.documents.sources import Sources
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.contract import Runtime
-from neardup_gpu.measures import RESEMBLANCE
-from neardup_gpu.sketching import Sketched, Sketcher
+from neardup_gpu.methods.measures import RESEMBLANCE
 from neardup_gpu.stages import Ragged, Verified, shingle, tokenize
-from neardup_gpu.verification import verify_spooled
+from neardup_gpu.stages.decisions import identical
+from neardup_gpu.stages.sketching import Sketched, Sketcher
+from neardup_gpu.stages.verification import verify_spooled
 
 from .measure import THRESHOLD, Bench, Skip, figure, ratio
 

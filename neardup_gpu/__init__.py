@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from . import errors, hamming, papers, plot, sketches, stages, theory
     from .auditing.audit import audit
-    from .comparison import compare
     from .contamination.contaminated import contaminated
     from .documents import open_documents
     from .documents.reading_options import Reading
@@ -45,7 +44,8 @@ if TYPE_CHECKING:
     from .engine.settings import Engine
     from .errors import NeardupError
     from .index import Index
-    from .job import dedup
+    from .jobs.comparison import compare
+    from .jobs.dedup import dedup
     from .methods.bottomk import BottomK
     from .methods.containment import Containment
     from .methods.exact import Exact
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from .methods.simhash import SimHash
     from .passages.substrings import substrings
     from .recipe import Recipe, Shingles
-    from .result import Result
+    from .results.result import Result
     from .tasks.workers import Workers
-    from .unit_options import Unit
+    from .text.unit_options import Unit
 
 __all__ = [
     "BottomK",
@@ -101,16 +101,16 @@ _MODULES = {
     "NeardupError": "errors",
     "Reading": "documents.reading_options",
     "Recipe": "recipe",
-    "Result": "result",
+    "Result": "results.result",
     "Shingles": "recipe",
     "SimHash": "methods.simhash",
-    "Unit": "unit_options",
+    "Unit": "text.unit_options",
     "Workers": "tasks.workers",
     "Writing": "documents.writing_options",
     "audit": "auditing.audit",
-    "compare": "comparison",
+    "compare": "jobs.comparison",
     "contaminated": "contamination.contaminated",
-    "dedup": "job",
+    "dedup": "jobs.dedup",
     "open_documents": "documents",
     "substrings": "passages.substrings",
 }

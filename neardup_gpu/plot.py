@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .result import Result
+    from .results.result import Result
 
 __all__ = ["filter_curve", "groups", "recall", "resemblances"]
 

@@ -8,15 +8,16 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from . import checks, stop_words as lists, token_kinds
+from . import checks
 from .definitions import Material, checked_settings, material, settings_of, unreadable, versions
 from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
-from .languages import LANGUAGES
 from .log import log
 from .methods import METHODS, as_method, check_sketches
 from .methods.contract import Join
 from .records import dataclass
-from .unit_options import UNIT_SETTINGS, Unit
+from .text import stop_words as lists, token_kinds
+from .text.languages import LANGUAGES
+from .text.unit_options import UNIT_SETTINGS, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,7 +142,7 @@ class Shingles:
         if self.fold is not None:
             object.__setattr__(self, "fold", token_kinds.chosen_folds(self.fold, self.tokens))
         if self.stem is not None:
-            from .stemming import chosen as chosen_stem
+            from .text.stemming import chosen as chosen_stem
 
             if self.tokens != "words" or self.kind == "spots":
                 what = f"tokens {str(self.tokens)!r}" if self.tokens != "words" else "shingling 'spots'"

@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-from .greedy_clusters import Clusters, Joined, clusters
-from .merging import merge
+from .jobs.greedy_clusters import Clusters, Joined, clusters
+from .jobs.merging import merge
+from .jobs.one_text import sketch_text
+from .jobs.sketch_jobs import pairs, sketch
 from .methods.frequencies import Frequencies
-from .one_text import sketch_text
-from .sketch_jobs import pairs, sketch
 
 __all__ = ["Clusters", "Frequencies", "Joined", "clusters", "merge", "pairs", "sketch", "sketch_text"]
 

@@ -12,12 +12,13 @@ from in_parts import both, in_tasks, rows
 from page_of import page_of
 from test_partner_blocks import in_blocks
 
-from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Recipe, Shingles, SimHash, dedup, job, partners
+from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Recipe, Shingles, SimHash, dedup
 from neardup_gpu.errors import ParameterError
-from neardup_gpu.explanation import render
-from neardup_gpu.partners import partners_of
+from neardup_gpu.jobs import dedup as job
 from neardup_gpu.report import facts
-from neardup_gpu.stages import shingle, tokenize
+from neardup_gpu.results.explanation import render
+from neardup_gpu.stages import partners, shingle, tokenize
+from neardup_gpu.stages.partners import partners_of
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS
 
 SETTINGS = {

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Recipe, Shingles, compare, dedup
-from neardup_gpu.alignment import ALIGNED, ALONE, align, words_of
-from neardup_gpu.diff import differences
+from neardup_gpu.results.alignment import ALIGNED, ALONE, align, words_of
+from neardup_gpu.results.diff import differences
 from neardup_gpu.stages import shingle, tokenize
 
 BLOCKS = st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=9), min_size=1, max_size=4)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from neardup_gpu import boundaries
-from neardup_gpu.boundaries import CLASSES, Spans, grouped, stay_apart
 from neardup_gpu.recipe import Recipe
 from neardup_gpu.stages import as_documents, place_tokens
+from neardup_gpu.text import boundaries
+from neardup_gpu.text.boundaries import CLASSES, Spans, grouped, stay_apart
 
 PIECES = [
     *"aB1 .!?\n\r,)'-:\0\f\t\u0085\u2029\u00a0",

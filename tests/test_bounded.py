@@ -17,15 +17,16 @@ from flat import flat
 from page_of import page_of
 
 import neardup_gpu as nd
-from neardup_gpu import bounded, data
-from neardup_gpu.arguments import Arguments
+from neardup_gpu import data
 from neardup_gpu.cli import main
 from neardup_gpu.documents.sources import Sources
 from neardup_gpu.engine.settings import Engine
-from neardup_gpu.partners import Search
+from neardup_gpu.jobs import bounded
+from neardup_gpu.jobs.arguments import Arguments
 from neardup_gpu.planning import forecast
 from neardup_gpu.planning.counts import Workload
 from neardup_gpu.recipe import Recipe
+from neardup_gpu.stages.partners import Search
 from neardup_gpu.store.artefacts import read_report
 
 METHODS = {"exact": Recipe(), "minhash": Recipe(method="minhash"), "simhash": Recipe(method="simhash")}
@@ -213,7 +214,7 @@ def test_the_least_bound_fits_where_much_is_alike(recipe):
     assert forecast.divided(least * 9 // 10, work, recipe, 1, alike=True) is None
 
 
-@pytest.mark.parametrize("name", ["docs/concepts/performance.md", "docs/how_to/memory.md", "neardup_gpu/job.py"])
+@pytest.mark.parametrize("name", ["docs/concepts/performance.md", "docs/how_to/memory.md", "neardup_gpu/jobs/dedup.py"])
 def test_what_a_process_takes_has_one_figure(name):
     text = " ".join((Path(__file__).parent.parent / name).read_text().split())
     (figure,) = re.findall(r"(?:process takes|process of|each holds|process holds) about (\d+) MB", text)

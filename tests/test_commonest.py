@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from flat import flat
 
-from neardup_gpu import Engine, NeardupError, Recipe, Shingles, commonest, dedup
+from neardup_gpu import Engine, NeardupError, Recipe, Shingles, dedup
+from neardup_gpu.results import commonest
 from neardup_gpu.stages import shingle, tokenize
 
 TEXTS = [

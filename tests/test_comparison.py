@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Recipe, Shingles, compare, dedup
-from neardup_gpu.diff import wrapped
 from neardup_gpu.errors import ArgumentTypeError
+from neardup_gpu.results.diff import wrapped
 
 WORDS = st.lists(st.sampled_from("abcde"), max_size=12)
 

@@ -13,13 +13,13 @@ import pytest
 
 import neardup_gpu
 from neardup_gpu.auditing.verdict import Audit
-from neardup_gpu.comparison import Comparison
 from neardup_gpu.contamination.verdicts import Contamination
 from neardup_gpu.documents import Documents
-from neardup_gpu.explanation import Explanation
 from neardup_gpu.index import Added
+from neardup_gpu.jobs.comparison import Comparison
 from neardup_gpu.methods.minhash import Filter
 from neardup_gpu.passages.result import Substrings
+from neardup_gpu.results.explanation import Explanation
 
 MODULES = [
     *neardup_gpu._MODULES.values(),

@@ -14,8 +14,8 @@ import pytest
 
 import neardup_gpu as nd
 from neardup_gpu import checks, errors
-from neardup_gpu.bounded import temporary_folder
 from neardup_gpu.engine.processors import check_environment
+from neardup_gpu.jobs.bounded import temporary_folder
 from neardup_gpu.store.checksums import seal
 from neardup_gpu.store.spool import another_disk, disk_full, unwritable
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from neardup_gpu import Recipe, Shingles, Writing, dedup
 from neardup_gpu.errors import InputError
-from neardup_gpu.explanation import _place, explain, render
+from neardup_gpu.results.explanation import _place, explain, render
 
 TEXT = " ".join(f"word{i}" for i in range(40))
 TABLE = pa.table({"id": ["first", "near", "other"], "text": [TEXT, f"{TEXT} amended", "something else entirely"]})

@@ -13,10 +13,11 @@ import pytest
 from flat import flat
 from rule import check, expected
 
-from neardup_gpu import Containment, Recipe, Shingles, dedup, partners
-from neardup_gpu.joining import FILTERS
+from neardup_gpu import Containment, Recipe, Shingles, dedup
 from neardup_gpu.kernels import bitmaps, prefixes
-from neardup_gpu.measures import ContainmentMeasure, Resemblance
+from neardup_gpu.methods.measures import ContainmentMeasure, Resemblance
+from neardup_gpu.stages import partners
+from neardup_gpu.stages.joining import FILTERS
 
 sys.path.append(str(Path(__file__).parent.parent))
 

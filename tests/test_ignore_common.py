@@ -18,10 +18,10 @@ from witnesses import token_strings
 from neardup_gpu import Recipe, Shingles, Workers, dedup
 from neardup_gpu.cli.app import app
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
-from neardup_gpu.explanation import explain
 from neardup_gpu.planning import forecast
 from neardup_gpu.planning.choices import plan
 from neardup_gpu.planning.counts import Workload
+from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import Frequencies
 
 INPUT: Any = {"id_column": "id", "text_columns": "text"}

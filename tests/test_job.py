@@ -15,7 +15,6 @@ from versions import WORDS, corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set, token_strings
 
 from neardup_gpu import Engine, Index, MinHash, Recipe, Result, Writing, dedup, theory
-from neardup_gpu.decisions import KINDS
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.engine.processors import most_threads
 from neardup_gpu.errors import (
@@ -27,6 +26,7 @@ from neardup_gpu.errors import (
 )
 from neardup_gpu.kernels._cpu import num_threads
 from neardup_gpu.sketches import pairs, sketch
+from neardup_gpu.stages.decisions import KINDS
 
 
 def by_id(result):

@@ -10,12 +10,13 @@ from hypothesis import example, given, settings, strategies as st
 from rule import all_pairs, contained
 from witnesses import jaccard
 
-from neardup_gpu import Engine, joining
+from neardup_gpu import Engine
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.kernels.prefixes import PLACE_BITS
 from neardup_gpu.kernels.rarity import FEWEST_BITS
-from neardup_gpu.measures import CONTAINMENT, RESEMBLANCE
+from neardup_gpu.methods.measures import CONTAINMENT, RESEMBLANCE
+from neardup_gpu.stages import joining
 
 SHINGLES = st.integers(0, 12).map(lambda i: i * 0x9E3779B97F4A7C15 % 2**64) | st.sampled_from([0, 2**64 - 1, 1, 2])
 SETS = st.lists(st.lists(SHINGLES, max_size=15), min_size=1, max_size=25)

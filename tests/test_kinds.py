@@ -12,11 +12,11 @@ from flat import flat
 from page_of import page_of
 
 from neardup_gpu import Index, Recipe, Shingles, SimHash, Workers, Writing, cli, compare, dedup
-from neardup_gpu.comparison import render as render_comparison
-from neardup_gpu.decisions import KINDS
 from neardup_gpu.errors import InputError
-from neardup_gpu.explanation import render
+from neardup_gpu.jobs.comparison import render as render_comparison
 from neardup_gpu.report import facts
+from neardup_gpu.results.explanation import render
+from neardup_gpu.stages.decisions import KINDS
 
 ISSUE = ["C++ is faster", "C# is faster", "-5", "+5", "C# is faster"]
 EMOJI = ["👍👍👍"] * 5

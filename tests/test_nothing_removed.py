@@ -10,7 +10,7 @@ from flat import flat
 from page_of import page_of
 
 from neardup_gpu import Recipe, Shingles, Workers, Writing, cli, compare, dedup
-from neardup_gpu.nothing_removed import merged, sizes_of
+from neardup_gpu.results.nothing_removed import merged, sizes_of
 
 
 def words(number, start=0):

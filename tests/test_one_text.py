@@ -9,8 +9,8 @@ from flat import flat
 
 from neardup_gpu import BottomK, Exact, MinHash, ModM, Recipe, Shingles, SimHash
 from neardup_gpu.errors import ArgumentTypeError, ParameterError
+from neardup_gpu.jobs.one_text import TextSketcher
 from neardup_gpu.kernels import _cpu, tokens
-from neardup_gpu.one_text import TextSketcher
 from neardup_gpu.sketches import Frequencies, sketch, sketch_text
 from neardup_gpu.stages import Ragged, shingle, tokenize
 

@@ -203,7 +203,7 @@ def test_a_compiler_that_fails(checkout: Path, tmp_path: Path) -> None:
 DAYS_WORK = """
 import sys
 import neardup_gpu as nd
-from neardup_gpu.comparison import compare
+from neardup_gpu.jobs.comparison import compare
 texts = ["to be or not to be that is the question", "to be or not to be that is the question whether", "a rose"]
 for method in nd.stages.METHODS:
     assert nd.dedup({"text": texts}, method=method, engine="cpu", output=f"out-{method}").documents.num_rows == 3

@@ -8,10 +8,11 @@ from flat import flat
 from hypothesis import given
 from test_partners import DRAWN, compare, hypothesis_settings, rounds, run_against_the_rule, table
 
-from neardup_gpu import MinHash, Recipe, Shingles, dedup, job
-from neardup_gpu.nearest_reference import nearest_pairs
-from neardup_gpu.partner_blocks import BlockSearch
-from neardup_gpu.partners import Known, Partners, partners_of, selected
+from neardup_gpu import MinHash, Recipe, Shingles, dedup
+from neardup_gpu.jobs import dedup as job
+from neardup_gpu.stages.nearest_reference import nearest_pairs
+from neardup_gpu.stages.partner_blocks import BlockSearch
+from neardup_gpu.stages.partners import Known, Partners, partners_of, selected
 
 
 def in_blocks(most_pairs):

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from rule import all_pairs, check, decided, expected, told
 from versions import WORDS, corpus
 
-from neardup_gpu import Recipe, Shingles, dedup, partners
+from neardup_gpu import Recipe, Shingles, dedup
 from neardup_gpu.data import Pairs
 from neardup_gpu.errors import NeardupError, ParameterError, ResourceError
-from neardup_gpu.stages import Verified
+from neardup_gpu.stages import Verified, partners
 
 ROUNDS = ("first_partners", "_settle", "_kept_partners", "connect")
 TIES = (1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 28 / 35, 1.0)

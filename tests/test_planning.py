@@ -14,13 +14,13 @@ from neardup_gpu import BottomK, MinHash, Recipe, SimHash
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.errors import ParameterError
-from neardup_gpu.joining import SetCollector
 from neardup_gpu.planning import forecast
 from neardup_gpu.planning.choices import COMPARED, SMALL_BLOCK, plan, small_blocks
 from neardup_gpu.planning.costs import Machines, stage_names, tasks_of
 from neardup_gpu.planning.counts import Workload
 from neardup_gpu.planning.files import Exchange, exchanges
 from neardup_gpu.stages import METHODS
+from neardup_gpu.stages.joining import SetCollector
 from neardup_gpu.store.exchange import read_partition
 from neardup_gpu.store.places import Place
 

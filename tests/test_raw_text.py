@@ -8,10 +8,12 @@ from hypothesis import example, given, settings, strategies as st
 from witnesses import decoded, token_strings
 
 import neardup_gpu as nd
-from neardup_gpu import diff, raw_text, report_page
-from neardup_gpu.alignment import words_of
-from neardup_gpu.explanation import explain
+from neardup_gpu import report_page
+from neardup_gpu.results import diff
+from neardup_gpu.results.alignment import words_of
+from neardup_gpu.results.explanation import explain
 from neardup_gpu.stages import count_tokens, utf8
+from neardup_gpu.text import raw_text
 
 RECIPE = nd.Recipe()
 PIECES = [

@@ -8,8 +8,8 @@ import pytest
 from versions import corpus, decisions
 from witnesses import jaccard, shingle_set, token_strings
 
-from neardup_gpu import MinHash, Recipe, Writing, dedup, recall, report
-from neardup_gpu.stages import Pairs
+from neardup_gpu import MinHash, Recipe, Writing, dedup, report
+from neardup_gpu.stages import Pairs, recall
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from rule import check, expected, told
 from neardup_gpu import Recipe, Shingles, SimHash, dedup
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.report import facts
-from neardup_gpu.tables import REMOVED_COUNTS
+from neardup_gpu.results.tables import REMOVED_COUNTS
 
 COUNTS = ("kept", "removed", *REMOVED_COUNTS, "verified_pairs", "groups")
 

@@ -12,12 +12,13 @@ import sys
 import numpy as np
 import pytest
 
-from neardup_gpu import cli, selftest
+from neardup_gpu import cli
 from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.errors import BackendUnavailableError
-from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
+from neardup_gpu.installation import selftest
+from neardup_gpu.installation.kernel_inputs import INPUTS, Draw, kernel_modules
+from neardup_gpu.installation.selftest import LARGE, WHOLE, same
 from neardup_gpu.kernels import minhash, sets, tokens
-from neardup_gpu.selftest import LARGE, WHOLE, same
 
 KERNELS = kernel_modules()
 FEW = ["minhash", "overlap", "sequences", "sets", "tokens"]

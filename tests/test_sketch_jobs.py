@@ -14,7 +14,7 @@ from neardup_gpu.errors import (
     RecipeMismatchError,
 )
 from neardup_gpu.hamming.files import open_fingerprints
-from neardup_gpu.sketch_files import arrays_of, read_sketches
+from neardup_gpu.results.sketch_files import arrays_of, read_sketches
 from neardup_gpu.sketches import pairs, sketch
 
 

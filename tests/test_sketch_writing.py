@@ -7,9 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Engine, MinHash, Reading, SimHash, dedup, info, sketch_writing
+from neardup_gpu import Engine, MinHash, Reading, SimHash, dedup
 from neardup_gpu.engine import memory
 from neardup_gpu.errors import DamagedError, InputError, OutputError, ParameterError
+from neardup_gpu.jobs import info
+from neardup_gpu.results import sketch_writing
 from neardup_gpu.sketches import clusters, pairs, sketch
 from neardup_gpu.store.checksums import verify_pages
 

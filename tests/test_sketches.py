@@ -8,12 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import MinHash, Recipe, SimHash, hamming, sketch_files
+from neardup_gpu import MinHash, Recipe, SimHash, hamming
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import DamagedError, InputError, NeardupError, RecipeMismatchError, ResourceError
 from neardup_gpu.hamming import jobs as hamming_files
 from neardup_gpu.kernels import _launch as launch, hamming_table, pairtables
 from neardup_gpu.kernels._launch import MOST_ROWS, check_rows
+from neardup_gpu.results import sketch_files
 from neardup_gpu.store import parquet as tables
 
 RECIPE = Recipe(method=MinHash(filter=(3, 2, 1)))
@@ -243,7 +244,7 @@ class TestRows:
         with pytest.raises(ResourceError, match="fingerprints: 9 rows"):
             hamming_files.pairs(path, sketched.with_name("p.parquet"))
         pq.write_table(documents(0, 9), sketched.with_name("d.parquet"))
-        monkeypatch.setattr("neardup_gpu.sketching.count_tokens", lambda *_: pytest.fail("it was read"))
+        monkeypatch.setattr("neardup_gpu.stages.sketching.count_tokens", lambda *_: pytest.fail("it was read"))
         for given in (documents(0, 9), sketched.with_name("d.parquet")):
             with pytest.raises(ResourceError, match="documents: 9 rows"):
                 nd.dedup(given, id_column="id")

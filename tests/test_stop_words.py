@@ -9,11 +9,12 @@ import pytest
 from flat import flat
 from witnesses import jaccard, token_strings
 
-from neardup_gpu import MinHash, Recipe, Shingles, compare, dedup, stop_words
+from neardup_gpu import MinHash, Recipe, Shingles, compare, dedup
 from neardup_gpu.errors import InputError, ParameterError, RecipeMismatchError
 from neardup_gpu.report import facts
 from neardup_gpu.sketches import pairs, sketch
 from neardup_gpu.stages import shingle, tokenize
+from neardup_gpu.text import stop_words
 
 OBAMA = (
     "At a rally to kick off a weeklong campaign for the South Carolina primary, Obama tried to set the record straight "

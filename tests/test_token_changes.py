@@ -12,13 +12,14 @@ import pytest
 from witnesses import token_strings
 
 import neardup_gpu as nd
-from neardup_gpu import MinHash, Recipe, Shingles, cli, compare, dedup, stop_words
-from neardup_gpu.commonest import words_of
+from neardup_gpu import MinHash, Recipe, Shingles, cli, compare, dedup
 from neardup_gpu.errors import InputError, ParameterError, RecipeMismatchError
-from neardup_gpu.explanation import explain
-from neardup_gpu.one_text import sketch_text
+from neardup_gpu.jobs.one_text import sketch_text
+from neardup_gpu.results.commonest import words_of
+from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import pairs, sketch
 from neardup_gpu.stages import shingle, tokenize, utf8
+from neardup_gpu.text import stop_words
 
 LONDON = (
     "Jack London travelled to Oakland",

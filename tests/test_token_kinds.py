@@ -13,7 +13,7 @@ import pytest
 import neardup_gpu as nd
 from neardup_gpu import Recipe, Shingles, cli, compare, dedup
 from neardup_gpu.errors import ArgumentTypeError, InputError, NeardupError, ParameterError, RecipeMismatchError
-from neardup_gpu.explanation import explain
+from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import pairs, sketch
 from neardup_gpu.stages import Ragged, tokenize
 

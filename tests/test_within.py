@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 
 from neardup_gpu import Reading, Recipe, Result, Shingles, Workers, dedup
-from neardup_gpu.conditions import group_words
 from neardup_gpu.documents import open_documents
 from neardup_gpu.errors import InputError, ParameterError, RecipeMismatchError
 from neardup_gpu.methods import METHODS
 from neardup_gpu.sketches import clusters, pairs, sketch
+from neardup_gpu.stages.conditions import group_words
 
 READING = Reading(id_column="id", text_columns="text")
 

@@ -26,11 +26,10 @@ from ..documents.writing_options import Writing
 from ..engine.clock import Clock, with_bars
 from ..engine.settings import Engine, as_engine
 from ..errors import ArgumentTypeError, InputError, ParameterError
-from ..grouping import Grouping
-from ..intervals import exact_binomial
 from ..methods.contract import Join
 from ..recipe import Recipe, choose_recipe
 from ..records import dataclass
+from ..results.grouping import Grouping
 from ..store.artefacts import AUDIT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
@@ -39,6 +38,7 @@ from ..tasks.workers import Workers
 from .claims import ClaimReader
 from .clusters import ClusterFacts, measure_clusters, measuring
 from .differing import Discrepancy, explaining_size, explaining_threshold
+from .intervals import exact_binomial
 from .joins import RESULTS, Jobs, KeptPairs, NearestKept, close_below, kept_pairs, nearest_kept, no_pairs, sampled_pairs
 from .matching import Corpus, Matched, check_texts, match_ids, match_texts, open_with_texts, rows_of
 from .page import PAGE, write_audit_page

@@ -21,11 +21,11 @@ from ..documents import Documents
 from ..engine.clock import Clock
 from ..engine.contract import Rows
 from ..engine.settings import Engine
-from ..measures import Measure
+from ..methods.measures import Measure
 from ..recipe import Recipe
 from ..records import dataclass
 from ..stages import count_shingles, count_tokens
-from ..verification import verify_spooled
+from ..stages.verification import verify_spooled
 
 MOST_PAIRS = 1 << 22
 """Pairs that are measured at a time."""

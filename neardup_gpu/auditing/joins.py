@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 
 from ..data import numpy_of
 from ..documents.writing_options import Writing
-from ..job import dedup
+from ..jobs.dedup import dedup
 from ..recipe import Recipe
 from ..records import dataclass
-from ..result import Result
+from ..results.result import Result
+from ..results.tables import KIND
 from ..stages import count_tokens, utf8
-from ..tables import KIND
 from .settings import CLOSE
 from .split import READING, ROW, TEXT, write_subset
 

@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
-from ..fail_over import CountedShare
 from ..printable import readable_id
-from ..raw_text import to_bytes
 from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count, duration, percent, resemblance as in_digits, row, some, table_by
+from ..results.fail_over import CountedShare
+from ..text.raw_text import to_bytes
 
 if TYPE_CHECKING:
-    from ..comparison import Comparison
     from ..documents import Documents
+    from ..jobs.comparison import Comparison
 
 TABLES = ("lost", "missed", "clusters", "reasons")
 """The tables that an audit may have; each becomes a file."""
@@ -105,8 +105,8 @@ class Audit:
         >>> found.explain(2)
         Comparison(resemblance 0.5000: 4 of 8 shingles shared; B has 66.7% of A, A has 66.7% of B)
         """
-        from ..comparison import compare
         from ..documents.rereading import texts_of
+        from ..jobs.comparison import compare
 
         other = self._other_of(id)
         wanted = pa.chunked_array([pa.array([other, id], self.lost["id"].type)])

@@ -101,7 +101,7 @@ def audit(
     tasks: WorkersFlags = None,
 ) -> int:
     """Judge the result of any deduplication tool: what it lost, what it missed, and which of its reasons hold."""
-    from ..fail_over import FAILED, exceeded, limits_of
+    from ..results.fail_over import FAILED, exceeded, limits_of
 
     shown = Verdict(**given(written))
     names = ("lost", "missed")

@@ -45,7 +45,7 @@ def clusters(
     """Put sketched documents into clusters: each joins the one that it resembles most, or founds another."""
     import numpy as np
 
-    from .. import greedy_clusters
+    from ..jobs import greedy_clusters
 
     shown = ClustersFile(**given(written))
     with shown_progress(shown) as progress:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from ..documents.reading_options import Reading
 from ..errors import InputError
-from ..languages import language_of
 from ..records import dataclass
 from ..settings import setting
+from ..text.languages import language_of
 from .console import notes, say, say_json, stdout
 from .errors import in_flags, names_of
 from .methods import ShingleSettings, chosen_shingles
@@ -51,7 +51,7 @@ def compare(
     told: ToldFlags = None,
 ) -> None:
     """Compare two texts: their resemblance, how much of each the other contains, and the words in which they differ."""
-    from .. import comparison
+    from ..jobs import comparison
 
     shown, reading = Told(**given(told)), Reading(**given(compared))
     shingles = chosen_shingles(given(cut))

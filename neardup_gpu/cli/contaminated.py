@@ -61,7 +61,7 @@ def contaminated(
 ) -> int:
     """Find the items of evaluation sets in a training text: where each stands, and what each definition says of it."""
     from ..errors import ParameterError
-    from ..fail_over import FAILED, exceeded, limits_of
+    from ..results.fail_over import FAILED, exceeded, limits_of
 
     shown, evals = Certificate(**given(written, of=Certificate)), given(looked_for, of=Evals)
     if not evals:

@@ -11,7 +11,7 @@ from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
-from ..unit_options import Unit
+from ..text.unit_options import Unit
 from . import methods
 from .console import goes_on, say, say_json, shown_progress, stdout
 from .methods import Choice, Conditions, ShingleSettings, chosen_recipe
@@ -33,7 +33,7 @@ from .options import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..result import Result
+    from ..results.result import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ def dedup(
         "engine": Engine(**given(running, of=Engine)),
         **given(running, of=Bound),
     }
-    from .. import job
+    from ..jobs import dedup as job
 
     with goes_on(workers), shown_progress(shown) as progress:
         found = job.dedup(
@@ -138,7 +138,7 @@ def _say(found: Result, shown: DedupOutput, output: str | None, page: bool) -> N
         say_json(_line(found.report, output))
     elif not shown.quiet:
         from ..report import summary
-        from ..result import StoredResult
+        from ..results.result import StoredResult
 
         example = None
         if output is not None and not isinstance(found, StoredResult):  # whose tables may not fit in memory

@@ -16,8 +16,9 @@ def demo() -> None:
 
     The result is the folder neardup-demo, where the command is run.
     """
-    from .. import demo as corpus, job
+    from .. import demo as corpus
     from ..documents.writing_options import Writing
+    from ..jobs import dedup as job
     from ..report import row, summary
 
     with shown_progress(Output()) as progress:

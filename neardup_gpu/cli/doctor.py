@@ -41,7 +41,7 @@ def doctor(*, preparation: PreparationFlags = None, written: JsonFlags = None) -
 
 
 def _compile(as_json: bool, method: str = "exact") -> int:
-    from ..doctor import compile_kernels
+    from ..installation.doctor import compile_kernels
     from ..report import count, duration
 
     with notes(stages=False):
@@ -62,7 +62,7 @@ def _compile(as_json: bool, method: str = "exact") -> int:
 def _show(as_json: bool) -> None:
     import textwrap
 
-    from ..doctor import examine, in_words
+    from ..installation.doctor import examine, in_words
 
     found = examine()
     if as_json:

@@ -29,7 +29,7 @@ def explain(
     told: ShownFlags = None,
 ) -> None:
     """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
-    from .. import explanation
+    from ..results import explanation
 
     shown = Shown(**given(told))
     with notes():

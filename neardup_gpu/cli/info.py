@@ -33,7 +33,7 @@ def info(
     written: DescribedFlags = None,
 ) -> None:
     """Show the kind, recipe and counts of any file or folder that neardup wrote, or the stages of a work folder."""
-    from .. import info as artefact
+    from ..jobs import info as artefact
 
     shown = Described(**given(written))
     found = artefact.describe(Path(path))

@@ -37,7 +37,7 @@ def pairs(
     engine: EngineFlags = None,
 ) -> None:
     """Find pairs of sketches and estimate the resemblance of each pair, its containment, or its cosine for simhash."""
-    from .. import sketch_jobs
+    from ..jobs import sketch_jobs
 
     shown, place = PairsFile(**given(written)), Engine(**given(engine))
     with shown_progress(shown) as progress:

@@ -32,7 +32,7 @@ def selftest(*, testing: TestingFlags = None, written: JsonFlags = None) -> int:
     """Check every kernel against its definition on this machine, and time it. Exit status 1 on any difference."""
     from rich.console import Console
 
-    from ..selftest import conclusion, header, kernel_modules, render_row, run
+    from ..installation.selftest import conclusion, header, kernel_modules, render_row, run
 
     chosen, as_json = Testing(**given(testing)), Json(**given(written)).json
     with notes(stages=False), Console(stderr=True).status("") as status:

@@ -10,7 +10,7 @@ from ..printable import shell_path
 from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
-from ..unit_options import Unit
+from ..text.unit_options import Unit
 from .console import goes_on, say_written, shown_progress
 from .methods import SKETCHING, Conditions, ShingleSettings, Summary, chosen_recipe
 from .options import (
@@ -61,7 +61,7 @@ def sketch(
     recipe = chosen_recipe(SKETCHING, method, **given(choice), unit=Unit(**given(unit)))
     options: dict[str, Any] = {"reading": Reading(**given(reading)), "engine": Engine(**given(engine))}
     options |= {"shard_bytes": shown.shard_bytes, "workers": Workers(**given(tasks)) if given(tasks) else None}
-    from .. import sketch_jobs
+    from ..jobs import sketch_jobs
 
     with goes_on(options["workers"]), shown_progress(shown) as progress:
         counts = sketch_jobs.sketch(

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from .. import __version__
-from ..by_value import hits_by_value
 from ..definitions import METADATA_KEY, versions
 from ..documents import Documents
 from ..documents.seams import find_seams
 from ..recipe import Recipe, Shingles
+from ..results.by_value import hits_by_value
 from .items import EvaluationItems, EvaluationSet, Wanted, read_items, wanted_of
 from .scanning import NO_HITS, Findings
 from .settings import ContaminationSettings

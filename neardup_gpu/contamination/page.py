@@ -7,10 +7,10 @@ from html import escape
 from typing import Any
 
 from ..printable import printable, readable_id
-from ..raw_text import to_readable, to_string
 from ..report import percent, shorten, shown
 from ..report_page.plain import count_table, plain_page, section
 from ..report_page.texts import SHOWN, clean
+from ..text.raw_text import to_readable, to_string
 from .scanning import Passage
 from .verdicts import BY_COLUMNS, DEFINITIONS, Contamination, sentences
 

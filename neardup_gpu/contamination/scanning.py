@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import common_runs
 from neardup_gpu.kernels._launch import check_rows
 
-from ..by_value import FILE, as_text
 from ..data import Ragged, Tokens, arrow, numpy_of
 from ..documents.batches import some_rows
 from ..documents.edits import Cuts, Edits
@@ -25,8 +24,9 @@ from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..recipe import Recipe
 from ..records import dataclass
-from ..sketching import text_hashes_of, text_of
+from ..results.by_value import FILE, as_text
 from ..stages import count_tokens, place_tokens
+from ..stages.sketching import text_hashes_of, text_of
 from .cutting import cut_spans, united
 from .items import EvaluationItems, Wanted, ranges
 

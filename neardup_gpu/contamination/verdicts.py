@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import arrow, numpy_of, strings
-from ..fail_over import CountedShare
 from ..printable import readable_id
 from ..records import dataclass
 from ..report import beside, count, duration, heading, percent, row, shorten, table_by
+from ..results.fail_over import CountedShare
 from .items import EvaluationItems, Wanted
 from .tally import LONG, SHORT, Tally
 

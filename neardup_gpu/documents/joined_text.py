@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import arrow
-from ..raw_text import BORDER_BYTES
+from ..text.raw_text import BORDER_BYTES
 from .batches import ragged
 from .charsets import page_as_utf8
 from .columns import decoded, plain_type

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..data import numpy_of
 from ..errors import InputError
-from ..raw_text import to_readable
+from ..text.raw_text import to_readable
 from .ahead import closing
 from .stream import Batch, Documents
 

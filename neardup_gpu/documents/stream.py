@@ -24,9 +24,9 @@ from ..arrow_versions import bytes_of
 from ..data import Ragged, arrow, strings
 from ..errors import ArgumentTypeError, InputError
 from ..log import log
-from ..raw_text import integers_to_string, to_readable, to_string
 from ..records import dataclass
 from ..report import count
+from ..text.raw_text import integers_to_string, to_readable, to_string
 from . import nested
 from .ahead import Step, ahead, closing
 from .batches import PIECE_BYTES, ReadRows, coalesce, ragged, size_of, sliced

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from .. import boundaries
-from ..boundaries import Spans, full, grouped, read_only
 from ..data import Ragged, arrow
 from ..engine.processors import own_threads
 from ..errors import InputError, ParameterError
 from ..records import dataclass
-from ..unit_options import Unit
+from ..text import boundaries
+from ..text.boundaries import Spans, full, grouped, read_only
+from ..text.unit_options import Unit
 from .ahead import ahead
 from .batches import ragged
 from .edits import Cuts, Edits

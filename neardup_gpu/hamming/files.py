@@ -28,7 +28,7 @@ from ..log import log
 from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count, unread_names
-from ..sketch_files import distinct_files
+from ..results.sketch_files import distinct_files
 from ..store.folder import for_arrow, open_named
 from ..store.parquet import opened
 from .joins import CHUNK_BYTES, read_chunks

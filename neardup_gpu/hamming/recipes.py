@@ -17,7 +17,7 @@ from ..errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from ..methods.simhash import SimHash
 from ..recipe import Recipe
 from ..records import dataclass
-from ..sketch_files import check_columns
+from ..results.sketch_files import check_columns
 
 StoredRecipe = Recipe | dict[str, Any]
 """The recipe that an index takes and stores."""

@@ -14,7 +14,6 @@ import pyarrow as pa
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
 
 from ..arrow_versions import bytes_of
-from ..conditions import group_words
 from ..data import arrow, numpy_of
 from ..definitions import METADATA_KEY
 from ..documents import open_documents
@@ -24,12 +23,13 @@ from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, check_skipped, summar
 from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..log import log
-from ..nothing_removed import NO_DOCUMENTS
 from ..records import dataclass
 from ..report import count, skipped_in_words
-from ..sketch_writing import skipped_path
+from ..results.nothing_removed import NO_DOCUMENTS
+from ..results.sketch_writing import skipped_path
+from ..stages.conditions import group_words
 from ..store.artefacts import BY_ITSELF
-from ..token_changes import remarks_on
+from ..text.token_changes import remarks_on
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
 from .inputs import inputs_of, rows_done, with_progress

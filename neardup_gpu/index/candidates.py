@@ -2,7 +2,7 @@
 
 V is the set of all pairs of live entries that the method makes candidates and that resemble each other enough: by their
 sets; of an index without sets by what the method estimates; without a threshold all candidates do. The pairs of new
-entries with earlier ones, old or new, are found in order of sequence, as in `partners.py`:
+entries with earlier ones, old or new, are found in order of sequence, as in `stages/partners.py`:
 
     1. the first `max_partners` better partners of each; an entry with more candidates than were looked at is open
     2. further ones among what is not removed, until it is certain who is kept
@@ -21,12 +21,12 @@ import numpy as np
 from neardup_gpu.kernels import components, resemblance as resemblance_kernel, standing
 from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
 
-from ..conditions import of_like_lengths
 from ..data import Pairs
 from ..engine.choice import to_host
-from ..measures import worth
-from ..partners import ASKED, MOST_ASKED, TOGETHER
-from ..verification import Verified
+from ..methods.measures import worth
+from ..stages.conditions import of_like_lengths
+from ..stages.partners import ASKED, MOST_ASKED, TOGETHER
+from ..stages.verification import Verified
 from .estimates import estimated
 from .finding.contract import FoundEntries
 from .segments import KEPT, OPEN, Segment
@@ -263,7 +263,7 @@ def verified(
 
 
 def as_verified(left: np.ndarray, right: np.ndarray, values: np.ndarray) -> Verified:
-    """Pairs of rows in either order, as `partners.py` takes them."""
+    """Pairs of rows in either order, as `stages/partners.py` takes them."""
     low, high = np.minimum(left, right), np.maximum(left, right)
     order = np.lexsort((high, low))
     return Verified(Pairs(low[order], high[order]), values[order])

@@ -11,11 +11,11 @@ from neardup_gpu.kernels.resemblance import blocks_of_pairs
 
 from ..data import Ragged
 from ..engine.choice import to_host
-from ..measures import worth
+from ..methods.measures import worth
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
-    from ..measures import Measure
+    from ..methods.measures import Measure
     from .sketches import SketchedEntries
     from .snapshot import Snapshot
 

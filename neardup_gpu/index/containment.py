@@ -49,11 +49,11 @@ import pyarrow as pa
 from neardup_gpu.kernels import tally
 from neardup_gpu.kernels._bounds import least_shares_of, surely_reached
 
-from ..conditions import of_like_lengths
 from ..data import Ragged, arrow
 from ..engine.choice import kernel, to_host
-from ..measures import ContainmentMeasure
+from ..methods.measures import ContainmentMeasure
 from ..records import dataclass
+from ..stages.conditions import of_like_lengths
 from .comparing import compared
 from .elements import elements_of
 from .queries import matches_of

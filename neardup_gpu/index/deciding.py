@@ -21,22 +21,16 @@ import numpy as np
 import pyarrow as pa
 
 from ..data import Ragged
-from ..decisions import (
-    Groups,
-    Ranked,
-    decide as decide_ranked,
-    proposed,
-    unverified,
-)
 from ..engine.processors import own_threads
-from ..partners import partners_of, selected
-from ..priority import keep_column, rows_by_priority
-from ..result import Result
+from ..results.result import Result
+from ..results.tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
+from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed, unverified
+from ..stages.partners import partners_of, selected
+from ..stages.priority import keep_column, rows_by_priority
+from ..stages.verification import Verified, in_host_memory
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
-from ..tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
-from ..verification import Verified, in_host_memory
 from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
 from .opened import Opened

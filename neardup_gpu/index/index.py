@@ -20,10 +20,10 @@ from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from ..methods import check_able
 from ..methods.containment import DIRECTIONS
-from ..priority import keep_column
 from ..recipe import Recipe, choose_recipe
 from ..report import count
-from ..sketch_writing import skipped_path
+from ..results.sketch_writing import skipped_path
+from ..stages.priority import keep_column
 from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
 from ..store.outputs import new_files
@@ -39,7 +39,7 @@ from .queries import Answer, limits_of, near_documents, query_documents, query_t
 from .removing import remove, remove_before
 
 if TYPE_CHECKING:
-    from ..result import Result
+    from ..results.result import Result
 
 
 class Index:

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
-from ..conditions import group_words, of_like_lengths
 from ..data import Ragged, arrow
 from ..documents.html import read_page
 from ..errors import InputError, ParameterError
 from ..methods.contract import Estimate
+from ..stages.conditions import group_words, of_like_lengths
 from .columns import with_columns
 from .comparing import compared
 from .estimates import estimated

@@ -39,10 +39,10 @@ from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._probing import find_rows
 from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
 
-from ..conditions import WITHIN
 from ..data import Ragged
 from ..errors import DamagedError, OutputError
 from ..records import dataclass
+from ..stages.conditions import WITHIN
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.folder import Folder
 from ..store.ids import NAMES, Ids

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from neardup_gpu.kernels import gather, sequences
 
-from ..conditions import WITHIN, apart
 from ..data import Ragged
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import Span
 from ..methods.contract import Sketch
-from ..sketching import WORDLESS, mark_wordless, text_hashes_of, text_of
 from ..stages import count_shingles, count_tokens
+from ..stages.conditions import WITHIN, apart
+from ..stages.sketching import WORDLESS, mark_wordless, text_hashes_of, text_of
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime

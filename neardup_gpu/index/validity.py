@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..conditions import WITHIN
 from ..errors import InputError, ParameterError
+from ..stages.conditions import WITHIN
 from ..store.ids import KINDS, NAMES, Ids
 from .columns import kept_as, type_named
 

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from neardup_gpu.kernels import identical
 
-from ..conditions import WITHIN
 from ..data import arrow
 from ..errors import InputError, OutputError, ParameterError, ResourceError
+from ..stages.conditions import WITHIN
 from ..store.folder import Folder
 from ..store.ids import Ids
 from .candidates import join

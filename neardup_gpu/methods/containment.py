@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import checks
-from ..measures import ContainmentMeasure, Measure
 from ..records import dataclass
 from ..settings import setting
 from .contract import Join
+from .measures import ContainmentMeasure, Measure
 
 DIRECTIONS = ("in", "of", "either")
 

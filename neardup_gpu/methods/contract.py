@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cas
 
 from .. import checks, theory
 from ..errors import ParameterError
-from ..measures import RESEMBLANCE, Measure
+from .measures import RESEMBLANCE, Measure
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from .. import checks, theory
 from ..definitions import draw, one_draw, polynomial
 from ..errors import ParameterError
-from ..measures import RESEMBLANCE, Measure, Weighted
 from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from . import _bbit
 from .contract import Buckets, Candidates, Entries, Estimate, WeighingSketch, checked_frequencies, share_intervals
+from .measures import RESEMBLANCE, Measure, Weighted
 
 if TYPE_CHECKING:
     import numpy as np

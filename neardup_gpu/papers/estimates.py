@@ -8,7 +8,7 @@ import math
 from fractions import Fraction
 
 from .. import checks
-from ..error_bounds import MAX_BITS, bbit_share
+from ..theory.error_bounds import MAX_BITS, bbit_share
 
 MAX_TRIALS = 10**7  # a sum has a term for each trial, and then takes seconds
 MOST = 2**64  # documents, shingles or samples

@@ -1,6 +1,6 @@
 """The cost of a search by prefixes, and the chance that two shingles have one fingerprint.
 
-`neardup_gpu/prefix_filter.py` has the lemma and its sources.
+`neardup_gpu/theory/prefix_filter.py` has the lemma and its sources.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import checks
-from ..prefix_filter import MAX_SIZE, PrefixLengths, prefix_lengths
+from ..theory.prefix_filter import MAX_SIZE, PrefixLengths, prefix_lengths
 
 PRIMITIVE = 2 * 4 * 16 * 256 * 640 * 65536 * 6700416 // 64  # phi(2**64 - 1) / 64 primitive polynomials of degree 64
 MAX_COST_SIZE = 10_000  # of `prefix_cost`, which takes a step for each shingle of a prefix

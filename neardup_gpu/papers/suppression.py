@@ -12,7 +12,7 @@ from ..arrow_versions import restored_lists
 from ..errors import ParameterError
 from ..methods.minhash import MinHash
 from ..recipe import Recipe
-from ..sketch_files import array_of
+from ..results.sketch_files import array_of
 
 
 def suppress(features: Any, recipe: Recipe, *, present: Any = None) -> np.ndarray:

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from neardup_gpu.kernels._launch import check_rows
 
-from ..conditions import group_words
 from ..data import Ragged, large_enough, one_array
 from ..documents.seams import SeamedPiece, columns_of_seams, find_seams, joined_seams
 from ..documents.skipped import check_skipped
@@ -18,10 +17,11 @@ from ..documents.stream import Batch, Documents
 from ..engine.choice import to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
-from ..priority import keep_column
 from ..recipe import Recipe
-from ..sketching import text_of
 from ..stages import count_tokens
+from ..stages.conditions import group_words
+from ..stages.priority import keep_column
+from ..stages.sketching import text_of
 from .settings import NOTHING, SubstringSettings
 
 

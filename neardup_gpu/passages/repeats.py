@@ -11,12 +11,12 @@ import numpy as np
 
 from neardup_gpu.kernels import gather, removals, repeats
 
-from ..conditions import apart
 from ..contamination.cutting import bytes_to_cut, united
 from ..data import Ragged
 from ..documents.edits import Cuts
 from ..engine.choice import kernel, to_host
-from ..priority import rows_by_priority
+from ..stages.conditions import apart
+from ..stages.priority import rows_by_priority
 from .corpus import TokenCorpus
 from .places import Placed
 from .settings import NOTHING, SubstringSettings

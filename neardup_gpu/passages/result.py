@@ -11,7 +11,7 @@ from ..data import arrow, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
 from ..report import count, duration, percent, row, shorten
-from ..tables import as_json
+from ..results.tables import as_json
 from .repeats import RemovedPassages
 
 TABLES = ("spans", "documents")

@@ -26,8 +26,8 @@ from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
 from ..errors import ArgumentTypeError, InputError
-from ..priority import keep_column
 from ..recipe import Recipe, Shingles
+from ..stages.priority import keep_column
 from ..store.artefacts import KEPT, SUBSTRINGS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables

@@ -8,8 +8,8 @@ from importlib.resources import files as package_files
 from typing import Any, NamedTuple
 
 from .. import checks
-from ..joining import MOST_MARK_BITS
 from ..records import dataclass
+from ..stages.joining import MOST_MARK_BITS
 from ..store.exchange import MOST_OPEN
 from ..tasks.colliding import ENTRY_BYTES
 from ..tasks.columns import ranges_of

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from .. import checks
 from ..errors import ParameterError
-from ..prefix_filter import prefix_lengths
 from ..records import dataclass
 from ..tasks.cutting import counter_bits
+from ..theory.prefix_filter import prefix_lengths
 
 if TYPE_CHECKING:
     from .files import Shape

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..joining import MOST_MARK_BITS
 from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..records import dataclass
+from ..stages.joining import MOST_MARK_BITS
 from ..tasks import cutting
 from ..tasks.colliding import to_columns
 from ..tasks.columns import ranges_of

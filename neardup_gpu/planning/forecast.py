@@ -16,7 +16,6 @@ import numpy as np
 from neardup_gpu.kernels.bitmaps import num_words
 
 from ..arrow_versions import bytes_of
-from ..common_shingles import most_documents
 from ..documents import Documents
 from ..documents.ahead import AHEAD_BYTES, MOST_THREADS
 from ..documents.batches import PIECE_BYTES
@@ -24,13 +23,14 @@ from ..documents.parts import Part
 from ..documents.sources import Sources
 from ..documents.units import divided as divided_batch
 from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
-from ..joining import table_bits
 from ..methods.contract import Join
 from ..recipe import Recipe
 from ..report import count, duration, size
+from ..stages.common_shingles import most_documents
+from ..stages.joining import table_bits
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
-from ..unit_options import Unit
+from ..text.unit_options import Unit
 from .costs import Machines, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Shape, exchanges, shape_of

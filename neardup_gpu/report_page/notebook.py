@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from ..diff import in_html
 from ..errors import InputError
 from ..printable import printable, readable_id
 from ..report import count, html, shorten
+from ..results.diff import in_html
 from .groups import GroupTable, groups_of
 from .run import Run
 from .texts import Pair, compared

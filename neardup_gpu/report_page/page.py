@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks
-from ..by_value import ByValue, read_groups
 from ..data import bools
-from ..decisions import KINDS
 from ..errors import InputError, OutputError, ParameterError
-from ..grouping import WARNED, Grouping, most_lost
 from ..log import log
 from ..printable import printable, readable_id
 from ..records import dataclass
 from ..report import count, facts, histogram, percent, resemblance as in_digits, shown as shown_value, size
+from ..results.by_value import ByValue, read_groups
+from ..results.grouping import WARNED, Grouping, most_lost
+from ..results.tables import KIND
+from ..stages.decisions import KINDS
 from ..store.outputs import new_file
-from ..tables import KIND
 from . import charts
 from .groups import MEMBERS, GroupTable, chosen, groups_of
 from .parts import parted

@@ -12,8 +12,8 @@ from ..data import arrow
 from ..documents.rereading import texts_of
 from ..errors import InputError
 from ..printable import printable, readable_id
-from ..raw_text import to_bytes
-from ..unit_explanation import struck
+from ..results.unit_explanation import struck
+from ..text.raw_text import to_bytes
 from .run import Run
 from .texts import HELD, LONGEST, SHOWN, clean
 

@@ -14,7 +14,7 @@ from ..documents import Documents, open_described, open_documents
 from ..documents.reading_options import reading_of
 from ..documents.sources import Sources
 from ..errors import InputError
-from ..measures import Measure
+from ..methods.measures import Measure
 from ..printable import shell_path, shell_word
 from ..recipe import Recipe
 from ..records import dataclass

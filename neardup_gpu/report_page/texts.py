@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import diff
-from ..conditions import apart, group_words
 from ..documents.rereading import columns_of, texts_of
 from ..errors import InputError
 from ..log import log
 from ..printable import printable
-from ..raw_text import to_readable
 from ..recipe import Recipe
 from ..report import count
+from ..results import diff
 from ..stages import as_documents, count_tokens, shingle
+from ..stages.conditions import apart, group_words
+from ..text.raw_text import to_readable
 from .run import Run
 
 LONGEST = 300_000

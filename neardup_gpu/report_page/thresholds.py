@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import components
 
 from ..data import bools, numpy_of
-from ..decisions import KINDS
-from ..tables import KIND
+from ..results.tables import KIND
+from ..stages.decisions import KINDS
 from .run import Run
 
 STEPS = 40

@@ -23,7 +23,7 @@ from neardup_gpu.kernels import overlap
 
 from ..data import Pairs, Ragged, numpy_of
 from ..documents.slices import Slice
-from ..recall import (
+from ..stages.recall import (
     Sample,
     SampledPartners,
     SampledSearch,

@@ -18,7 +18,7 @@ from neardup_gpu.kernels import identical
 from ..data import numpy_of
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
-from ..sketching import WORDLESS
+from ..stages.sketching import WORDLESS
 from ..store.exchange import num_rows, read_partition
 from .columns import mixed, rows_of
 from .layout import Layout

@@ -25,11 +25,11 @@ from ..data import NO_PAIRS, Pairs
 from ..engine.clock import Clock
 from ..errors import ResourceError
 from ..methods.contract import Candidates, Sketch
-from ..partner_blocks import BlockSearch, pairs_a_row
-from ..partners import find_partners, partners_of
 from ..report import count, size
+from ..stages.partner_blocks import BlockSearch, pairs_a_row
+from ..stages.partners import find_partners, partners_of
+from ..stages.verification import Verified
 from ..store.exchange import read_arrays
-from ..verification import Verified
 from .candidates import CROWDED
 from .columns import AT_ONCE, load, rows_of, save
 from .deciding import are_set, renumbered, set_within

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..joining import table_bits
+from ..stages.joining import table_bits
 from .colliding import ENTRY_BYTES
 from .joining import in_table
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..common_shingles import most_documents
 from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
 from ..documents.rewritten import new_names, of_text, to_text
@@ -20,9 +19,10 @@ from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
 from ..methods.contract import Sketch
-from ..priority import keep_column
 from ..recipe import Recipe
 from ..records import dataclass
+from ..stages.common_shingles import most_documents
+from ..stages.priority import keep_column
 from . import (
     candidates,
     checking,

@@ -23,7 +23,7 @@ from ..errors import ResourceError
 from ..methods.contract import FirstPass
 from ..methods.frequencies import FrequencyCounter, counted, occurrences as occurrences_of
 from ..report import count as count_of, size
-from ..sketching import Sketcher
+from ..stages.sketching import Sketcher
 from ..store.exchange import ExchangeWriter, num_rows
 from .columns import partition_of, rows_of
 from .dividing import divided

@@ -8,16 +8,16 @@
 
 A run, the postings of one shingle, may be as long as the corpus: its pairs are too many to be listed. So in a range
 only short runs are looked through. Documents of the others are crowded; in the end all crowded documents are joined
-with one another as in memory, by `neardup_gpu.joining.build_index` with them for `members`, and
+with one another as in memory, by `neardup_gpu.stages.joining.build_index` with them for `members`, and
 `partners.find_partners`, which find of a crowd only the pairs that matter.
 
 **No pair at the threshold is lost**: it is listed by a range, or both of its documents are crowded.
 
 Proof. Let two documents reach the threshold, and x be the first shingle that both have, in the order by (count,
 shingle). There is one order for all slices, as all use the merged table; and no count in it is too low (`merged`), so
-both documents have a posting of x by the lemma of `neardup_gpu.prefix_filter`: one of them in its short prefix, or by
-containment the worse one in its prefix and the better one wherever it has x. A range has all postings of its shingles,
-so it has the run of x with both entries.
+both documents have a posting of x by the lemma of `neardup_gpu.theory.prefix_filter`: one of them in its short prefix,
+or by containment the worse one in its prefix and the better one wherever it has x. A range has all postings of its
+shingles, so it has the run of x with both entries.
 
 1. The run is long, or in a part of the range that is not sorted at all: all its documents are crowded, both of them.
 2. The run is short. Then the worse document, unless it is one of the reference set, as then both are and there is no
@@ -49,13 +49,22 @@ from ..data import Ragged
 from ..engine.arrays import concat_and_clear
 from ..engine.choice import kernel
 from ..engine.pieces import Span, spans
-from ..joining import LISTED, KnownSets, PostingsIndex, mark as mark_shingles, meet, meetings, no_marks, rows_of_entries
-from ..partners import MOST_ASKED
+from ..stages.joining import (
+    LISTED,
+    KnownSets,
+    PostingsIndex,
+    mark as mark_shingles,
+    meet,
+    meetings,
+    no_marks,
+    rows_of_entries,
+)
+from ..stages.partners import MOST_ASKED
 from .columns import SLOT_BITS, partition_of, parts_that_fit
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
-    from ..measures import JoinMeasure
+    from ..methods.measures import JoinMeasure
 
 LONG_RUN = 128
 """A run is long where its entries meet more than so many others each, on average: half of them are better, as many as

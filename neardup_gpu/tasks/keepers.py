@@ -13,9 +13,9 @@ import numpy as np
 from neardup_gpu.kernels import greedy
 
 from ..data import Pairs
-from ..decisions import resemblance_to
-from ..partners import among_first
-from ..verification import Verified
+from ..stages.decisions import resemblance_to
+from ..stages.partners import among_first
+from ..stages.verification import Verified
 from .deciding import are_set, renumbered, set_within
 from .dividing import Rows
 

@@ -19,15 +19,15 @@ import pyarrow as pa
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._sort import in_order
 
-from ..conditions import alike_in_length
 from ..data import Pairs, Ragged, numpy_of
 from ..documents.slices import Slice
 from ..engine.arrays import concat_and_clear
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
-from ..measures import Measure
+from ..methods.measures import Measure
+from ..stages.conditions import alike_in_length
+from ..stages.verification import Verified, in_host_memory, verify_apart, verify_spooled
 from ..store.exchange import num_rows, read_arrays, read_partition
-from ..verification import Verified, in_host_memory, verify_apart, verify_spooled
 from .columns import lists_of, load, ragged_of, rows_of, schema_of
 from .deciding import renumbered
 from .dividing import divided, join_rows

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..documents.compared import ranks_of
-from ..priority import keep_column, rows_by_priority
 from ..recipe import Recipe
+from ..stages.priority import keep_column, rows_by_priority
 from ..store.exchange import read_partition
 from .columns import TABLE, add_table, load, save, tables_of
 from .layout import Layout

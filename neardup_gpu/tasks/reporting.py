@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..by_value import lost_most
-from ..conditions import remarks_about
 from ..documents.sources import Sources
-from ..grouping import merged_files
 from ..log import log
-from ..nothing_removed import merged, reasons
-from ..tables import (
+from ..results.by_value import lost_most
+from ..results.grouping import merged_files
+from ..results.nothing_removed import merged, reasons
+from ..results.tables import (
     REMOVED_COUNTS,
     SKETCH_COUNTS,
     UNIT_COUNTS,
@@ -23,7 +22,8 @@ from ..tables import (
     limits_of,
     report_of as table_report,
 )
-from ..token_changes import remarks_on
+from ..stages.conditions import remarks_about
+from ..text.token_changes import remarks_on
 from .driver import Job, Made, remarks
 from .results import LARGEST
 

@@ -22,9 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..by_value import counts_of_files
 from ..data import arrow, numpy_of
-from ..decisions import kinds_of
 from ..documents.edits import Edits
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
 from ..documents.slices import Extent, Offset, Slice
@@ -32,11 +30,9 @@ from ..documents.writing_options import Writing
 from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..records import dataclass
-from ..saving import ids_of_kept
-from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS, part_name
-from ..store.exchange import read_arrays, read_partition
-from ..store.parquet import write_table
-from ..tables import (
+from ..results.by_value import counts_of_files
+from ..results.saving import ids_of_kept
+from ..results.tables import (
     NO_GROUPS,
     DocumentColumns,
     PairColumns,
@@ -48,6 +44,10 @@ from ..tables import (
     pairs_table,
     units_table,
 )
+from ..stages.decisions import kinds_of
+from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS, part_name
+from ..store.exchange import read_arrays, read_partition
+from ..store.parquet import write_table
 from . import unit_results
 from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE

@@ -16,8 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from .. import __version__
-from ..arguments import Arguments
-from ..by_value import ByValue, read_groups
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import Documents
 from ..documents.rewritten import check_writing, infers_columns, schema_of
@@ -30,10 +28,12 @@ from ..engine.clock import Clock
 from ..engine.memory import machine_memory, parse_size
 from ..engine.tasks import Runner
 from ..errors import InputError, OutputError
-from ..priority import keep_column
+from ..jobs.arguments import Arguments
 from ..recipe import Recipe
 from ..report_page import write_page
 from ..report_page.run import run_of_folder
+from ..results.by_value import ByValue, read_groups
+from ..stages.priority import keep_column
 from ..store.artefacts import DOCUMENTS, PAIRS, files_in, write_report
 from ..store.disk import room
 from ..store.folder import Folder

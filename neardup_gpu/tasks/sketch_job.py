@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..arguments import Arguments
 from ..data import Ragged, arrow
 from ..documents.slices import Offset, Slice
 from ..documents.sources import Sources
 from ..documents.units import check_divisible
 from ..engine.clock import Clock
 from ..engine.tasks import Runner
+from ..jobs.arguments import Arguments
 from ..methods.contract import Sketch
 from ..recipe import Recipe
-from ..sketch_files import array_of, columns_of
-from ..sketch_writing import SketchFiles, counted, new_places, reported, table_of
-from ..sketching import Sketcher
+from ..results.sketch_files import array_of, columns_of
+from ..results.sketch_writing import SketchFiles, counted, new_places, reported, table_of
+from ..stages.sketching import Sketcher
 from ..store.artefacts import SKETCHES
 from ..store.exchange import ExchangeWriter, read_partition
 from . import frequencies

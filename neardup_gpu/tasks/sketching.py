@@ -32,8 +32,6 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cpu import num_threads
 
-from ..common_shingles import without_common
-from ..conditions import WITHIN, apart
 from ..data import Ragged, arrow
 from ..documents.batches import ragged
 from ..documents.slices import Slice, extent_of
@@ -44,14 +42,16 @@ from ..engine.contract import Runtime
 from ..engine.pieces import Span
 from ..errors import InputError
 from ..methods.contract import Join, Sketch
-from ..nothing_removed import sizes_of
-from ..priority import keep_column
-from ..recall import random_order
-from ..sketching import BLANK, Sketched, Sketcher, text_of
+from ..results.nothing_removed import sizes_of
+from ..results.tables import SKETCH_COUNTS, as_json
 from ..stages import count_shingles, count_tokens
+from ..stages.common_shingles import without_common
+from ..stages.conditions import WITHIN, apart
+from ..stages.priority import keep_column
+from ..stages.recall import random_order
+from ..stages.sketching import BLANK, Sketched, Sketcher, text_of
 from ..store.exchange import ExchangeWriter, num_rows, read_partition
 from ..store.spool import host
-from ..tables import SKETCH_COUNTS, as_json
 from .columns import (
     TABLE,
     add_table,

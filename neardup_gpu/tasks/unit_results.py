@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..decisions import kinds_of
 from ..documents.units import Fates, UnitDecisions, are_repeats, fates_of, spared_copies
+from ..results.tables import UnitColumns
+from ..stages.decisions import kinds_of
 from ..store.exchange import read_arrays
-from ..tables import UnitColumns
 from .columns import load, rows_of, save
 from .layout import Layout
 from .sketching import ALIKE, ROWS, places_of_units

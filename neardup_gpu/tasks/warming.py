@@ -21,7 +21,7 @@ def warm_up(recipe: Recipe | None) -> None:
     from ..documents.sources import Sources
     from ..engine.clock import Clock
     from ..engine.settings import Engine
-    from ..sketching import Sketcher
+    from ..stages.sketching import Sketcher
     from . import candidates, copies, naming, pairs, results, sketching  # noqa: F401 (of tasks to come)
 
     recipe = recipe or recipes.Recipe()

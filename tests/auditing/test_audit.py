@@ -13,8 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
 from neardup_gpu.auditing.verdict import Audit, sentences
-from neardup_gpu.comparison import compare
-from neardup_gpu.fail_over import CountedShare, exceeded, limits_of
+from neardup_gpu.jobs.comparison import compare
+from neardup_gpu.results.fail_over import CountedShare, exceeded, limits_of
 
 WORDS = [f"w{number}" for number in range(4000)]
 
@@ -263,7 +263,7 @@ def test_what_nothing_explains_is_said():
 
 
 def test_an_audit_is_written_checked_and_replaced(tmp_path: Path):
-    from neardup_gpu import info
+    from neardup_gpu.jobs import info
 
     texts = [text(0), text(0, changed=1), text(1), text(2)]
     out = tmp_path / "verdict"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
-from neardup_gpu.intervals import exact_binomial
+from neardup_gpu.auditing.intervals import exact_binomial
 
 
 def hoeffding(trials: int, failure: float = 1e-9) -> float:

@@ -23,7 +23,8 @@ import pytest
 from progress import messages
 
 import neardup_gpu
-from neardup_gpu import Recipe, cli, diff, theory
+from neardup_gpu import Recipe, cli, theory
+from neardup_gpu.results import diff
 
 WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
 
@@ -475,7 +476,7 @@ def test_nobody_reads_stdout(result: Path) -> None:
 
 
 def test_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
-    from neardup_gpu import job
+    from neardup_gpu.jobs import dedup as job
 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
@@ -490,7 +491,7 @@ def test_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch, run: Run, corpus:
 
 
 def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
-    from neardup_gpu import job
+    from neardup_gpu.jobs import dedup as job
     from neardup_gpu.kernels import _cache
 
     decide = job.decide

@@ -21,12 +21,13 @@ from progress import LINE, messages
 from rich.console import Console
 
 import neardup_gpu as nd
-from neardup_gpu import cli, explanation as explain
+from neardup_gpu import cli
 from neardup_gpu.cli import console
 from neardup_gpu.engine import bars, clock
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.errors import ArgumentTypeError
 from neardup_gpu.kernels import _cache
+from neardup_gpu.results import explanation as explain
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -355,7 +356,7 @@ def test_notes_survive_a_closed_or_full_stderr(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_the_library_logs_is_shown(monkeypatch: pytest.MonkeyPatch, run: Run, corpus: Path) -> None:
-    from neardup_gpu import job
+    from neardup_gpu.jobs import dedup as job
 
     decide = job.decide
 

@@ -12,7 +12,7 @@ import numba
 import pytest
 
 import neardup_gpu
-from neardup_gpu import doctor
+from neardup_gpu.installation import doctor
 
 SECTIONS = {
     *("neardup", "python", "system", "packages", "optional", "processor", "threads", "memory"),

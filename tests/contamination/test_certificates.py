@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import neardup_gpu as nd
-from neardup_gpu import cli, info
+from neardup_gpu import cli
 from neardup_gpu.errors import DamagedError, InputError
+from neardup_gpu.jobs import info
 
 ITEM = "When in the course of human events it becomes necessary for one people to dissolve the political bands"
 

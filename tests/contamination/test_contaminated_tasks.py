@@ -17,7 +17,7 @@ from faults import judge
 from neardup_gpu import Engine, Reading, Workers, Writing, contaminated, dedup
 from neardup_gpu.engine.tasks import TaskFailedError
 from neardup_gpu.errors import DamagedError, InputError, OutputError, ParameterError
-from neardup_gpu.info import check
+from neardup_gpu.jobs.info import check
 
 STAGES = ["search", "write"]
 

@@ -12,7 +12,7 @@ from neardup_gpu import Index, Reading, Recipe, Shingles, Workers, dedup, open_d
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents.local_names import escaped, unescaped
 from neardup_gpu.documents.source import open_described
-from neardup_gpu.explanation import explain
+from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import sketch
 
 NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: not set(name) & set(b"/\0"))

@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from flat import flat
 
-from neardup_gpu import Reading, Workers, Writing, dedup, info
+from neardup_gpu import Reading, Workers, Writing, dedup
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents import open_documents
 from neardup_gpu.documents.rewritten import new_names
 from neardup_gpu.errors import ArgumentTypeError, InputError, ParameterError
-from neardup_gpu.explanation import explain
+from neardup_gpu.jobs import info
+from neardup_gpu.results.explanation import explain
 
 KINDS = ["parquet", "jsonl", "jsonl.gz", "jsonl.zst", "arrow"]
 WORDS = "the quick brown fox jumps over lazy dogs while seven wizards box with jolly farmers".split()  # noqa: SIM905

@@ -18,13 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 from mutated import mutated
 
-from neardup_gpu import Workers, dedup, info
+from neardup_gpu import Workers, dedup
 from neardup_gpu.cli.process import main
 from neardup_gpu.documents import ahead, open_documents, warc, warc_records
 from neardup_gpu.documents.skipped import Noted
 from neardup_gpu.documents.warc_records import DamagedRecordError, Records
 from neardup_gpu.errors import InputError, NeardupError
-from neardup_gpu.explanation import explain
+from neardup_gpu.jobs import info
+from neardup_gpu.results.explanation import explain
 
 pytest.importorskip("fastwarc")
 pytest.importorskip("warcio")

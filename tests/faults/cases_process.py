@@ -315,7 +315,7 @@ def too_little_memory_for_the_libraries(box):
         "import os, sys\nfrom neardup_gpu.cli.process import main\n"
         "class Fails:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'neardup_gpu.job':\n"
+        "        if name == 'neardup_gpu.jobs.dedup':\n"
         "            raise ImportError('libarrow.so: failed to map segment from shared object')\n"
         "sys.meta_path.insert(0, Fails())\n"
         "sys.exit(main(['dedup', 'd', '--dry-run']))"

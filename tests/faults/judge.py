@@ -444,12 +444,6 @@ def _ended(status: int, usage: Any, logs: str, start: float) -> Ended:
 
 def serve() -> None:
     """Fork a process for each request, and tell how it ended."""
-    import neardup_gpu.cli.app
-    import neardup_gpu.cli.dedup
-    import neardup_gpu.explanation
-    import neardup_gpu.hamming.jobs
-    import neardup_gpu.job
-    import neardup_gpu.report  # noqa: F401
 
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     devnull = os.open(os.devnull, os.O_RDWR)

@@ -24,7 +24,7 @@ from fixed_cases import CASES, expected, fixed
 from numba import types
 from numba.core import sigutils
 
-from neardup_gpu.kernel_inputs import kernel_modules
+from neardup_gpu.installation.kernel_inputs import kernel_modules
 from neardup_gpu.kernels import _ahead, _compiled
 from neardup_gpu.kernels._launch import Kernel
 

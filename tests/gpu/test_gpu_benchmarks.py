@@ -18,8 +18,8 @@ from cupy.cuda import driver
 from cupy_calls import DeviceArray, Namespace
 from versions import corpus, families
 
-from neardup_gpu import selftest
 from neardup_gpu.data import Ragged
+from neardup_gpu.installation import selftest
 from neardup_gpu.kernels import minhash, shingles, simhash
 
 sys.path.append(str(Path(__file__).parents[2]))

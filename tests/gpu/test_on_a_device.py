@@ -16,7 +16,7 @@ from neardup_gpu.engine.gpu import DEFAULT_SHARE
 from neardup_gpu.errors import NeardupError, ParameterError
 from neardup_gpu.hamming import HammingIndex, TableDesign, join, pairs as near_pairs
 from neardup_gpu.kernels import _launch as launch, hamming
-from neardup_gpu.sketch_writing import frequencies_path
+from neardup_gpu.results.sketch_writing import frequencies_path
 from neardup_gpu.sketches import pairs, sketch
 
 pytestmark = pytest.mark.gpu

@@ -21,7 +21,7 @@ from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Wri
 from neardup_gpu.engine import local
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
-from neardup_gpu.kernel_inputs import kernel_modules
+from neardup_gpu.installation.kernel_inputs import kernel_modules
 from neardup_gpu.sketches import pairs, sketch
 
 pytestmark = pytest.mark.skipif(not numba.config.ENABLE_CUDASIM, reason="needs NUMBA_ENABLE_CUDASIM=1")

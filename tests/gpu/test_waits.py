@@ -22,11 +22,12 @@ from cupy_calls import DeviceArray, Namespace
 from flat import flat
 from versions import corpus, families
 
-from neardup_gpu import Engine, MinHash, SimHash, dedup, sketch_jobs
+from neardup_gpu import Engine, MinHash, SimHash, dedup
 from neardup_gpu.engine.gpu import GpuRuntime
+from neardup_gpu.jobs import sketch_jobs
 from neardup_gpu.kernels import _constants, _launch as launch, tokens
 from neardup_gpu.sketches import sketch
-from neardup_gpu.sketching import Sketcher
+from neardup_gpu.stages.sketching import Sketcher
 
 TABLE = corpus(families(num=12, seed=4), seed=4)
 WORDLESS = sum(not any(map(str.isalnum, text or "")) for text in TABLE["text"].to_pylist())

@@ -18,9 +18,10 @@ from cupy_calls import DeviceArray, on_device
 from flat import flat
 from versions import WORDS, corpus, decisions, families
 
-from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, partners, selftest, substrings
+from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, substrings
 from neardup_gpu.errors import NeardupError
 from neardup_gpu.hamming import HammingIndex, join, pairs as near_pairs
+from neardup_gpu.installation import selftest
 from neardup_gpu.kernels import (
     _launch as launch,
     counts,
@@ -37,9 +38,9 @@ from neardup_gpu.kernels import (
     simhash as simhash_kernel,
 )
 from neardup_gpu.report import facts
-from neardup_gpu.sketch_writing import frequencies_path
+from neardup_gpu.results.sketch_writing import frequencies_path
 from neardup_gpu.sketches import pairs, sketch
-from neardup_gpu.stages import Pairs, Ragged, keep, shingle, tokenize, verify
+from neardup_gpu.stages import Pairs, Ragged, keep, partners, shingle, tokenize, verify
 from neardup_gpu.store.spool import DeviceSpool
 
 

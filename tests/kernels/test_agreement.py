@@ -11,7 +11,7 @@ from agreement import KERNELS, assert_same, on_host
 from hypothesis import HealthCheck, given, settings, strategies as st
 from strategies import inputs
 
-from neardup_gpu.kernel_inputs import INPUTS
+from neardup_gpu.installation.kernel_inputs import INPUTS
 
 pytestmark = pytest.mark.quick
 
@@ -30,7 +30,9 @@ def test_every_kernel_file_is_one_kernel(name):
 
 
 def test_every_kernel_has_inputs():
-    assert list(INPUTS) == sorted(KERNELS), "neardup_gpu/kernel_inputs.py: a generator for each kernel, in their order"
+    assert list(INPUTS) == sorted(KERNELS), (
+        "neardup_gpu/installation/kernel_inputs.py: a generator for each kernel, in their order"
+    )
 
 
 def check(kernel, backend, arguments):

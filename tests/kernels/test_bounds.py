@@ -1,11 +1,11 @@
-"""The bounds of sizes and overlaps against `neardup_gpu.prefix_filter`, which shares no line with them."""
+"""The bounds of sizes and overlaps against `neardup_gpu.theory.prefix_filter`, which shares no line with them."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from neardup_gpu import prefix_filter
 from neardup_gpu.kernels import _bounds
+from neardup_gpu.theory import prefix_filter
 
 SIZES = st.integers(1, 60) | st.integers(1, 3000) | st.integers(1, 2**40)
 THRESHOLDS = (

@@ -8,8 +8,8 @@ from hypothesis import given, settings, strategies as st
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment
 
-from neardup_gpu import comments, languages
 from neardup_gpu.kernels import code
+from neardup_gpu.text import comments, languages
 
 pytestmark = pytest.mark.quick
 

@@ -11,7 +11,7 @@ from witnesses import decoded, invisible, kind, token_strings
 
 from neardup_gpu import Recipe, Shingles
 from neardup_gpu.data import Ragged
-from neardup_gpu.kernel_inputs import FOLDED
+from neardup_gpu.installation.kernel_inputs import FOLDED
 from neardup_gpu.kernels import drop, fold, tokens
 from neardup_gpu.stages import place_tokens
 

@@ -9,7 +9,7 @@ import unicode_data
 from hypothesis import given, settings, strategies as st
 from witnesses import BORDER, decoded, invisible, kind, rabin_hasher, token_places, token_strings
 
-from neardup_gpu.kernel_inputs import CHARACTERS
+from neardup_gpu.installation.kernel_inputs import CHARACTERS
 from neardup_gpu.kernels import _folding, _gf2 as scalar, _unicode_table as unicode_table, tokens
 
 Q = np.uint64(0x9A3D1C2B4E5F6071 | 1 << 63)

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from rule import check, expected, shingles_of, told
 from versions import corpus
 
-from neardup_gpu import Recipe, Shingles, dedup, joining, partners
+from neardup_gpu import Recipe, Shingles, dedup
 from neardup_gpu.errors import NeardupError, ParameterError, ResourceError
+from neardup_gpu.stages import joining, partners
 
 OPTIONS = {"id_column": "id", "text_columns": "text", "engine": "cpu"}
 TIES = (0.07, 0.28, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 6 / 7, 0.9, 10 / 11, 1.0)

@@ -15,7 +15,7 @@ from flat import flat
 import neardup_gpu as nd
 from neardup_gpu import MinHash, NeardupError, Recipe, Shingles, SimHash, Writing, dedup, papers, theory
 from neardup_gpu.errors import ArgumentTypeError, ParameterError, RecipeMismatchError
-from neardup_gpu.explanation import explain
+from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import Frequencies, pairs, sketch
 from neardup_gpu.stages import Ragged
 

@@ -13,9 +13,9 @@ from page_of import page_of
 from neardup_gpu import Writing, dedup
 from neardup_gpu.data import arrow
 from neardup_gpu.report_page import of_folder
+from neardup_gpu.results.tables import kind_column, with_recipe
 from neardup_gpu.store.artefacts import write_report
 from neardup_gpu.store.parquet import write_table
-from neardup_gpu.tables import kind_column, with_recipe
 
 HOSTILE = "</script><script>document.title = 'gone'</script><img src=x onerror=\"document.title = 'gone'\">"
 

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup_gpu import Writing, dedup, saving
+from neardup_gpu import Writing, dedup
 from neardup_gpu.errors import OutputError
-from neardup_gpu.measures import CONTAINMENT, RESEMBLANCE
+from neardup_gpu.methods.measures import CONTAINMENT, RESEMBLANCE
+from neardup_gpu.results import saving
 from neardup_gpu.sketches import pairs, sketch
 from neardup_gpu.store import artefacts, parquet
 from neardup_gpu.store.outputs import new_file, new_folder

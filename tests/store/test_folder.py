@@ -17,9 +17,9 @@ from hypothesis import given, strategies as st
 
 import neardup_gpu as nd
 from neardup_gpu import dedup
-from neardup_gpu.explanation import explain
 from neardup_gpu.index.manifest import Manifest, SegmentPlace, commit
-from neardup_gpu.info import check, describe
+from neardup_gpu.jobs.info import check, describe
+from neardup_gpu.results.explanation import explain
 from neardup_gpu.store.arrays import Limits
 from neardup_gpu.store.artefacts import read_report
 from neardup_gpu.store.folder import Folder, open_named, read_all

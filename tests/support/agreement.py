@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neardup_gpu.kernel_inputs import kernel_modules
+from neardup_gpu.installation.kernel_inputs import kernel_modules
 from neardup_gpu.kernels._launch import to_host
 
 KERNELS = kernel_modules()

@@ -8,7 +8,7 @@ from typing import Any
 
 from neardup_gpu import Engine, Reading, Recipe, Shingles, Writing
 from neardup_gpu.methods import as_method
-from neardup_gpu.unit_options import UNIT_SETTINGS, Unit
+from neardup_gpu.text.unit_options import UNIT_SETTINGS, Unit
 
 USUAL = {"dedup": "exact", "sketch": "minhash", "create": "minhash"}
 OF_METHOD = ("bucket_limit", "direction", "frequencies")

@@ -1,4 +1,6 @@
-"""The rule of `neardup_gpu.partners` a second time, in plain Python: V by brute force, and what follows from all of V.
+"""The rule of `neardup_gpu.stages.partners` a second time, in plain Python.
+
+V is found by brute force, and the rest follows from all of V.
 
 Nothing here knows of prefixes, rounds or batches, and no NumPy is used.
 """

@@ -1,8 +1,8 @@
 """Make the table of the Sentence_Break property of each Unicode code point, from Perl's copy of Unicode's data.
 
-    python tests/support/sentence_data.py neardup_gpu/sentence_breaks.npz
+    python tests/support/sentence_data.py neardup_gpu/text/sentence_breaks.npz
 
-Perl 5.34 to 5.36, whose Unicode is 14, writes the file anew. `neardup_gpu/boundaries.py` describes the table.
+Perl 5.34 to 5.36, whose Unicode is 14, writes the file anew. `neardup_gpu/text/boundaries.py` describes the table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from neardup_gpu.boundaries import CLASSES
+from neardup_gpu.text.boundaries import CLASSES
 
 UNICODE_VERSION = "14.0.0"
 

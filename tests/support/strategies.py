@@ -1,4 +1,4 @@
-"""Inputs of kernels as Hypothesis draws them, by the generators of `neardup_gpu.kernel_inputs`.
+"""Inputs of kernels as Hypothesis draws them, by the generators of `neardup_gpu.installation.kernel_inputs`.
 
 Hypothesis chooses sizes, settings, short arrays and texts value by value, so that it finds the smallest input that
 fails; long arrays are filled from a seed.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from neardup_gpu.kernel_inputs import CHARACTERS, EXTREMES, ILL_FORMED, INPUTS, Draw, near_fingerprints
+from neardup_gpu.installation.kernel_inputs import CHARACTERS, EXTREMES, ILL_FORMED, INPUTS, Draw, near_fingerprints
 
 WORDS = st.one_of(st.sampled_from(EXTREMES), st.integers(0, 3), st.integers(0, 2**64 - 1))
 SEEDS = st.integers(0, 2**32 - 1)

@@ -202,7 +202,7 @@ def make_hamming(kind: str) -> Callable[[Path], None]:
 
 
 def use_hamming(folder: Path, draw: random.Random) -> list[Any]:
-    from neardup_gpu.info import check, describe
+    from neardup_gpu.jobs.info import check, describe
 
     def query() -> Any:
         index = nd.hamming.HammingIndex.load(folder / "x.index", backend="cpu")
@@ -239,7 +239,7 @@ def make_sketches(kind: str) -> Callable[[Path], None]:
 
 
 def use_sketches(folder: Path, draw: random.Random) -> list[Any]:
-    from neardup_gpu.info import check, describe
+    from neardup_gpu.jobs.info import check, describe
 
     path = folder / "x.parquet"
     engine = nd.Engine(backend="cpu", threads=1)
@@ -263,9 +263,9 @@ def make_result(folder: Path) -> None:
 
 
 def use_result(folder: Path, draw: random.Random) -> list[Any]:
-    from neardup_gpu.explanation import explain
-    from neardup_gpu.info import check, describe
+    from neardup_gpu.jobs.info import check, describe
     from neardup_gpu.report_page import of_folder
+    from neardup_gpu.results.explanation import explain
 
     path = folder / "x"
     removed = draw.choice(["d7", "d12", "d30"])
@@ -318,7 +318,7 @@ def _work(folder: Path, output: str) -> Any:
 
 
 def use_work(folder: Path, draw: random.Random) -> list[Any]:
-    from neardup_gpu.info import check, describe
+    from neardup_gpu.jobs.info import check, describe
 
     path = folder / "x"
     return _tried(lambda: describe(path)["kind"], lambda: check(path)[:5], lambda: _work(folder, "again"))

@@ -11,8 +11,9 @@ import pytest
 from flat import flat
 from versions import corpus, families
 
-from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Recipe, Shingles, SimHash, Writing, dedup, recall
+from neardup_gpu import BottomK, Containment, Exact, MinHash, ModM, Recipe, Shingles, SimHash, Writing, dedup
 from neardup_gpu.errors import ParameterError
+from neardup_gpu.stages import recall
 from neardup_gpu.tasks.workers import Workers
 
 CUTS = {"whole": ("1GB", 1), "slices": (30_000, 3), "many": (8_000, 7)}

@@ -6,9 +6,9 @@ from grids import some
 
 from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash
 from neardup_gpu.data import Pairs
-from neardup_gpu.decisions import found_by
 from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.errors import ResourceError
+from neardup_gpu.stages.decisions import found_by
 from neardup_gpu.tasks.colliding import (
     collide_range,
     collide_stream,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from neardup_gpu.data import Pairs
-from neardup_gpu.decisions import resemblance_to
-from neardup_gpu.partners import kept_rows, selected
 from neardup_gpu.stages import Verified, choose_keepers
+from neardup_gpu.stages.decisions import resemblance_to
+from neardup_gpu.stages.partners import kept_rows, selected
 from neardup_gpu.tasks.deciding import decide_by_components, decide_greedily
 from neardup_gpu.tasks.keepers import keepers_of, within_reach
 

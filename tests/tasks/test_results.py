@@ -8,11 +8,12 @@ import pytest
 from flat import flat
 from in_parts import in_tasks
 
-from neardup_gpu import MinHash, Recipe, Writing, dedup, info, open_documents
+from neardup_gpu import MinHash, Recipe, Writing, dedup, open_documents
 from neardup_gpu.cli import main
 from neardup_gpu.documents.find import find_files
 from neardup_gpu.errors import DamagedError, InputError, OutputError
-from neardup_gpu.explanation import MEMBERS, explain
+from neardup_gpu.jobs import info
+from neardup_gpu.results.explanation import MEMBERS, explain
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS, part_name, parts_of, read_report
 
 WORDS = [f"word{i}" for i in range(40)]

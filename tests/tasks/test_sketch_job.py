@@ -17,8 +17,8 @@ from faults import judge
 from neardup_gpu import BottomK, MinHash, ModM, Reading, SimHash, Workers, dedup
 from neardup_gpu.engine.tasks import TaskFailedError
 from neardup_gpu.errors import InputError, OutputError, ParameterError
-from neardup_gpu.info import check
-from neardup_gpu.sketch_writing import frequencies_path, skipped_path
+from neardup_gpu.jobs.info import check
+from neardup_gpu.results.sketch_writing import frequencies_path, skipped_path
 from neardup_gpu.sketches import pairs, sketch
 
 METHODS = {

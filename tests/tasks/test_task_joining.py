@@ -13,13 +13,13 @@ from witnesses import jaccard
 from neardup_gpu import Engine
 from neardup_gpu.data import Pairs, Ragged
 from neardup_gpu.engine.clock import Clock
-from neardup_gpu.joining import build_index, table_bits
 from neardup_gpu.kernels import bitmaps, prefixes, rarity
 from neardup_gpu.kernels.rarity import FEWEST_BITS
-from neardup_gpu.measures import CONTAINMENT, RESEMBLANCE
-from neardup_gpu.partners import Search, find_partners
+from neardup_gpu.methods.measures import CONTAINMENT, RESEMBLANCE
+from neardup_gpu.stages.joining import build_index, table_bits
+from neardup_gpu.stages.partners import Search, find_partners
+from neardup_gpu.stages.verification import verify_spooled
 from neardup_gpu.tasks import joining
-from neardup_gpu.verification import verify_spooled
 
 SHINGLES = st.integers(0, 12).map(lambda i: i * 0x9E3779B97F4A7C15 % 2**64) | st.sampled_from([0, 2**64 - 1, 1, 2])
 SETS = st.lists(st.lists(SHINGLES, max_size=15), min_size=1, max_size=25)

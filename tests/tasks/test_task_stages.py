@@ -10,7 +10,7 @@ from neardup_gpu import Engine, Recipe
 from neardup_gpu.engine.clock import Clock
 from neardup_gpu.engine.inline import InlineWorkers
 from neardup_gpu.engine.settings import as_engine
-from neardup_gpu.priority import rows_by_priority
+from neardup_gpu.stages.priority import rows_by_priority
 from neardup_gpu.store.exchange import read_arrays, read_partition
 from neardup_gpu.tasks import copies, ranking, sketching
 from neardup_gpu.tasks.columns import TABLE, add_table, save

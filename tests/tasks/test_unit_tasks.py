@@ -16,8 +16,8 @@ import neardup_gpu as nd
 from neardup_gpu import BottomK, MinHash, SimHash, Workers, errors
 from neardup_gpu.cli import main
 from neardup_gpu.engine.tasks import TaskFailedError
-from neardup_gpu.explanation import explain
 from neardup_gpu.planning import forecast
+from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import sketch
 from neardup_gpu.store.artefacts import UNITS, read_report
 from neardup_gpu.tasks import unit_results

@@ -9,8 +9,8 @@ import numpy as np
 from neardup_gpu.kernels._probing import sort_queries
 from neardup_gpu.kernels._tables import sorted_tables
 
-from ...conditions import apart
 from ...data import Ragged
+from ...stages.conditions import apart
 from ..segments import SortedQueries
 from ..snapshot import WITHOUT_END
 from .by_segment import found_of

@@ -1,4 +1,6 @@
-"""Large fixed cases for each kernel, drawn from `neardup_gpu.kernel_inputs` so that every option of it is taken once.
+"""Large fixed cases for each kernel.
+
+They are drawn from `neardup_gpu.installation.kernel_inputs`, so that every option of it is taken once.
 
 The answer is `reference`'s where that takes a second or less, else `cpu`'s, which agrees with `reference` in
 tests/kernels/test_agreement.py.
@@ -11,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neardup_gpu.kernel_inputs import INPUTS, Draw, kernel_modules
+from neardup_gpu.installation.kernel_inputs import INPUTS, Draw, kernel_modules
 
 SIZE, SIZES = 10_000, {"tokens": 60_000, "minhash": 100_000, "sequences": 200_000, "gather": 100_000, "hamming": 4000}
 BY_REFERENCE = {"greedy", "components"}

@@ -1,0 +1,1 @@
+"""Check an installation: `doctor` looks at the machine, `selftest` at the kernels."""

@@ -1,0 +1,1 @@
+"""Run a verb: dedup, compare, sketch, pairs, clusters, info."""

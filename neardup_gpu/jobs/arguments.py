@@ -1,0 +1,106 @@
+"""The arguments of `dedup`, checked: one object for all who open a job, in memory or as tasks."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+from ..documents import open_documents
+from ..documents.reading_options import Reading
+from ..documents.sources import Sources
+from ..documents.writing_options import Writing
+from ..engine.clock import Progress
+from ..engine.settings import Engine
+from ..errors import InputError, ParameterError
+from ..recipe import Recipe
+from ..records import dataclass
+from ..results.by_value import FILE, check_by
+from ..stages.priority import keep_column
+from ..stages.recall import choose_check
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """The arguments of one call of `dedup`.
+
+    Parameters
+    ----------
+    source, against : documents, as `open_documents` takes them
+        `against` is None if there is no reference set.
+    reading : Reading
+    recipe : Recipe
+        As it was given: its method may hold document frequencies, or their path.
+    output : str or None
+    writing : Writing
+    engine : Engine
+    memory : int or None
+        A bound of memory in bytes.
+    progress : callable or None
+
+    Raises
+    ------
+    ParameterError
+        If arguments exclude each other, or need another one that is missing.
+    """
+
+    source: Any
+    against: Any
+    reading: Reading
+    recipe: Recipe
+    output: str | None
+    writing: Writing
+    engine: Engine
+    memory: int | None
+    progress: Progress | bool | None
+
+    def __post_init__(self) -> None:
+        if self.writing.report:
+            from ..report_page.page import check_installed
+
+            if self.output is None:
+                raise ParameterError("report: is written into the output; name one with output=...")
+            check_installed()
+        if self.memory is not None and self.engine.max_comparisons is not None:
+            raise ParameterError(
+                "max_comparisons and memory: a job within a bound of memory may run as tasks, which count otherwise; "
+                "leave one of them out"
+            )
+
+    @property
+    def num_checked(self) -> int:
+        """Number of documents that are sampled to estimate the recall."""
+        return choose_check(self.writing.check, self.recipe)
+
+    def opened(self) -> Sources:
+        """Open the input and the reference set. Columns that are compared are never treated as text."""
+        column, _ = keep_column(self.recipe.keep)
+        compared = [*([column] if column else []), *self.recipe.within]
+        counted = [] if self.writing.by in (None, FILE) else [self.writing.by]
+        documents = open_documents(self.source, reading=self.reading, other_columns=[*compared, *counted])
+        if self.writing.by is not None:
+            check_by(self.writing.by, documents)
+        sources = self.opened_reference(Sources(documents), self.reading, compared)
+        for each in sources.in_order:
+            for name in self.recipe.within:
+                each._check_plain(name, "within")
+        return sources
+
+    def opened_reference(self, sources: Sources, reading: Reading, compared: list[str]) -> Sources:
+        """Open the reference set, read like the input; columns are not named if it consists of text files."""
+        if self.against is None:
+            return sources
+        try:
+            return replace(sources, reference=open_documents(self.against, reading=reading, other_columns=compared))
+        except InputError:
+            with contextlib.suppress(InputError):
+                unnamed = replace(reading, text_columns=None, id_column=None)
+                files = open_documents(self.against, reading=unnamed, other_columns=compared)
+                if files.format == "text":
+                    return replace(sources, reference=files)
+            raise
+
+    def files_read(self, sources: Sources) -> list[str]:
+        """Return all files on this machine that the job reads."""
+        frequencies = getattr(self.recipe.method, "frequencies", None)
+        return [*sources.local_files, *([frequencies] if isinstance(frequencies, str) else [])]

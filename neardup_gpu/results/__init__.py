@@ -1,0 +1,1 @@
+"""Make what a job gives back: its decisions, tables, files and explanations."""

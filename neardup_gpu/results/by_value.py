@@ -1,0 +1,184 @@
+"""Count a result by the values of a column: what each value lost, and the near-duplicates between two values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..data import bools, numpy_of
+from ..errors import InputError
+from ..recipe import Recipe
+from ..report import count
+from ..stages import count_tokens
+from .grouping import Grouping, merged_files, most_lost
+
+FILE = "file"
+"""The column that stands for the file of each document."""
+
+LISTED = 1000
+"""Values, and pairs of values, that a report lists: the largest ones."""
+
+LOST = 20
+"""Values that lost most of their documents and that a report names."""
+
+
+class ByValue(NamedTuple):
+    """The counts of a result by the values of a column.
+
+    Parameters
+    ----------
+    values : pyarrow.Table
+        One row per value, the one with most documents first: value (null for documents without a value), documents,
+        kept, removed, and words, the tokens of all its documents.
+    pairs : pyarrow.Table
+        One row per two values, or one value twice, with listed pairs between them, most pairs first: value_a, value_b,
+        pairs. Pairs with the reference set are left out.
+
+    Examples
+    --------
+    >>> from neardup_gpu import dedup
+    >>> result = dedup({"text": ["to be or not"] * 3, "site": ["a", "b", "b"]}, text_columns="text")
+    >>> result.by("site").pairs.to_pylist()
+    [{'value_a': 'a', 'value_b': 'b', 'pairs': 2}]
+    """
+
+    values: pa.Table
+    pairs: pa.Table
+
+    @classmethod
+    def of(cls, groups: Grouping, num_tokens: np.ndarray, documents: pa.Table, pairs: pa.Table) -> ByValue:
+        """Count the documents and the pairs of a result. `num_tokens` has the words of each document."""
+        kept = _kept(documents)
+        words = np.zeros(len(groups.names), np.int64)
+        np.add.at(words, groups.codes, num_tokens)
+        values = groups.rows(kept=groups.count(kept), removed=groups.count(~kept), words=words)
+        if "a_in_reference" in pairs.column_names:
+            pairs = pairs.filter(pc.invert(pairs["a_in_reference"]))
+        rows = [numpy_of(pc.index_in(pairs[name], documents["id"]).combine_chunks()) for name in ("id_a", "id_b")]
+        schema = pa.schema([("value_a", pa.large_string()), ("value_b", pa.large_string()), ("pairs", pa.int64())])
+        between = groups.pairs(*rows) if len(pairs) else []
+        return cls(pa.Table.from_pylist(values, _VALUES), pa.Table.from_pylist(between, schema))
+
+    def to_report(self, column: str) -> dict[str, Any]:
+        """Return the counts as report.json holds them: those of the largest `LISTED` values and pairs of values."""
+        return {
+            "column": column,
+            "num_values": len(self.values),
+            "values": self.values.slice(0, LISTED).to_pylist(),
+            "num_pairs": len(self.pairs),
+            "pairs": self.pairs.slice(0, LISTED).to_pylist(),
+        }
+
+
+_VALUES = pa.schema(
+    [("value", pa.large_string()), *((name, pa.int64()) for name in ("documents", "kept", "removed", "words"))]
+)
+
+
+def check_by(column: str, documents: Any) -> None:
+    """Raise InputError unless documents can be counted by a column, which is read after the decisions."""
+    if column == FILE:
+        if not documents.num_files and not documents.splits:
+            raise InputError("by 'file': documents in memory have no files; name a column")
+        return
+    if not documents.rewindable:
+        raise InputError("by: a stream cannot be read again for the values of a column; pass a table, or leave by out")
+    documents._check_plain(column, "by")
+
+
+def read_groups(
+    column: str, table: pa.Table, documents: Any, recipe: Recipe | None, num_tokens: np.ndarray | None = None
+) -> tuple[Grouping, np.ndarray]:
+    """Return the groups of the documents of a result, and the number of tokens of each document.
+
+    Parameters
+    ----------
+    column : str
+        A column of the input, or "file".
+    table : pyarrow.Table
+        `documents` of the result.
+    documents : Documents
+        The input, which is read once more for a column, or if `num_tokens` has to be counted.
+    recipe : Recipe or None
+        None if tokens are not needed. Then they are 0.
+    num_tokens : array of int64, shape (documents,), default None
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or the input has changed.
+    """
+    check_by(column, documents)
+    values, counted, wanted = [], [], [] if column == FILE else [column]
+    if wanted or (num_tokens is None and recipe is not None):
+        for batch in documents.batches(wanted):
+            values += [as_text(value, column) for value in batch.columns.values()]
+            if num_tokens is None and recipe is not None:
+                counted.append(count_tokens(batch.text, recipe, "cpu", batch.ids)[0].sizes)
+        read = sum(map(len, counted or values))
+        if read != len(table):
+            raise InputError(f"the input has {count(read, 'document')}, not {len(table):,} as it had for this result")
+    grouped = pa.chunked_array(values, pa.large_string()) if wanted else table[FILE]
+    if num_tokens is None:
+        num_tokens = np.concatenate(counted) if counted else np.zeros(len(table), np.int64)
+    return Grouping.of(column, grouped), num_tokens
+
+
+def as_text(values: pa.Array, column: str) -> pa.Array:
+    """Return the values of a column as strings."""
+    try:
+        return values.cast(pa.large_string())
+    except pa.ArrowException:
+        raise InputError(f"column {column!r} holds {values.type} that is not text; name another one with by") from None
+
+
+def hits_by_value(
+    column: str, values: list[pa.Array], document: np.ndarray, item: np.ndarray, num_items: int
+) -> dict[str, Any]:
+    """Count the hits of a check for contamination by the values of a column, as certificate.json holds them.
+
+    Parameters
+    ----------
+    column : str
+    values : list of pyarrow.Array
+        The values of consecutive documents, as strings.
+    document, item : arrays of int64, shape (hits,)
+    num_items : int
+        Items of all evaluation sets.
+    """
+    groups = Grouping.of(column, pa.chunked_array(values, pa.large_string()))
+    items = np.unique(groups.codes[document] * num_items + item) // num_items
+    found = groups.rows(
+        documents_hit=groups.count(np.unique(document)),
+        items=np.bincount(items, minlength=len(groups.names)),
+        hits=groups.count(document),
+    )
+    return {"column": column, "num_values": len(found), "values": found[:LISTED]}
+
+
+def lost_most(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the entry of a report that names the values that lost more than half of their documents, if any did."""
+    found = most_lost(rows) if len(rows) > 1 else []
+    return {"lost_most": {"by": kind, "number": len(found), "values": found[:LOST]}} if found else {}
+
+
+def lost_of(documents: pa.Table) -> dict[str, Any]:
+    """Return `lost_most` of the files or folders of a result, if it has files."""
+    if FILE not in documents.column_names:
+        return {}
+    return lost_most(*merged_files([counts_of_files(documents[FILE], _kept(documents))]))
+
+
+def counts_of_files(file: pa.Array | pa.ChunkedArray, kept: np.ndarray) -> dict[str, list[int]]:
+    """Return, by file, its documents and its removed documents."""
+    groups = Grouping.of(FILE, file)
+    numbers = zip(groups.names, groups.count().tolist(), groups.count(~kept).tolist(), strict=True)
+    return {str(name): [documents, removed] for name, documents, removed in numbers if documents}
+
+
+def _kept(documents: pa.Table) -> np.ndarray:
+    """Return whether each document of a result is kept."""
+    return np.concatenate([np.empty(0, bool), *map(bools, documents["kept"].chunks)])

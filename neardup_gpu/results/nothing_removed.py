@@ -1,0 +1,229 @@
+"""Why a job removed nothing: one sentence for each reason that applies.
+
+The reasons follow from the numbers of words of all documents, from the recipe, and from the first texts of the input.
+A job in memory and a job as tasks count words in the same way, so that they name the same reasons.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ..documents.rereading import first_texts
+from ..documents.sources import Sources
+from ..log import log
+from ..recipe import Recipe
+from ..report import count
+
+SAMPLED = 200
+"""Texts of the input that are looked at."""
+
+SAMPLED_BYTES = 1 << 20
+"""Bytes of a batch of these texts."""
+
+EXACT = 64
+"""Numbers of words below this one are counted exactly, greater ones with a relative error of at most 1 / 64."""
+
+NO_DOCUMENTS = "the input holds no documents: check the path or the filter that it comes from"
+
+MOST = 0.95
+"""Share of the documents for which a reason has to hold, if it need not hold for all."""
+
+Sizes = Sequence[Sequence[int]]
+"""(number of words, documents), ascending."""
+
+_URL = re.compile(r"(\w+://|www\.)\S+")
+_NUMBER = re.compile(r"[\d\s.,:;/%+()-]*\d[\d\s.,:;/%+()-]*")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>|<!")
+
+
+def sizes_of(num_tokens: np.ndarray) -> list[list[int]]:
+    """Count documents by their number of words; of great numbers the six leading bits are kept.
+
+    Parameters
+    ----------
+    num_tokens : array of int64, shape (documents,)
+
+    Returns
+    -------
+    list of [int, int]
+        At most some thousand sizes, each with its number of documents.
+    """
+    cut = np.maximum(0, np.frexp(num_tokens.astype(np.float64))[1] - 7)
+    sizes, numbers = np.unique(num_tokens >> cut << cut, return_counts=True)
+    return [[size, number] for size, number in zip(sizes.tolist(), numbers.tolist(), strict=True)]
+
+
+def merged(parts: Iterable[Sizes]) -> list[list[int]]:
+    """Add up the counts of several parts."""
+    total: Counter[int] = Counter()
+    for part in parts:
+        for size, number in part:
+            total[size] += number
+    return [[size, total[size]] for size in sorted(total)]
+
+
+def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_reference: Sizes | None) -> list[str]:
+    """Name the reasons for which a job removed nothing, and log each of them.
+
+    Parameters
+    ----------
+    removed : int
+        How many documents were removed; there are no reasons unless it is 0.
+    recipe : Recipe
+    sources : Sources
+        The first texts of the input are read again if it can be read again.
+    of_input, of_reference : sequence of (int, int)
+        The counts of `sizes_of`; None without a reference set.
+
+    Returns
+    -------
+    list of str
+        Empty if something was removed, or if no reason is known.
+    """
+    if removed:
+        return []
+    found = [NO_DOCUMENTS]
+    if of_input:
+        found = [*_of_sizes(recipe, of_input, of_reference)]
+        found += [] if recipe.shingles.token_kind.of_integers else _of_texts(sources)
+    for line in found:
+        log.warning("nothing was removed: %s", line)
+    return found
+
+
+def _of_sizes(recipe: Recipe, of_input: Sizes, of_reference: Sizes | None) -> list[str]:
+    """Name the reasons that the numbers of words give."""
+    found = _of_set("the input", of_input, recipe)
+    if of_reference is None:
+        return found
+    if not of_reference:
+        return [*found, "the reference set is empty: check the path or the filter that it comes from"]
+    return [*found, *_of_set("the reference set", of_reference, recipe), *_far_apart(recipe, of_input, of_reference)]
+
+
+def _of_set(name: str, sizes: Sizes, recipe: Recipe) -> list[str]:
+    """Name the reasons that apply to one set of documents."""
+    found, noun = [], recipe.shingles.token_kind.noun
+    total, empty = _number(sizes), _number(sizes, most=0)
+    if empty >= MOST * total:
+        found.append(
+            f"{empty:,} of {count(total, 'document')} of {name} have no {noun}s: check which columns hold the text"
+        )
+    width = recipe.shingles.size
+    short = _number(sizes, most=width - 1) - empty
+    if recipe.shingles.kind in ("set", "bag") and total > empty and short >= MOST * (total - empty):
+        found.append(
+            f"{short:,} of {count(total - empty, 'document')} of {name} with {noun}s are shorter than a shingle of "
+            f"{width} {noun}s, so that they can only be equal: try a smaller --shingle-size (shingle_size); "
+            "docs/how_to/choose.md has settings for short texts"
+        )
+        return found
+    most = _spoiled_by_one(recipe)
+    fragile = _number(sizes, most=most) - empty
+    if total > empty and fragile >= MOST * (total - empty):
+        found.append(
+            f"{fragile:,} of {count(total - empty, 'document')} of {name} with {noun}s have at most {most} {noun}s, "
+            f"where one changed {noun} leaves a resemblance below {recipe.threshold}; docs/how_to/choose.md has "
+            "settings for short texts"
+        )
+    return found
+
+
+def _spoiled_by_one(recipe: Recipe) -> int:
+    """Return the greatest number of tokens at which a changed token in the middle takes a pair below the threshold.
+
+    It changes w of n - w + 1 shingles of w tokens. The number is 0 if the measure is not resemblance.
+    """
+    width, threshold, measure = recipe.shingles.size, recipe.threshold, recipe.method.measure
+    if threshold is None or measure.weighted or measure.directed or recipe.shingles.kind not in ("set", "bag"):
+        return 0
+    shingles = math.ceil(width * (1 + threshold) / (1 - threshold)) if threshold < 1 else 0
+    while shingles and (shingles - width) / (shingles + width) >= threshold:
+        shingles -= 1
+    return shingles + width - 1
+
+
+def _far_apart(recipe: Recipe, of_input: Sizes, of_reference: Sizes) -> list[str]:
+    """Say that the sizes of input and reference are so far apart that hardly a pair can reach the threshold."""
+    measure, threshold = recipe.method.measure, recipe.threshold
+    if threshold is None or measure.weighted or recipe.shingles.kind == "spots":
+        return []
+    mine, known = _shingles(of_input, recipe), _shingles(of_reference, recipe)
+    if not mine or not known:
+        return []
+    direction = recipe.method.direction if measure.directed else "both"
+    lengths = [size for size, _ in known]
+    slack = 1 + 2 / EXACT  # as sizes are rounded
+
+    def may_reach(size: int) -> bool:
+        """Tell whether a reference document has enough shingles, and few enough, for a pair at the threshold."""
+        least = 0.0 if direction in ("of", "either") else threshold * size / slack
+        most = (
+            float("inf") if direction in ("in", "either") else size / threshold * slack if threshold else float("inf")
+        )
+        place = bisect_left(lengths, least)
+        return place < len(lengths) and lengths[place] <= most
+
+    out_of_reach = sum(number for size, number in mine if not may_reach(size))
+    total = _number(mine)
+    if out_of_reach < MOST * total:
+        return []
+    noun = recipe.shingles.token_kind.noun
+    medians = f"{_median(of_input):,} {noun}s in the input and {_median(of_reference):,} in the reference set"
+    advice = (
+        "try --method containment with --direction either (method='containment', direction='either')"
+        if not measure.directed
+        else "try --direction either (direction='either')"
+    )
+    return [
+        f"the documents differ so much in size that {out_of_reach:,} of {total:,} cannot reach the threshold "
+        f"{threshold:g} with any reference document (medians: {medians}): {advice}"
+    ]
+
+
+def _shingles(sizes: Sizes, recipe: Recipe) -> list[tuple[int, int]]:
+    """Return the most shingles that documents of each number of words have, without documents that have no words."""
+    less = 0 if recipe.shingles.kind == "circular" else recipe.shingles.size - 1
+    return [(max(1, size - less), number) for size, number in sizes if size]
+
+
+def _number(sizes: Iterable[Sequence[int]], most: int | None = None) -> int:
+    """Count the documents, or those of at most `most` words."""
+    return sum(number for size, number in sizes if most is None or size <= most)
+
+
+def _median(sizes: Sizes) -> int:
+    """Return the lower median of the numbers of words of documents that have words."""
+    half, seen = (_number(sizes) - _number(sizes, most=0) + 1) // 2, 0
+    for size, number in sizes:
+        seen += number if size else 0
+        if size and seen >= half:
+            return size
+    return 0
+
+
+def _of_texts(sources: Sources) -> list[str]:
+    """Name the reasons that the first texts of the input give."""
+    documents = sources.documents
+    texts = first_texts(documents, SAMPLED, SAMPLED_BYTES)
+    if not texts:
+        return []
+    found = []
+    where = f"column {documents.text_columns[0]!r}" if len(documents.text_columns) == 1 else "the text"
+    for kind, pattern in (("URLs", _URL), ("numbers", _NUMBER)):
+        number = sum(pattern.fullmatch(text) is not None for text in texts)
+        if number >= MOST * len(texts):
+            found.append(
+                f"{where} holds {kind}, not texts ({number:,} of the first {len(texts):,}): name the column of the "
+                "texts with --text-column (text_columns)"
+            )
+    are_pages = documents.html and not documents.reads_html  # of a crawl, in which what is a page is known
+    if are_pages and not any(_TAG.search(text) for text in texts):
+        found.append(f"--html (html) was given, but the first {count(len(texts), 'text')} have no tags: leave it out")
+    return found

@@ -1,0 +1,56 @@
+"""Write the tables and the kept rows of a result."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..documents.rewritten import write_kept
+from ..documents.writing_options import Writing
+from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
+from ..store.parquet import write_table, write_tables
+
+
+def write_result(
+    folder: Path,
+    result: Any,
+    writing: Writing,
+    clock: Any,
+    schema: pa.Schema | None = None,
+) -> None:
+    """Write the tables of a result, its document frequencies if there are any, and kept/ or kept_ids.parquet.
+
+    One thread writes the tables while other threads write the kept rows. The report is the caller's to write, last.
+    `schema` has the columns of all files of kept/, if they are known.
+    """
+    with clock.stage("write"), ThreadPoolExecutor(1, "neardup-tables") as beside:
+        tables = beside.submit(_write_tables, folder, result, writing.ids_only)
+        if not writing.ids_only:
+            write_kept(
+                result.sources.documents,
+                folder / KEPT,
+                result._edits(),
+                writing,
+                partial(clock.report, "write"),
+                schema=schema,
+            )
+        tables.result()
+    result.report["seconds"] = clock.elapsed
+
+
+def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
+    units = {} if result.units is None else {UNITS: result.units}
+    write_tables(folder, {DOCUMENTS: result.documents, PAIRS: result.pairs, **units}, result.skipped)
+    if result.frequencies is not None:
+        result.frequencies.write(folder / "frequencies.parquet")
+    if ids_only:
+        write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
+
+
+def ids_of_kept(documents: pa.Table) -> pa.Table:
+    """Return the ids of the kept documents."""
+    return documents.filter(documents["kept"]).select(["id"])

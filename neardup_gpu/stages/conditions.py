@@ -1,0 +1,133 @@
+"""Conditions besides resemblance: which documents may be compared at all.
+
+`--length-ratio R` compares two documents only if the shorter one has at least the share R of the tokens of the longer
+one. Candidates that are shorter are left out before they are verified, listed or counted.
+
+`--within COLUMN` compares only documents that have equal values in a column. No stage knows about values. Each
+document gets a *group word*, which documents share exactly if their values are equal, and the words are mixed into all
+that stages compare: shingles, keys and hashes of whole texts. So two documents of different values have nothing in
+common, are nobody's candidates, and cost no comparison. Documents of equal values keep what they have in common, and
+the order of their priority, so the result is that of one run for each value.
+
+Words have 64 bits. Two values, or two shingles of different values, agree by accident as seldom as two fingerprints of
+other shingles do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from ..data import Ragged, numpy_of
+from ..engine.arrays import same_device
+from ..errors import InputError
+from ..kernels._gf2 import mix64_all
+from ..kernels._launch import array_module
+from ..report import count
+
+WITHIN = "within"
+"""The column of a file of sketches that holds group words."""
+
+_AT_ONCE = 1 << 15
+"""Elements that words are mixed into at once."""
+
+_LONG = 256
+"""Elements of one word from which it is mixed into them by itself."""
+
+SOURCE_BITS = 40
+"""Bits of the row in the number of a document without a value; the number of its source is above them."""
+
+
+def group_words(columns: Sequence[pa.Array], source: int, first_row: int) -> tuple[np.ndarray, int]:
+    """Return the group word of each document of a batch, and how many documents have no value.
+
+    A document without a value, a null or NaN, in any of the columns has a word of its own.
+
+    Parameters
+    ----------
+    columns : sequence of pyarrow.Array
+        At least one, each with a value per document.
+    source : int
+        A number that no other source of the job has, nor another slice of it.
+    first_row : int
+        The row of the first document in the source.
+
+    Returns
+    -------
+    (array of uint64, shape (documents,); int)
+    """
+    words, missing = np.zeros(len(columns[0]), np.uint64), np.zeros(len(columns[0]), bool)
+    for column in columns:
+        codes, own = _words_of_values(column)
+        missing |= codes < 0
+        words = mix64_all(words ^ np.append(own, np.uint64(0))[codes])
+    rows = np.flatnonzero(missing)
+    numbers = (source << SOURCE_BITS) + first_row + rows
+    words[rows] = mix64_all(mix64_all(numbers.astype(np.uint64)) ^ np.uint64(xxhash.xxh3_64_intdigest(b"no value")))
+    return words, len(rows)
+
+
+def _words_of_values(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of each value among the distinct ones, -1 for none, and a word of each distinct one."""
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    is_bytes = pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type)
+    try:
+        coded = column.cast(pa.large_binary() if is_bytes else pa.large_string()).dictionary_encode()
+    except pa.ArrowException:
+        raise InputError(f"a column of within holds {column.type}; give strings, numbers or dates") from None
+    words = [xxhash.xxh3_64_intdigest(value.as_buffer()) for value in coded.dictionary]
+    return numpy_of(pc.fill_null(coded.indices, -1)).astype(np.int64), np.array(words, np.uint64)
+
+
+def apart(elements: Ragged, words: Any) -> Ragged:
+    """Mix the group word of each document into its elements, which are written over.
+
+    Elements of equal values stay as equal as they were. Words that stand for many elements are mixed in run by run,
+    others a block of documents at a time.
+    """
+    values, offsets = elements.values, elements.offsets
+    xp = array_module(values)
+    (words,) = same_device(values, words)
+    if xp is not np:
+        values ^= words[xp.searchsorted(offsets[1:], xp.arange(len(values)), side="right")]
+        return elements
+    runs = np.flatnonzero(np.append(True, words[1:] != words[:-1])) if len(words) else np.empty(0, np.int64)
+    if len(values) > _LONG * len(runs):
+        ends = np.append(offsets[runs], offsets[-1]).tolist()
+        for word, (begin, end) in zip(words[runs], itertools.pairwise(ends), strict=True):
+            values[begin:end] ^= word
+        return elements
+    cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, len(values), _AT_ONCE)), len(words)))
+    for first, last in itertools.pairwise(cuts.tolist()):  # in a core's cache
+        values[offsets[first] : offsets[last]] ^= np.repeat(words[first:last], np.diff(offsets[first : last + 1]))
+    return elements
+
+
+def alike_in_length(num_tokens: Any, left: Any, right: Any, least: float) -> Any:
+    """Return for each pair whether the shorter document has at least the share `least` of the longer one's tokens.
+
+    >>> alike_in_length(np.array([4, 5, 6]), np.array([0, 0]), np.array([1, 2]), 0.8)
+    array([ True, False])
+    """
+    return of_like_lengths(num_tokens[left], num_tokens[right], least)
+
+
+def of_like_lengths(one: Any, other: Any, least: float) -> Any:
+    """Return `alike_in_length` of pairs, from the tokens of one document and of the other one."""
+    xp = array_module(one)
+    return xp.minimum(one, other) / xp.maximum(one, other) >= least
+
+
+def remarks_about(within: Sequence[str], counts: Mapping[str, int]) -> list[str]:
+    """Return a sentence if no document has a value, so that nothing was compared."""
+    if not within or not 0 < counts["documents"] == counts["without_value"]:
+        return []
+    documents = count(counts["documents"], "document")
+    return [f"within {','.join(within)}: none of {documents} has a value, so none is compared"]

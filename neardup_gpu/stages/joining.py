@@ -1,0 +1,542 @@
+"""The index of shingles that pairs are found in: which documents have a rare shingle among their rarest ones.
+
+It is made of the shingles in a spool in two passes: one counts them, one takes the prefix of each document. See
+kernels/rarity.py, prefixes.py, runs.py and setjoin.py. Where postings take more memory than they may, the index has
+several parts, each of a range of shingles, in temporary files that are mapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..data import Ragged
+from ..engine.arrays import concat_and_clear, same_device
+from ..engine.choice import kernel
+from ..engine.pieces import Span, spans
+from ..kernels import bitmaps, containers, prefixes, rarity, runs as runs_kernel, setjoin
+from ..kernels._bounds import least_shares_of
+from ..kernels._launch import array_module
+from ..kernels.bitmaps import num_words
+from ..kernels.prefixes import LONG, PLACE_BITS
+from ..kernels.setjoin import SCAN, WIDTH_BITS
+from ..store.postings import Postings, mapped
+
+if TYPE_CHECKING:
+    from ..engine.clock import Clock
+    from ..engine.contract import Rows, Runtime
+    from ..methods.measures import JoinMeasure
+
+MOST_TABLE_BITS = 30
+"""A table of counters takes at most 1.06 GiB."""
+
+MOST_MARK_BITS = 28
+"""A table of marks, of a byte for each counter, takes at most 256 MiB."""
+
+
+def rows_of_entries(entries: Any) -> Any:
+    """Return the row of each entry of an index."""
+    return ((entries >> np.uint64(PLACE_BITS)) & np.uint64(2**32 - 1)).astype(np.int64)
+
+
+class KnownSets(NamedTuple):
+    """Sizes and bitmaps of all rows' sets; see kernels/setjoin.py for the arrays."""
+
+    sizes: Any
+    folds: Any
+    bitmaps: Any
+    words: Any
+
+
+class PostingsIndex(NamedTuple):
+    """Runs of postings of some range of shingles, or of all; see kernels/runs.py and setjoin.py for the arrays.
+
+    Rows are representatives, by priority. Arrays are where the backend wants them, or in mapped files.
+    """
+
+    entries: Any
+    starts: Any
+    splits: Any
+    places: Any
+    offsets: Any
+    sizes: Any
+    folds: Any
+    bitmaps: Any
+    words: Any
+    held: Any
+    needed: Any
+    both_sizes: int
+
+    @classmethod
+    def of(cls, made: Sequence[Any], sets: KnownSets, needed: Any, both_sizes: int) -> PostingsIndex:
+        """Return the index of what `runs` made."""
+        entries, starts, splits, places, offsets = made
+        held = array_module(entries).zeros(len(sets.sizes), np.uint8)
+        held[rows_of_entries(entries)] = 1
+        return cls(entries, starts, splits, places, offsets, *sets, held, needed, both_sizes)
+
+    @property
+    def sets(self) -> KnownSets:
+        """Sizes and bitmaps of all rows' sets."""
+        return KnownSets(self.sizes, self.folds, self.bitmaps, self.words)
+
+    def put(self, runtime: Runtime) -> PostingsIndex:
+        """Return the index with its arrays where the backend wants them."""
+        return PostingsIndex._make([*map(runtime.put, self[:-1]), self.both_sizes])
+
+    def of_short_prefixes(self) -> PostingsIndex:
+        """The same without the places of elements that are in no short prefix: rows meet all entries as the smaller."""
+        xp = array_module(self.entries)
+        short = self.sizes - self.needed[(1 + self.both_sizes) * self.sizes] + 1
+        row = xp.searchsorted(self.offsets, xp.arange(len(self.places)), side="right") - 1
+        kept = (self.places & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64) < short[row]
+        before = xp.zeros(len(kept) + 1, np.int64)
+        before[1:] = xp.cumsum(kept)
+        return self._replace(places=self.places[kept], offsets=before[self.offsets])
+
+    def only(self, rows: Any) -> PostingsIndex:
+        """The same with the entries of some rows alone, given as a bool for each; places stay as they are."""
+        kept = rows[rows_of_entries(self.entries)]
+        before = array_module(kept).zeros(len(kept) + 1, np.int64)
+        before[1:] = kept.cumsum()
+        starts, splits = before[self.starts], before[self.splits]
+        return self._replace(entries=self.entries[kept], starts=starts, splits=splits, held=self.held * rows)
+
+
+def build_index(
+    spool: Rows,
+    spool_rows: np.ndarray,
+    members: np.ndarray,
+    sets: Rows,
+    measure: JoinMeasure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> list[PostingsIndex]:
+    """Index the prefixes of some documents.
+
+    By a directed measure each row is asked for better ones alone, of which its own short prefix meets all; the others
+    need their further elements that are in some short prefix, and no places for them.
+
+    Parameters
+    ----------
+    spool : Rows
+        Shingles of all documents; by a directed measure as sets.
+    spool_rows : array of int64, shape (rows,)
+        The row of the spool that holds each row's.
+    members : array of int64
+        Rows to index; the others have no places.
+    sets : Rows
+        An empty spool. There the set of each member that has postings is kept for verification, in the order of the
+        spool; other members have an empty row. It stays empty by a directed measure.
+    measure : JoinMeasure
+
+    Returns
+    -------
+    list of Index
+        Its parts; one, where postings fit in memory.
+    """
+    wanted = _SpooledRows(spool, spool_rows, in_order_of(spool_rows, members))
+    with Postings(spool.folder, runtime.shares.postings) as postings:
+        known = _add_postings(postings, wanted, sets, measure, threshold, clock, runtime)
+        needed = measure.needed(int(known.sizes.max(initial=0)), threshold)
+        ends = KnownSets(*map(runtime.put, known)), runtime.put(needed), measure.both_sizes
+        made = (
+            PostingsIndex.of(runtime.run(_runs, *part, len(spool_rows), runtime), *ends) for part in postings.parts()
+        )
+        if measure.directed:
+            made = (runtime.run(part.of_short_prefixes) for part in made)
+        return stored(made, 2 if postings.divided else 1, spool.folder, runtime)
+
+
+class SetCollector:
+    """Collects what the join knows of each row's set, in host memory.
+
+    Parameters
+    ----------
+    num_rows : int
+    threshold : float
+    flip : int
+        See kernels/bitmaps.py.
+    """
+
+    def __init__(self, num_rows: int, threshold: float, flip: int) -> None:
+        self._threshold, self._flip = threshold, flip
+        self._sizes, self._bitmaps = np.zeros(num_rows, np.int32), np.zeros(num_rows, np.int64)
+        self._folds = np.zeros(num_rows, np.uint64)
+        self._words: list[np.ndarray] = []
+        self._end = 0
+
+    def add(self, rows: np.ndarray, sets: Ragged, runtime: Runtime) -> None:
+        """Add the sizes and the bitmaps of the sets of some rows; a row without elements is in no pair."""
+        offsets = runtime.fetch(sets.offsets)
+        sizes = np.diff(offsets)
+        present = np.flatnonzero(sizes)  # few, where documents are unlike
+        sizes, rows, offsets = sizes[present], rows[present], np.append(offsets[present], offsets[-1])
+        number = num_words(sizes, self._threshold, self._flip)
+        make = kernel(bitmaps, runtime.backend)
+        made = runtime.run(make, sets.values, runtime.put(offsets), runtime.put(number), self._flip)
+        words, begins = runtime.fetch(made), np.cumsum(number) - number
+        fold = np.bitwise_xor if self._flip else np.bitwise_or
+        self._sizes[rows] = sizes
+        self._folds[rows] = fold.reduceat(words, begins) if len(begins) else words
+        self._bitmaps[rows] = self._end + begins << WIDTH_BITS | np.log2(number).astype(np.int64)
+        self._words.append(words)
+        self._end += len(words)
+
+    def known(self) -> KnownSets:
+        """Return what was collected."""
+        return KnownSets(self._sizes, self._folds, self._bitmaps, concat_and_clear(self._words, dtype=np.uint64))
+
+
+def in_order_of(spool_rows: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Some rows in the order in which they lie in a spool."""
+    return members[np.argsort(spool_rows[members], kind="stable")]
+
+
+def stored(parts: Iterable[PostingsIndex], number: int, folder: Path, runtime: Runtime) -> list[PostingsIndex]:
+    """Parts of an index: where the backend has them, if there is one; else in mapped files, a file each."""
+    if number <= 1:
+        return list(parts)
+    return [
+        PostingsIndex._make([*mapped([runtime.fetch(array) for array in part[:5]], folder), *part[5:]])
+        for part in parts
+    ]
+
+
+class _SpooledRows(NamedTuple):
+    """Hold the rows to index, `in_file`, in the order of the spool that holds their shingles."""
+
+    spool: Rows
+    spool_rows: np.ndarray
+    in_file: np.ndarray
+
+    def of(self, part: Span) -> tuple[np.ndarray, Ragged]:
+        """Return some rows and their shingles."""
+        rows = self.in_file[part.rows]
+        return rows, self.spool.gather(self.spool_rows[rows])
+
+
+def _add_postings(
+    postings: Postings,
+    members: _SpooledRows,
+    sets: Rows,
+    measure: JoinMeasure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> KnownSets:
+    """Add the postings of all members, in the order of the spool; return what is known of each row's set."""
+    spool, rows_in_spool = members.spool, members.spool_rows[members.in_file]
+    parts = spool_parts(spool, rows_in_spool, runtime)
+    table = rarity_table(spool, rows_in_spool, parts, runtime)
+    take = partial(_taken, members, table, measure, threshold, runtime)
+    marks = no_marks(table[0]) if measure.directed else None
+    passes = 1 if marks is None else 2
+    done, known = 0, SetCollector(len(members.spool_rows), threshold, measure.both_sizes)
+    for rows, shingles, entries, sets_of_part in runtime.map(take, parts):
+        postings.add(shingles, entries)
+        if marks is None:
+            known.add(rows, sets_of_part, runtime)
+            sets.append(sets_of_part)
+        else:
+            runtime.run(mark, marks, shingles)
+        done += len(rows)
+        clock.report("index", done // passes, len(members.in_file))
+    if marks is not None:
+        contain = partial(_containing, members, table, marks, threshold, runtime)
+        for rows, shingles, entries, sets_of_part in runtime.map(contain, parts):
+            postings.add(shingles, entries)
+            known.add(rows, sets_of_part, runtime)
+            done += len(rows)
+            clock.report("index", done // passes, len(members.in_file))
+    return known.known()
+
+
+def no_marks(counters: Any) -> Any:
+    """A table of marks for as many shingles as there are counters, none of which is marked yet."""
+    return array_module(counters).zeros(min(len(counters), 1 << MOST_MARK_BITS), np.uint8)
+
+
+def mark(marks: Any, shingles: Any) -> None:
+    """Mark some shingles; `marks` is written over."""
+    marks[(shingles >> rarity.shift_of(marks)).astype(np.int64)] = 1
+
+
+def _containing(
+    members: _SpooledRows, table: Any, marks: Any, threshold: float, runtime: Runtime, part: Span
+) -> tuple[np.ndarray, Any, Any, Ragged]:
+    """Return (rows, the shingles and entries of postings beyond their prefixes, sets) of documents whose sets wait."""
+    rows, sets = members.of(part)
+    contain = kernel(containers, runtime.backend)
+    return rows, *contain(sets.values, sets.offsets, runtime.put(rows), *table, marks, threshold), sets
+
+
+def spool_parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
+    """Some rows of a spool, in parts whose sets can be made at once."""
+    weights = 8 * np.diff(spool.offsets)[spool_rows]
+    ends = Span.of_sizes(weights).ends
+    return [Span(ends, *bounds, "documents") for bounds in spans(weights, runtime.shares.sorted)]
+
+
+def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
+    """Bits of a table with about as many counters as there are shingles, in at most so many bytes if that can be."""
+    bits = min(max(rarity.FEWEST_BITS, (num_shingles - 1).bit_length()), MOST_TABLE_BITS)
+    while most_bytes is not None and bits > rarity.FEWEST_BITS and 17 * 2**bits > 16 * most_bytes:
+        bits -= 1
+    return bits
+
+
+def rarity_table(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
+    """The table of counters of all these shingles: about as many counters as shingles, or fewer in little memory."""
+    most = None if runtime.backend == "gpu" else runtime.shares.postings * 17 // 16  # by default the largest table
+    bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()), most)
+    run = kernel(rarity, runtime.backend)
+
+    def gathered(part: Span) -> Any:
+        return spool.gather(spool_rows[part.rows]).values
+
+    def count(shingles: Any, table: Any) -> Any:  # counts that are too large, if called again, cost time alone
+        return run(shingles, bits, table)
+
+    return runtime.fold(gathered, count, runtime.run(run, np.empty(0, np.uint64), bits), parts)
+
+
+def _taken(
+    members: _SpooledRows, table: Any, measure: JoinMeasure, threshold: float, runtime: Runtime, part: Span
+) -> tuple[np.ndarray, Any, Any, Ragged]:
+    """Return (rows, shingles and entries of their postings, sets of the rows with postings) of some documents."""
+    rows, shingles = members.of(part)
+    take = kernel(prefixes, runtime.backend)
+    found, entries, sizes, elements = take(
+        shingles.values, shingles.offsets, runtime.put(rows), *table, threshold, measure.both_sizes
+    )
+    if measure.directed:  # what is the long prefix for resemblance is the prefix of what is contained
+        entries &= ~LONG
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(runtime.fetch(sizes), dtype=np.int64)])
+    return rows, found, entries, Ragged(elements, ends)
+
+
+def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
+    """What `runs` makes of lists of postings, which hold one array each afterwards; called again if memory ran out."""
+    for arrays in (shingles, entries):
+        if len(arrays) != 1:
+            arrays.append(concat_and_clear(arrays, dtype=np.uint64))
+    return kernel(runs_kernel, runtime.backend)(runtime.put(shingles[0]), runtime.put(entries[0]), num_rows)
+
+
+def raised(
+    part: PostingsIndex,
+    asking: np.ndarray,
+    pinned: np.ndarray,
+    measure: JoinMeasure,
+    threshold: float,
+    runtime: Runtime,
+) -> PostingsIndex:
+    """Make the index by which some rows find those of a reference set at a higher threshold.
+
+    Elements beyond the prefixes of that threshold are left out, and so are runs in which no two such rows meet. By a
+    directed measure the asking rows are the contained ones: their prefixes become shorter, and containers keep all
+    entries.
+
+    Parameters
+    ----------
+    part : PostingsIndex
+    asking : array of int64
+        The rows that will ask.
+    pinned : array of bool, shape (rows,)
+        The rows of the reference set.
+    measure : JoinMeasure
+    threshold : float
+        At least the one of the index.
+    """
+    sizes = runtime.fetch(part.sizes)
+    needed = measure.needed(int(sizes.max(initial=0)), threshold)
+    if measure.directed:
+        part = part.put(runtime)._replace(needed=runtime.put(needed))
+        return runtime.run(lambda: part.of_short_prefixes().only(runtime.put(pinned)))
+    entries, starts = runtime.fetch(part.entries), runtime.fetch(part.starts)
+    row = rows_of_entries(entries)
+    place = (entries & np.uint64((1 << PLACE_BITS) - 1)).astype(np.int64)
+    size = sizes[row].astype(np.int64)
+    asks = np.zeros(len(pinned), bool)
+    asks[asking] = True
+    there = (asks | pinned)[row] & (place <= size - least_shares_of(size, threshold))
+    run = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    of_asking, of_known = (np.bincount(run[there & of[row]], minlength=len(starts) - 1) for of in (asks, pinned))
+    there &= ((of_asking > 0) & (of_known > 0))[run]
+    long = np.where(place > size - needed[2 * size], LONG, np.uint64(0))
+    made = named_runs(run[there], (entries & ~LONG | long)[there], len(pinned), len(starts), runtime)
+    index = PostingsIndex.of(made, part.sets, runtime.put(needed), part.both_sizes)
+    return index.put(runtime).only(runtime.put(pinned))
+
+
+def named_runs(run: np.ndarray, entries: np.ndarray, num_rows: int, num_runs: int, runtime: Runtime) -> Any:
+    """Make runs of entries that have the numbers of their runs; these are told apart by the highest bits of words."""
+    names = run.astype(np.uint64) << np.uint64(64 - max(1, num_runs.bit_length()))
+    return kernel(runs_kernel, runtime.backend)(runtime.put(names), runtime.put(entries), num_rows)
+
+
+LOOKS = 1 << 24
+"""Entries that are looked at before progress is told, about; a long run counts as `LONG_RUN`."""
+
+LONG_RUN = 1 << 12
+
+LISTED = 1 << 22
+"""Places in lists of candidates at a time: 32 MB."""
+
+
+FILTERS = ("size", "place", "bits")
+"""The filters that an entry or row may fail, in the order of the columns that count it; see `Met.looks`."""
+
+
+class Met(NamedTuple):
+    """The first candidates of some rows, in host memory.
+
+    rows : array of int64, shape (asked,)
+    candidates : array of int64
+        Asked row by asked row.
+    counts : array of int64, shape (asked,)
+        How many candidates each has.
+    looks : array of int64, shape (4,)
+        Entries or rows that were looked at, and how many of them failed by each of `FILTERS`.
+    """
+
+    rows: np.ndarray
+    candidates: np.ndarray
+    counts: np.ndarray
+    looks: np.ndarray
+
+
+def meet(
+    parts: list[PostingsIndex],
+    rows: np.ndarray,
+    first: np.ndarray,
+    stop: np.ndarray,
+    most: int,
+    runtime: Runtime,
+    listed: int = LISTED,
+) -> Iterator[Met]:
+    """The first `most` candidates of some rows, from rows `first` on and before `stop`; about `listed` at a time."""
+    weights = np.ones(len(rows), np.int64)
+    for part in parts:
+        weights += np.minimum(runtime.fetch(runtime.run(_entries_met, part, rows)), SCAN * np.maximum(stop - first, 1))
+    ends = Span.of_sizes(np.maximum(weights, LOOKS * most // listed)).ends
+
+    def probe(span: Span) -> Met:
+        asked = rows[span.rows]
+        given = [runtime.put(array) for array in (asked, first[span.rows], stop[span.rows])]
+        found = [kernel(setjoin, runtime.backend)(*part.put(runtime), *given, most) for part in parts]
+        fetched = [tuple(map(runtime.fetch, each)) for each in found]
+        looks = sum(each[2].sum(axis=0) for each in fetched)
+        candidates, counts = _first_of([(each[0], np.diff(each[1])) for each in fetched], most)
+        return Met(asked, candidates, counts, looks)
+
+    return runtime.map(probe, (Span(ends, *bounds, "documents") for bounds in spans(np.diff(ends), LOOKS)))
+
+
+def _entries_met(part: PostingsIndex, rows: np.ndarray) -> Any:
+    """Entries in the runs of each of some rows, where a run counts as `LONG_RUN` at most; where the index is."""
+    xp, (asked,) = array_module(part.starts), same_device(part.starts, rows)
+    sizes = xp.minimum(xp.diff(part.starts), LONG_RUN)
+    before = xp.zeros(len(part.places) + 1, np.int64)
+    before[1:] = xp.cumsum(sizes[(part.places >> np.uint64(PLACE_BITS)).astype(np.int64)])
+    return before[part.offsets[asked + 1]] - before[part.offsets[asked]]
+
+
+def _first_of(lists: list[tuple[np.ndarray, np.ndarray]], most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first `most` of what several parts found for the same rows: (candidates, how many each has)."""
+    if len(lists) == 1:
+        return lists[0]
+    asked = len(lists[0][1])
+    packed = np.unique(
+        np.concatenate([np.repeat(np.arange(asked), counts) << 32 | candidates for candidates, counts in lists])
+    )
+    which, candidates = packed >> 32, packed & (2**32 - 1)
+    counts = np.bincount(which, minlength=asked)
+    place = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return candidates[place < most], np.minimum(counts, most)
+
+
+def expected_comparisons(index: list[PostingsIndex], runtime: Runtime) -> int:
+    """Return about how many entries or rows are looked at where each row looks once for all its better partners.
+
+    Two entries of a run meet unless both are of long prefixes alone. If these are many times the pairs of rows, rows
+    are scanned instead. There will be fewer where rows have partners enough, and some more where the list of a row's
+    candidates fills up and it has to go on.
+    """
+    return sum(_expected(part, runtime) for part in index)
+
+
+def _expected(part: PostingsIndex, runtime: Runtime) -> int:
+    entries, rows = int(_comparisons(part, runtime).sum()), int(part.held.sum())
+    pairs = rows * (rows - 1) // 2
+    return pairs if entries > SCAN * pairs else entries
+
+
+def _comparisons(part: PostingsIndex, runtime: Runtime) -> np.ndarray:
+    """Pairs of entries that meet in each run of a part: float64, as they may be many."""
+    starts, splits = runtime.fetch(part.starts), runtime.fetch(part.splits)
+    return meetings(starts[1:] - starts[:-1], starts[1:] - splits)
+
+
+def meetings(entries: np.ndarray, long: np.ndarray) -> np.ndarray:
+    """Pairs of so many entries of a run that meet, some of which are of long prefixes alone: float64."""
+    entries, long = entries.astype(np.float64), long.astype(np.float64)
+    return (entries * (entries - 1) - long * (long - 1)) / 2
+
+
+class Common(NamedTuple):
+    """A shingle that many documents have among their rarest, or, by a directed measure, that many documents have.
+
+    shingle : int
+    num_documents : int
+    row : int
+        One of them.
+    """
+
+    shingle: int
+    num_documents: int
+    row: int
+
+
+def commonest(
+    index: list[PostingsIndex],
+    spool: Rows,
+    spool_rows: np.ndarray,
+    members: np.ndarray,
+    measure: JoinMeasure,
+    threshold: float,
+    most: int,
+    runtime: Runtime,
+) -> list[Common]:
+    """The shingles for which most entries meet, from the first on.
+
+    An index knows places, not shingles: so these are counted once more, which costs a pass over the spool.
+
+    Parameters
+    ----------
+    index : list of PostingsIndex
+        As `build_index` made it of the other arguments.
+    most : int
+        How many, at most.
+    """
+    meeting = [_comparisons(part, runtime) for part in index]
+    largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
+    best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
+    in_file = in_order_of(spool_rows, members)
+    table = rarity_table(spool, spool_rows[in_file], spool_parts(spool, spool_rows[in_file], runtime), runtime)
+    found = []
+    for _, number, run in sorted(best)[:most]:
+        begin, end = runtime.fetch(index[number].starts[run : run + 2]).tolist()
+        word = runtime.fetch(index[number].entries[begin : begin + 1])[0] & ~LONG
+        row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
+        (part,) = spool_parts(spool, spool_rows[row], runtime)
+        _, shingles, theirs, *_ = _taken(_SpooledRows(spool, spool_rows, row), table, measure, threshold, runtime, part)
+        there = (runtime.fetch(theirs) & ~LONG) == word
+        found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]
+    return found

@@ -1,0 +1,538 @@
+"""Documents of any size, streamed through tokens, shingles and a method's sketch; what stays of each in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from ..data import Ragged
+from ..documents.skipped import check_skipped
+from ..documents.sources import Sources, ids_of
+from ..documents.units import Places, Units, joined_places, units_in
+from ..engine.arrays import Stack, fetched, same_device
+from ..engine.choice import kernel
+from ..engine.clock import Clock
+from ..engine.contract import Runtime
+from ..engine.pieces import OfBatch, Span
+from ..kernels import distinct, sequences, texts
+from ..kernels._gf2 import mix64_all
+from ..kernels._launch import check_rows, know, known
+from ..log import log
+from ..methods.contract import FirstPass, Sketch, Statistics
+from ..recipe import Recipe
+from ..records import dataclass
+from ..report import size
+from ..store.disk import room
+from ..store.spool import DiskFullError, another_disk, disk_full
+from ..text.raw_text import to_readable, to_string
+from ..text.token_changes import TokenCounts
+from . import count_shingles, count_tokens
+from .common_shingles import common_shingles, without_common
+from .conditions import SOURCE_BITS, WITHIN, apart, group_words
+
+WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
+
+ALONE = np.uint64(0xFFFFFFFFFFFFFFFE)
+"""Second word of `document_hashes` of a document of common shingles alone; the first one is of its row."""
+
+BLANK = np.uint64(0)
+"""Value of `text_hashes` of a document that is empty or nothing but white space, which is nobody's duplicate."""
+
+
+@dataclass
+class Sketches:
+    """The data that stays in memory: of each document that has been read, its id, and of each unit, a few numbers.
+
+    Keys and hashes may lie on a GPU, everything else in host memory. Each list holds an array a batch; keys, hashes and
+    numbers of tokens are of the reference set, too, if there is one.
+    """
+
+    ids: list[pa.Array] = field(default_factory=list)
+    keys: Stack = field(default_factory=Stack)
+    document_hashes: Stack = field(default_factory=Stack)
+    text_hashes: Stack = field(default_factory=Stack)
+    num_tokens: Stack = field(default_factory=Stack)
+    words: Stack = field(default_factory=Stack)
+    column: list[pa.Array] = field(default_factory=list)
+    documents: int = 0
+    units: int = 0
+    text_bytes: int = 0
+    tokens: int = 0
+    shingles: int = 0
+    without_spots: int = 0
+    without_value: int = 0
+    common_shingles: int = 0
+    only_common: int = 0
+    only_dropped_words: int = 0
+    places: list[Places] = field(default_factory=list)
+    null_text: int = 0
+    invalid_utf8: int = 0
+    stripped_pages: int = 0
+    replaced_text: int = 0
+    garbled_text: int = 0
+    left_out_records: dict[str, int] = field(default_factory=dict)
+
+
+class Waiting(Protocol):
+    """A place in which shingles wait for verification, such as a spool."""
+
+    folder: Any
+
+    def append(self, rows: Ragged) -> None:
+        """Add rows after those already there."""
+
+
+class SketchStore(Protocol):
+    """A place that takes sketches while documents are still being sketched; see `SketchWriter`."""
+
+    @property
+    def full(self) -> bool:
+        """Whether enough rows are gathered to be written."""
+        ...
+
+    def add(self, **columns: Any) -> None:
+        """Add rows to some columns."""
+        ...
+
+    def write(self, recipe: Recipe) -> None:
+        """Write the rows whose sketches are there."""
+        ...
+
+
+class Sketched(NamedTuple):
+    """The data that stays in memory of all documents, the reference set before the input.
+
+    num_known, num_known_documents : int
+        Units and documents of the reference set.
+    ids : pyarrow.Array
+        Of documents.
+    places : Places or None
+        Where the units are; None if each document is a unit.
+    num_tokens : array of int64, shape (units,)
+    column : pyarrow.ChunkedArray or None
+        Of the input: what decides who is kept.
+    categories : list of str or None
+        The order of its values, if these are ordered categories.
+    keys, document_hashes, text_hashes : arrays, a row for each unit
+        On a GPU, if all of them are there; empty if they were handed over to a store. See `WORDLESS` and `BLANK`.
+    counts : Sketches
+        Counts of the input.
+    words : array of uint64, shape (units,)
+        The word of each unit's group, see `conditions.py`; empty without groups, or if it was handed over to a store.
+    """
+
+    num_known: int
+    num_known_documents: int
+    ids: pa.Array
+    places: Places | None
+    num_tokens: np.ndarray
+    column: pa.ChunkedArray | None
+    categories: list[str] | None
+    keys: Any
+    document_hashes: Any
+    text_hashes: Any
+    counts: Sketches
+    words: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class _UnitPiece(OfBatch):
+    """Some units of a batch, whose text lies where the backend wants it.
+
+    `words` are the group words of all units of the batch, and `missing` counts its documents without a value. Without
+    groups, they are None and 0.
+    """
+
+    text: Ragged
+    words: np.ndarray | None
+    missing: int
+
+
+class _UnitSummary(NamedTuple):
+    """Results of the first stages for some units; None for results that are not needed yet or at all.
+
+    `ended` has the units of the batch if these are its last ones.
+    """
+
+    ended: Units | None
+    measured: Any
+    num_shingles: int
+    waiting: Ragged | None
+    sketch: Any
+    keys: Any
+    document_hash: Any
+    text_hash: Any
+    num_tokens: np.ndarray
+    set_sizes: Any
+    words: np.ndarray | None
+    counts: TokenCounts
+    without_spots: int
+    missing: int
+    only_common: int
+
+
+@dataclass
+class Sketcher:
+    """Streams documents through the first stages.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    runtime : Runtime
+    clock : Clock
+    statistics : Statistics, optional
+        What the method weighs by, or the common shingles that are left out, if they are known.
+    first_pass : FirstPass, optional
+        What it is counted in, if it is not.
+    spool : optional
+        Where shingles wait for verification.
+    store : SketchStore, optional
+        What takes the sketches and all else that a file of sketches has of each document.
+    hashed : bool
+        Fingerprint whole token sequences, by which documents of the same words are found; and, unless sketches are to
+        be stored, whole texts, by which identical ones are found.
+    max_bytes : int, optional
+        Text read at a time.
+    number : int
+        A number that no other sketcher of the job has.
+    spare : optional
+        An empty spool, if common shingles are left out. It takes the other ones, and the place of `spool`.
+    """
+
+    recipe: Recipe
+    runtime: Runtime
+    clock: Clock
+    statistics: Statistics | None = None
+    first_pass: FirstPass | None = None
+    spool: Waiting | None = None
+    store: SketchStore | None = None
+    hashed: bool = True
+    max_bytes: int | None = None
+    number: int = 0
+    spare: Waiting | None = None
+    told: bool = field(default=False, init=False)
+
+    def sketch_all(self, sources: Sources, *, column: str | None = None) -> Sketched:
+        """Sketch all documents, the reference set before the input.
+
+        A method that needs statistics of all has its recipe changed here: it names them from then on.
+
+        Raises
+        ------
+        InputError
+            If no document can be read, or their ids are not right.
+        """
+        with self.clock.stage("sketch"):
+            known, sketches = self._sketch_each(sources, column)
+            if sketches.documents == 0:
+                check_skipped(sources.documents.skipped)
+            ids = sources.joined_ids(known.ids, sketches.ids)
+        if self.first_pass is not None:
+            with self.clock.stage("weigh"):
+                self._weigh(sketches)  # of the reference set too, whose keys come first
+        sketched = self._joined(known, sketches, ids, sources, column)
+        if self.spare is not None:
+            with self.clock.stage("weigh"):
+                self._leave_out_common(sketched)
+        return sketched
+
+    def sketch_part(self, part: Sources, *, column: str | None = None) -> Sketched:
+        """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
+        known, sketches = self._sketch_each(part, column)
+        return self._joined(known, sketches, ids_of(part.documents, sketches.ids), part, column)
+
+    def _sketch_each(self, sources: Sources, column: str | None) -> tuple[Sketches, Sketches]:
+        """Sketch the reference set, if there is one, and the input, whose column is kept."""
+        method, most = self.recipe.method, self.max_bytes
+        if most is None:
+            kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
+            most = self.runtime.batch_bytes(kind, method.device_bytes) // self.recipe.shingles.token_kind.density
+        known = sketches = Sketches()
+        for number, documents in enumerate(sources.in_order, self.number):
+            check_rows(sketches.documents + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
+            columns = [column] if column is not None and documents is sources.documents else []
+            wanted = [*columns, *self.recipe.within]
+            units = units_in(documents, self.recipe.unit, wanted, most, at_least_one=self.store is not None)
+            staged = (self._piece(some, text, number) for some, text in self.runtime.staged(units))
+            known, sketches = sketches, self._sketch(staged, sketches, lambda: sources.num_rows, columns)
+            for name in ("stripped_pages", "replaced_text", "garbled_text", "left_out_records"):
+                setattr(sketches, name, getattr(documents, name))
+        return known, sketches
+
+    def _sketch(
+        self, pieces: Iterator[_UnitPiece], known: Sketches, total: Callable[[], int | None], columns: list[str]
+    ) -> Sketches:
+        """Sketch units, after those of another source, and keep some columns.
+
+        `total` returns the expected number of all documents.
+        """
+        before, units_before = known.documents, len(known.num_tokens)
+        kept = Sketches(
+            keys=known.keys,
+            document_hashes=known.document_hashes,
+            text_hashes=known.text_hashes,
+            num_tokens=known.num_tokens,
+            words=known.words,
+        )
+        for part in self.runtime.map(self._summarise, pieces):
+            try:
+                self._add(kept, part, self._expected(kept, part, total()))
+            except DiskFullError as error:
+                done = len(kept.num_tokens) - before + len(part.num_tokens)
+                share = kept.shingles + part.num_shingles
+                more = _more_shingles(share, done, before, total())
+                if more is None:
+                    raise
+                folder, needed, why = error.told
+                raise disk_full(folder, needed + 8 * more, why, about=True) from None
+            ended = part.ended
+            del part  # the next one needs the room
+            if ended is None:
+                continue
+            if ended.places is not None:
+                kept.places.append(ended.places._replace(owner=ended.places.owner + before + kept.documents))
+                check_rows(len(kept.num_tokens), "units")
+            batch = ended.batch
+            kept.column += [batch.columns[name] for name in columns]
+            kept.ids.append(batch.ids)
+            kept.documents += batch.num_rows
+            if self.store is not None:
+                self.store.add(ids=ended.ids, **ended.columns)
+                if self.store.full:
+                    self.store.write(self.recipe)
+            check_rows(before + kept.documents, "documents")
+            kept.text_bytes += int(batch.text.offsets[-1] - batch.text.offsets[0])
+            kept.null_text += batch.num_null
+            self.clock.report("sketch", before + kept.documents, total())
+            self._look_ahead(kept, before, total())
+        kept.units = len(kept.num_tokens) - units_before
+        return kept
+
+    def _expected(self, kept: Sketches, part: _UnitSummary, total: int | None) -> int | None:
+        """Return about how many units there will be in all, if the documents are as those read so far."""
+        if total is None or not self.recipe.unit.divides or part.ended is None:
+            return total
+        documents = kept.documents + part.ended.batch.num_rows
+        return total * (len(kept.num_tokens) + len(part.num_tokens)) // max(1, documents)
+
+    def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
+        """Return all units of a batch of source `number`, with the words of their groups."""
+        span, words, missing = Span.of_documents(units.text.offsets, units.ids), None, 0
+        if self.recipe.within:
+            columns = [units.batch.columns[name] for name in self.recipe.within]
+            words, missing = group_words(columns, number, units.batch.first_row)
+            words = words if units.places is None else words[units.places.owner]
+        return _UnitPiece(units, span, text, words, missing)
+
+    def _look_ahead(self, kept: Sketches, before: int, total: int | None) -> None:
+        """Say in one line, once, that the temporary disk will hardly do; the job goes on until it does not."""
+        more = _more_shingles(kept.shingles, kept.documents, before, total)
+        if self.spool is None or self.runtime.backend == "gpu" or self.told or not more:
+            return
+        left = room(self.spool.folder)
+        if left is not None and 8 * more > left:
+            self.told = True
+            shown, way = another_disk(self.spool.folder)
+            log.warning(
+                "%s: temporary files will take about %s more, and %s are free; %s",
+                shown,
+                size(8 * more),
+                size(left),
+                way.replace("temp_dir=...", "--temp-dir"),
+            )
+
+    def _weigh(self, sketches: Sketches) -> None:
+        """Sketch the documents that waited for statistics of all documents."""
+        assert self.first_pass is not None
+        report = partial(self.clock.report, "weigh")
+        self.statistics, parts = self.first_pass.finish(self.recipe, report)
+        self.recipe, _ = self.recipe.with_statistics(self.statistics)
+        method, seed = self.recipe.method, self.recipe.seed
+        words = sketches.words.take(np.uint64)
+        sketches.words.append(words)
+        for found in parts:
+            keys = method.keys(found, seed=seed, backend=self.runtime.backend)
+            if self.store is None:
+                begin = len(sketches.keys)
+                if len(words):
+                    keys = method.keys_apart(keys, *same_device(keys, words[begin : begin + len(keys)]))
+                sketches.keys.append(keys)
+                continue
+            kept = method.stored(found, seed=seed, backend=self.runtime.backend)
+            keys, kept = fetched([keys, kept])
+            self.store.add(keys=keys, sketches=kept)
+            if self.store.full:
+                self.store.write(self.recipe)
+        self.first_pass.close()
+
+    def _leave_out_common(self, sketched: Sketched) -> None:
+        """Leave common shingles out of what waits. Documents that have no others are made unlike all documents."""
+        spool: Any = self.spool
+        found = common_shingles(spool, self.recipe, self.runtime)
+        found.leave_out(spool, self.spare, self.runtime)
+        self.spool, self.statistics, self.recipe = self.spare, found.frequencies, found.settled(self.recipe)
+        alone = np.flatnonzero((np.diff(found.offsets) == 0) & (sketched.num_tokens > 0))
+        _set_alone(sketched.document_hashes, alone, alone)
+        sketched.counts.common_shingles = len(found.frequencies)
+        sketched.counts.only_common = int(np.count_nonzero(alone >= sketched.num_known))
+
+    def _summarise(self, piece: _UnitPiece) -> _UnitSummary:
+        """Run the first stages for some documents; has no effect on the sketcher."""
+        recipe, method, backend = self.recipe, self.recipe.method, self.runtime.backend
+        text = text_of(piece.text, piece.span.first, piece.span.last)
+        names = piece.span.ids[piece.span.first : piece.span.last]
+        words = None if piece.words is None else piece.words[piece.span.first : piece.span.last]
+        tokens, counts = count_tokens(text, recipe, backend, names)
+        shingles, elements, num_shingles, without_spots = None, tokens, 0, 0
+        if self.spool is not None or (isinstance(method, Sketch) and method.elements == "shingles"):
+            shingles, without_spots = count_shingles(tokens, recipe, backend)
+            elements, num_shingles = tokens if method.elements == "tokens" else shingles, len(shingles.values)
+        measured = sketch = keys = hashes = of_texts = None
+        common: Any = None if recipe.ignore_common is None else self.statistics
+        only_common = 0
+        if self.first_pass is not None:
+            measured = self.first_pass.measure(elements, backend)
+        elif isinstance(method, Sketch):
+            sketch = method.sketch(elements, seed=recipe.seed, statistics=self.statistics, backend=backend)
+            keys = method.keys(sketch, seed=recipe.seed, backend=backend)
+            if self.store is not None:  # which takes the words as well
+                sketch = method.stored(sketch, seed=recipe.seed, backend=backend)
+            elif words is not None:
+                keys = method.keys_apart(keys, *same_device(keys, words))
+        waiting = None
+        if self.spool is not None and shingles is not None:
+            waiting = method.measure.waiting(shingles if words is None else apart(shingles, words), backend)
+            if common is not None:
+                waiting = without_common(waiting, common.tokens)
+        if self.hashed:
+            hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
+        num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
+        if self.hashed and self.store is None:
+            of_texts = text_hashes_of(text, recipe, backend)
+            if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
+                on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
+                mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
+        if words is not None and hashes is not None:
+            hashes[:, 0] ^= same_device(hashes, words)[0]
+        if common is not None and waiting is not None:
+            alone = np.flatnonzero((np.diff(self.runtime.fetch(waiting.offsets)) == 0) & (num_tokens > 0))
+            first = (self.number << SOURCE_BITS) + piece.batch.batch.first_row + piece.span.first
+            _set_alone(hashes, alone, first + alone)
+            only_common = len(alone)
+        if self.store is not None and method.elements == "shingles":
+            set_sizes = kernel(distinct, backend)(elements.values, elements.offsets)
+        found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes, words
+        ended = piece.batch if piece.span.last == len(piece.batch.text) else None
+        return _UnitSummary(ended, *found, counts, without_spots, 0 if ended is None else piece.missing, only_common)
+
+    def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
+        """Keep the results for some documents, of about `total`."""
+        if self.store is None:
+            made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
+            made.append((part.text_hash, kept.text_hashes))
+            made = [(array, arrays) for array, arrays in made if array is not None]
+            stays = self.runtime.keeps(sum(array.nbytes for array, _ in made))
+            for array, arrays in made:
+                arrays.append(array if stays else self.runtime.fetch(array), total)
+            if part.words is not None:
+                kept.words.append(part.words, total)
+        else:
+            columns = {"keys": part.keys, "document_hash": part.document_hash, "sketches": part.sketch}
+            columns |= {"num_shingles": part.set_sizes, WITHIN: part.words}
+            given = {name: array for name, array in columns.items() if array is not None}
+            self.store.add(num_tokens=part.num_tokens, **dict(zip(given, fetched(list(given.values())), strict=True)))
+        if self.first_pass is not None:
+            self.first_pass.add(part.measured)
+        if self.spool is not None and part.waiting is not None:
+            self.spool.append(part.waiting)
+        kept.shingles += part.num_shingles
+        kept.num_tokens.append(part.num_tokens, total)
+        kept.tokens += int(part.num_tokens.sum())
+        kept.invalid_utf8 += part.counts.invalid
+        kept.only_dropped_words += part.counts.only_dropped_words
+        kept.without_spots += part.without_spots
+        kept.without_value += part.missing
+        kept.only_common += part.only_common
+
+    def _joined(
+        self, known: Sketches, sketches: Sketches, ids: pa.Array, sources: Sources, column: str | None
+    ) -> Sketched:
+        """Join the data of all documents, the reference set before the input."""
+        return Sketched(
+            num_known=known.units,
+            num_known_documents=known.documents,
+            ids=ids,
+            places=joined_places(known.places + sketches.places, self.recipe.unit),
+            num_tokens=sketches.num_tokens.take(np.int64),
+            column=pa.chunked_array(sketches.column) if sketches.column else None,
+            categories=None if column is None else sources.documents._categories(column),
+            keys=sketches.keys.take(np.uint64, self.recipe.method.key_columns),
+            document_hashes=sketches.document_hashes.take(np.uint64, 2),
+            text_hashes=sketches.text_hashes.take(np.uint64),
+            counts=sketches,
+            words=sketches.words.take(np.uint64),
+        )
+
+
+def _set_alone(hashes: Any, rows: np.ndarray, numbers: np.ndarray) -> None:
+    """Make some documents unlike all others: each number is that of one document of the job."""
+    places, words = same_device(hashes, rows, mix64_all(numbers.astype(np.uint64)))
+    hashes[places, 0], hashes[places, 1] = words, ALONE
+
+
+def text_hashes_of(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
+    """Fingerprint whole texts: uint64, on the backend's device; see `kernels/texts.py`."""
+    return kernel(texts, backend)(text.values, text.offsets, recipe.material.documents[0])
+
+
+def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np.ndarray) -> None:
+    """Write what documents without words count as into both arrays of hashes: see `WORDLESS` and `BLANK`.
+
+    Parameters
+    ----------
+    document_hashes, text_hashes : arrays, a row for each document
+    text : Ragged of uint8
+        The documents, in host memory.
+    rows : array of int64
+        The documents that have no words.
+    """
+    blank = np.fromiter((is_blank(text[row].tobytes()) for row in rows.tolist()), bool, len(rows))
+    blank_rows, others = same_device(text_hashes, rows[blank], rows[~blank])
+    text_hashes[blank_rows] = BLANK
+    document_hashes[others, 0] = text_hashes[others]
+    document_hashes[others, 1] = WORDLESS
+
+
+def is_blank(text: bytes) -> bool:
+    """Tell whether a text is empty or nothing but white space and borders between columns."""
+    return not to_readable(to_string(text)).strip()
+
+
+def text_of(text: Ragged, first: int, last: int) -> Ragged:
+    """Take rows `first` to `last`; in host memory, without the values of other rows, as they may have to be copied."""
+    if not isinstance(text.offsets, np.ndarray):
+        if first == 0 and last == len(text):
+            return text
+        offsets, on_host = text.offsets[first : last + 1], known(text.offsets)
+        if on_host is not None:
+            know(offsets, on_host[first : last + 1])
+        return Ragged._trusted(text.values, offsets)
+    offsets = text.offsets[first : last + 1]
+    if offsets[0] == 0 and offsets[-1] == len(text.values):
+        return Ragged._trusted(text.values, offsets)
+    values, offsets = text.values[offsets[0] : offsets[-1]], offsets - offsets[0]
+    offsets.flags.writeable = False  # like the offsets of a whole batch: kernels are compiled for one kind of array
+    return Ragged._trusted(values, offsets)
+
+
+def _more_shingles(shingles: int, documents: int, before: int, total: int | None) -> int | None:
+    """About how many shingles are to come, by those of the documents that were read after `before` earlier ones."""
+    if total is None or documents == 0:
+        return None
+    return round(shingles / documents * max(0, total - before - documents))

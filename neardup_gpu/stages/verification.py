@@ -1,0 +1,194 @@
+"""The exact measure of pairs whose shingles wait in a spool, a bounded number of them held at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..data import Pairs, Ragged
+from ..engine.choice import kernel
+from ..engine.clock import Clock
+from ..engine.contract import Rows, Runtime
+from ..engine.pieces import Numbers, Span, spans
+from ..kernels import components, resemblance
+from ..kernels._launch import array_module
+from ..kernels._sort import in_order
+from ..methods.measures import Measure, worth
+
+
+class Verified(NamedTuple):
+    """Pairs at or above the threshold, and their exact resemblance.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Rows of the documents.
+    resemblance : array of float64, shape (pairs,)
+        Exact resemblance of each pair.
+
+    Examples
+    --------
+    >>> Verified(Pairs([0], [2]), np.array([0.9]))
+    Verified(pairs=Pairs(1), resemblance=array([0.9]))
+    """
+
+    pairs: Pairs
+    resemblance: np.ndarray
+
+
+def at_least(threshold: float, left: Any, right: Any, found: Any) -> Verified:
+    """The pairs whose value reaches the threshold."""
+    passed = found >= threshold
+    return Verified(Pairs(left[passed], right[passed]), found[passed])
+
+
+def verify_spooled(
+    spool: Rows,
+    spool_rows: np.ndarray,
+    candidates: Pairs,
+    measure: Measure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> Verified:
+    """Like `verify`, for shingles in a spool: row i of the candidates is row spool_rows[i] of the spool.
+
+    The sets of all candidates are sorted once, into a spool of their own, for `verify_sets`.
+    """
+    rows = _rows_of(candidates, spool_rows, runtime)
+    with runtime.spool(spool.folder, runtime.shares.sets) as sets:
+        weights = Span.of_sizes(8 * _sizes(spool, spool_rows[rows]))
+        parts = (Span(weights.ends, *bounds, "sets") for bounds in spans(np.diff(weights.ends), runtime.shares.sorted))
+        prepare = partial(_prepared, spool, spool_rows[rows], measure, runtime.backend)
+        for made in runtime.map(prepare, parts):
+            sets.append(made)
+        set_rows = np.empty(len(spool_rows), np.int64)
+        set_rows[rows] = np.arange(len(rows))
+        return verify_sets(sets, set_rows, candidates, measure, threshold, clock, runtime)
+
+
+def verify_apart(
+    verify: Callable[[Pairs, Measure], Verified], pairs: Pairs, num_known: int, measure: Measure
+) -> Verified:
+    """Verify pairs, those with a document of a reference set by the measure's `with_reference`.
+
+    Parameters
+    ----------
+    verify : callable
+        Verifies some pairs by a measure.
+    pairs : Pairs
+    num_known : int
+        Rows below it are in the reference set.
+    measure : Measure
+    """
+    of_reference = measure.with_reference
+    if of_reference == measure:
+        return verify(pairs, measure)
+    cut = int(np.searchsorted(pairs.left, num_known))
+    parts = [
+        verify(Pairs(pairs.left[:cut], pairs.right[:cut]), of_reference),
+        verify(Pairs(pairs.left[cut:], pairs.right[cut:]), measure),
+    ]
+    left, right = (np.concatenate([getattr(part.pairs, side) for part in parts]) for side in ("left", "right"))
+    return Verified(Pairs(left, right), np.concatenate([part.resemblance for part in parts]))
+
+
+def verify_sets(
+    sets: Rows,
+    set_rows: np.ndarray,
+    candidates: Pairs,
+    measure: Measure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> Verified:
+    """Like `verify`, for what is prepared already and waits in a spool: row i of the candidates is its row set_rows[i].
+
+    Pairs are compared a connected component at a time, so that most sets are read once. At most `runtime.shares.sets`
+    bytes of sets are held at a time, or one pair's, if these are larger.
+    """
+    left, right = runtime.put(candidates.left), runtime.put(candidates.right)
+    rows = _rows_of(candidates, set_rows, runtime)
+    place = np.empty(len(set_rows), np.int64)
+    place[rows] = np.arange(len(rows))
+    place = runtime.put(place)
+    found = _compare_spooled(sets, set_rows[rows], place[left], place[right], measure, threshold, clock, runtime)
+    return at_least(threshold, left, right, found)
+
+
+def _rows_of(pairs: Pairs, spool_rows: np.ndarray, runtime: Runtime) -> np.ndarray:
+    """All rows of some pairs, in the order in which they lie in a spool; in host memory."""
+    left, right = runtime.put(pairs.left), runtime.put(pairs.right)
+    xp = array_module(left)
+    wanted = xp.zeros(len(spool_rows), bool)
+    wanted[left] = wanted[right] = True
+    rows = runtime.fetch(xp.flatnonzero(wanted))
+    return rows[np.argsort(spool_rows[rows])]
+
+
+def _sizes(spool: Rows, rows: np.ndarray) -> np.ndarray:
+    return spool.offsets[rows + 1] - spool.offsets[rows]
+
+
+def in_host_memory(verified: Verified, runtime: Runtime) -> Verified:
+    """The same pairs, wherever they were."""
+    pairs = Pairs(runtime.fetch(verified.pairs.left), runtime.fetch(verified.pairs.right))
+    return Verified(pairs, runtime.fetch(verified.resemblance))
+
+
+def _prepared(spool: Rows, spool_rows: np.ndarray, measure: Measure, backend: str, part: Span) -> Ragged:
+    return measure.prepared(spool.gather(spool_rows[part.rows]), backend)
+
+
+def _compare_spooled(
+    sets: Rows,
+    set_rows: np.ndarray,
+    left: Any,
+    right: Any,
+    measure: Measure,
+    threshold: float,
+    clock: Clock,
+    runtime: Runtime,
+) -> Any:
+    """Like `worth`, for what waits in a spool."""
+    held_bytes, sizes = runtime.shares.sets, _sizes(sets, set_rows)
+    if 8 * int(sizes.sum()) <= held_bytes:
+        return runtime.run(worth, measure, sets.gather(set_rows), left, right, threshold, runtime.backend)
+    left, right = runtime.fetch(left), runtime.fetch(right)
+    found = np.full(len(left), -1.0)
+    pairs = measure.possible(sizes, left, right, threshold)
+    component = runtime.fetch(kernel(components, runtime.backend)(len(sizes), left[pairs], right[pairs]))
+    # Inside a giant component: all pairs of one tile of right rows, in the order of their left rows, which are then
+    # read one after another.
+    tile = np.cumsum(sizes) // (held_bytes // 16)
+    # Pairs are in the order of their rows before.
+    key = component[right[pairs]] * (int(tile[-1]) + 1) + tile[right[pairs]]
+    pairs = pairs[in_order(key.astype(np.uint64))[1]]
+    bounds = resemblance.blocks_of_pairs(left[pairs], right[pairs], sizes, held_bytes // 8)
+    blocks = (Numbers(pairs[first:last], "pairs") for first, last in zip(bounds[:-1], bounds[1:], strict=True))
+    compare, done = partial(_compare_block, sets, set_rows, left, right, measure, threshold, runtime), 0
+    for block, measured in runtime.map(compare, blocks):
+        found[block] = measured
+        done += len(block)
+        clock.report("verify", done, len(pairs))
+    return runtime.put(found)
+
+
+def _compare_block(
+    sets: Rows,
+    set_rows: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    measure: Measure,
+    threshold: float,
+    runtime: Runtime,
+    block: Numbers,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compare the pairs of a block; returns them and what they are worth, in host memory."""
+    pairs = block.numbers
+    rows, at = np.unique(np.concatenate([left[pairs], right[pairs]]), return_inverse=True)
+    left, right = at[: len(pairs)], at[len(pairs) :]
+    return pairs, runtime.fetch(measure.compare(sets.gather(set_rows[rows]), left, right, threshold, runtime.backend))

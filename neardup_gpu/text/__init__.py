@@ -1,0 +1,1 @@
+"""Work on text: kinds of tokens, units, words, comments."""

@@ -1,0 +1,249 @@
+"""Kinds of tokens: what shingles are made of. A new kind is a kernel and a line in `KINDS`.
+
+A kernel of tokens takes the bytes of documents and returns fingerprints, with the place of each in the bytes; see
+`kernels/tokens.py`. All later stages take tokens of any kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .. import checks
+from ..definitions import polynomial
+from ..errors import ArgumentTypeError, InputError, ParameterError, RecipeMismatchError
+from ..records import dataclass
+from .raw_text import count_invalid, to_readable, to_string
+
+if TYPE_CHECKING:
+    from ..data import Ragged
+    from ..recipe import Recipe
+
+
+@dataclass(frozen=True)
+class TokenKind:
+    """A kind of token that a kernel makes.
+
+    Parameters
+    ----------
+    kernel : str
+        The kernel's name.
+    noun : str
+        What messages call a token.
+    size : int, default 5
+        Tokens of a shingle unless another number is given.
+    least : int, default 1
+        Tokens of a shingle below which different documents share shingles by chance, so that there is a warning.
+    density : int, default 1
+        Tokens per byte, at most, relative to words.
+    of_integers : bool, default False
+        Whether documents are lists of integers.
+    folds : tuple of str, default ()
+        Names of the folds that texts may have before they are divided; see `kernels/fold.py`.
+    needed : callable
+        Returns what the kernel takes besides the text and the modulus of tokens, for a recipe, the names of documents
+        (None if they are not known) and their number.
+    """
+
+    kernel: str
+    noun: str
+    size: int = 5
+    least: int = 1
+    density: int = 1
+    of_integers: bool = False
+    folds: tuple[str, ...] = ()
+    needed: Callable[[Recipe, Any, int], tuple[Any, ...]] = lambda recipe, names, count: ()
+
+    def run(self, text: Ragged, recipe: Recipe, backend: str | None, names: Any, places: bool) -> tuple[Any, ...]:
+        """Return what the kernel returns for some documents."""
+        from ..engine.choice import kernel
+
+        module = import_module(f"neardup_gpu.kernels.{self.kernel}")
+        needed = self.needed(recipe, names, len(text))
+        return kernel(module, backend)(text.values, text.offsets, recipe.material.tokens, *needed, places)
+
+
+def _of_lines(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
+    return (polynomial(recipe.seed, "lines"),)
+
+
+def _of_code(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
+    from .comments import numbers_of, table
+
+    named = names.to_pylist() if hasattr(names, "to_pylist") else names
+    return numbers_of(named, recipe.shingles.language, count), *table()
+
+
+FOLDS = ("marks", "hyphens", "digits")
+"""The names of all folds; see `kernels/fold.py`."""
+
+KINDS = {
+    "words": TokenKind("tokens", "word", folds=FOLDS),
+    "letters": TokenKind("letters", "letter", size=24, least=12, density=2, folds=FOLDS),
+    "lines": TokenKind("lines", "line", size=1, folds=("marks", "digits"), needed=_of_lines),
+    "code": TokenKind("code", "token", density=2, needed=_of_code),
+    "ids": TokenKind("ids", "integer", of_integers=True),
+}
+"""The kinds of tokens by name; the first is the default."""
+
+
+@dataclass(frozen=True)
+class OwnTokens:
+    """A tokenizer of the user: a function that takes a list of str and returns, for each, a list of str or of int.
+
+    Parameters
+    ----------
+    name : str
+        The module and the qualified name of the function, with a colon in between.
+    digest : str
+        A hash of the function's source.
+    function : callable or None
+        None if a recipe was read again and the function is not loaded here.
+    """
+
+    name: str
+    digest: str
+    function: Callable[[list[str]], Any] | None = field(default=None, compare=False, repr=False)
+
+    noun = "token"
+    size, least, density, of_integers = 5, 1, 2, False
+    folds = ()
+
+    @classmethod
+    def of(cls, function: Callable[[list[str]], Any]) -> OwnTokens:
+        """Name a function, and hash its source."""
+        named = function if hasattr(function, "__qualname__") else type(function)
+        module = getattr(function, "__module__", None) or getattr(named, "__module__", "builtins")
+        name = f"{module}:{named.__qualname__}"
+        return cls(name, _digest(function, named), function)
+
+    @classmethod
+    def described(cls, text: str) -> OwnTokens:
+        """Return the tokenizer that `str` described. Its function is there if this program has loaded it already.
+
+        Nothing is imported, as a file could name any function.
+        """
+        name, _, digest = text.rpartition(":")
+        module, _, qualified = name.partition(":")
+        found: Any = sys.modules.get(module)
+        for part in qualified.split("."):
+            found = getattr(found, part, None)
+        if callable(found) and (here := cls.of(found)) == cls(name, digest):
+            return here
+        return cls(name, digest)
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.digest}"
+
+    def check_picklable(self) -> None:
+        """Raise ParameterError if other processes cannot be given the function."""
+        try:
+            pickle.dumps(self.function)
+        except Exception as error:
+            why = str(error).partition("\n")[0]
+            raise ParameterError(
+                f"tokens: {self.name} cannot be pickled for tasks ({why}); define it in a module"
+            ) from None
+
+    def run(self, text: Ragged, recipe: Recipe, backend: str | None, names: Any, places: bool) -> tuple[Any, ...]:
+        """Return fingerprints, offsets and the number of invalid bytes, as a kernel of tokens does, without places.
+
+        A string's fingerprint is that of `kernels/texts.py`, and an integer's that of `kernels/ids.py`.
+        """
+        import numpy as np
+
+        from ..engine.choice import kernel, to_host
+        from ..kernels import ids, texts
+        from ..kernels._launch import know, on_device
+
+        assert not places
+        if self.function is None:
+            raise RecipeMismatchError(
+                f"tokens: made by {self.name}, which is not loaded here, or has changed since; give the recipe with it"
+            )
+        on_host = to_host(text)
+        strings = [to_string(on_host[row].tobytes()) for row in range(len(text))]
+        rows = self._rows([to_readable(string) for string in strings], names)
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        tokens = [token for row in rows for token in row]
+        q = recipe.material.tokens
+        if all(isinstance(token, str) for token in tokens):
+            spelled = [token.encode("utf-8", "surrogatepass") for token in tokens]
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(each) for each in spelled], dtype=np.int64)])
+            values = kernel(texts, backend)(np.frombuffer(b"".join(spelled), np.uint8), ends, q)
+        else:
+            try:
+                numbers = np.array([checks.integer("token", token, -(2**63), 2**63 - 1) for token in tokens], np.int64)
+            except (ArgumentTypeError, ParameterError):
+                raise self._error(names, "gives tokens that are neither all strings nor all 64-bit integers") from None
+            values = kernel(ids, backend)(numbers.view(np.uint8), 8 * np.array([0, len(tokens)]), q)[0]
+        if not isinstance(values, np.ndarray):
+            on_host_offsets, offsets = offsets, on_device(offsets)
+            know(offsets, on_host_offsets)
+        return values, offsets, sum(map(count_invalid, strings))
+
+    def _rows(self, strings: list[str], names: Any) -> list[Any]:
+        """Call the function, and check the number of its results."""
+        assert self.function is not None
+        try:
+            rows = [list(row) for row in self.function(strings)] if strings else []
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._error(names, f"raised {type(error).__name__}: {error}") from error
+        if len(rows) != len(strings):
+            raise self._error(names, f"returned {len(rows):,} lists for {len(strings):,} texts")
+        return rows
+
+    def _error(self, names: Any, what: str) -> InputError:
+        where = ""
+        if names is not None and len(names):
+            where = f" in the batch that begins with document {getattr(names[0], 'as_py', lambda: names[0])()!r}"
+        return InputError(f"tokens: {self.name} {what}{where}")
+
+
+def _digest(function: Any, named: Any) -> str:
+    """Hash the source of a function, or of an object's class; what is pickled, if there is no source."""
+    try:
+        source = inspect.getsource(getattr(named, "__wrapped__", named)).encode()
+    except (OSError, TypeError):
+        try:
+            source = pickle.dumps(function)
+        except Exception:
+            source = getattr(getattr(function, "__code__", None), "co_code", b"")
+    return hashlib.sha256(source).hexdigest()[:12]
+
+
+def chosen(tokens: Any) -> str | OwnTokens:
+    """Return the kind that an argument names: a name in `KINDS`, or the user's function."""
+    if isinstance(tokens, OwnTokens):
+        return tokens
+    if callable(tokens):
+        return OwnTokens.of(tokens)
+    return str(checks.one_of("tokens", tokens, KINDS))
+
+
+def restored(tokens: Any) -> str | OwnTokens:
+    """Return the kind that a recipe holds as text."""
+    return OwnTokens.described(tokens) if isinstance(tokens, str) and ":" in tokens else chosen(tokens)
+
+
+def chosen_folds(fold: Any, tokens: str | OwnTokens) -> tuple[str, ...]:
+    """Return the folds that an argument names, in the order of `FOLDS`, if this kind of token may have them."""
+    names = fold.split(",") if isinstance(fold, str) else fold
+    if not isinstance(names, (list, tuple)) or not names:
+        raise ArgumentTypeError(f"fold: {checks.shown(fold)}; give some of {', '.join(FOLDS)}", parameter="fold")
+    named = [checks.one_of("fold", name, FOLDS) for name in names]
+    possible = (tokens if isinstance(tokens, OwnTokens) else KINDS[tokens]).folds
+    for name in named:
+        if name not in possible:
+            have = f"they have {' and '.join(possible)}" if possible else "they have none"
+            raise ParameterError(f"fold {name!r} and tokens {str(tokens)!r}: {have}; leave it out", parameter="fold")
+    return tuple(name for name in FOLDS if name in named)
