@@ -636,6 +636,40 @@ class Index:
         """
         return upkeep.compact(self._opened, checks.flag("rebuild", rebuild))
 
+    def copy(self, output: str | Path) -> int:
+        """Copy the newest commit into a new folder, which is an index of its own. Another process may write meanwhile.
+
+        Parameters
+        ----------
+        output : path
+            A folder that does not exist, or is empty. It appears when the copy is complete.
+
+        Returns
+        -------
+        int
+            Bytes that were copied.
+
+        Raises
+        ------
+        OutputError
+            If `output` is taken, or cannot be written.
+        InputError, DamagedError
+            If a file of the index is missing or has another form. `check` of the copy compares it with its checksums.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with Index.create(folder + "/news") as index:
+        ...     _ = index.add({"text": ["to be", "or not to be"]})
+        ...     num_bytes = index.copy(folder + "/backup")
+        >>> with Index.open(folder + "/backup") as backup:
+        ...     len(backup), backup.check()["bytes"] <= num_bytes
+        (2, True)
+        """
+        self._opened.check_open()
+        return upkeep.copy(self._opened.folder, Path(checks.path("output", output)))
+
     def check(self, *, all: bool = False) -> dict[str, Any]:
         """Compare every file of the index with its checksums, and its tables with the sets that it stores.
 
