@@ -28,6 +28,7 @@ from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
 from ..store.outputs import new_files
 from ..store.parquet import write_table
+from ..store.uris import refuse_uri
 from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
 from .columns import checked_names, kept_of
@@ -138,7 +139,7 @@ class Index:
         ...     index.info()["documents"]
         0
         """
-        folder, names = Path(checks.path("path", path)), checked_names(columns)
+        folder, names = _folder_at(path), checked_names(columns)
         chosen = choose_recipe(recipe, "minhash", method=method, threshold=threshold)
         check_able(chosen.method, "finder", "cannot find candidates in an index")
         keeps = chosen_keeps(chosen, sets, expected, containment)
@@ -201,7 +202,7 @@ class Index:
         ...     index.recipe.threshold
         0.8
         """
-        folder = Path(checks.path("path", path))
+        folder = _folder_at(path)
         found = cls(folder, as_engine(engine))
         if recipe is not None and checks.instance("recipe", recipe, Recipe) != found.recipe:
             mine, theirs = recipe.describe(), found.recipe.describe()
@@ -668,7 +669,7 @@ class Index:
         (2, True)
         """
         self._opened.check_open()
-        return upkeep.copy(self._opened.folder, Path(checks.path("output", output)))
+        return upkeep.copy(self._opened.folder, checks.path("output", output))
 
     def check(self, *, all: bool = False) -> dict[str, Any]:
         """Compare every file of the index with its checksums, and its tables with the sets that it stores.
@@ -722,3 +723,10 @@ class Index:
         (2, 1)
         """
         return upkeep.info(self._opened)
+
+
+def _folder_at(path: str | Path) -> Path:
+    """Return the folder of an index; a URI is refused, because files of an index are mapped."""
+    given_path = checks.path("path", path)
+    refuse_uri(given_path, "the files of an index are mapped into memory; name a folder")
+    return Path(given_path)

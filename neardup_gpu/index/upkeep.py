@@ -49,14 +49,14 @@ def num_bytes(opened: Opened) -> int:
     return sum(Folder(opened.folder, inner).size(name) for inner, name in files)
 
 
-def copy(folder: Path, to: Path) -> int:
+def copy(folder: Path, output: str) -> int:
     """Copy the newest commit into a new folder, even while another process writes; return the bytes of its files.
 
     The manifest is held meanwhile, so that the writer removes none of its files.
     """
-    if to.exists() and not (to.is_dir() and not any(to.iterdir())):
-        raise OutputError(f"{to}: exists already; name another folder")
-    with contextlib.closing(Held(folder)) as held, new_folder(to, reads=[folder]) as new:
+    if os.path.lexists(output) and not (os.path.isdir(output) and not os.listdir(output)):
+        raise OutputError(f"{output}: exists already; name another folder")
+    with contextlib.closing(Held(folder)) as held, new_folder(output, reads=[folder]) as new:
         for inner in (SEGMENTS, DELETED):
             Folder(new, inner).make()
         total = 0

@@ -97,6 +97,16 @@ def test_a_copy_replaces_nothing(folder, target, message, capsys) -> None:
     assert Path("full/file").read_text() == "mine"
 
 
+@pytest.mark.parametrize("words", [["create"], ["info"], ["add"], ["check"], ["copy", "x"]], ids=" ".join)
+def test_an_index_is_not_in_an_object_store(folder, words, capsys) -> None:
+    more = ["x.parquet"] if words == ["add"] else []
+    assert main(["index", *words, "s3://key:secret@bucket/y", *more]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("neardup: s3://***@bucket/y: is a URI, and ")
+    assert printed.count("\n") == 1
+    assert not Path("s3:").exists()
+
+
 def test_the_command_says_what_it_copied(folder, capsys) -> None:
     assert main(["index", "copy", "x", "y"]) == 0
     printed = capsys.readouterr().out
