@@ -269,6 +269,11 @@ class Index:
         self._opened.check_process()
         return self._opened.manifest.documents
 
+    def __reduce__(self) -> Any:
+        raise ParameterError(
+            f"{self.folder}: an open index cannot be pickled; pass its folder, and call Index.open there"
+        )
+
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {count(self._opened.manifest.documents, 'document')})"
 

@@ -1,5 +1,6 @@
 """Copies of an index: made while a writer is at work, and put in place of the index while others have it open."""
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,14 @@ def test_the_command_says_what_it_copied(folder, capsys) -> None:
     printed = capsys.readouterr().out
     assert "documents    5\n" in printed
     assert "neardup index check y" in printed
+
+
+def test_an_open_index_cannot_be_pickled(folder) -> None:
+    with (
+        nd.Index.open(folder, engine="cpu") as index,
+        pytest.raises(nd.NeardupError, match=r"an open index cannot be pickled; pass its folder, and call Index\.open"),
+    ):
+        pickle.dumps(index)
 
 
 # ------------------------------------------------------------------------------------ a backup that is put in its place
