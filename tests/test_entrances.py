@@ -545,15 +545,27 @@ ALSO_NAMED = {
 }
 
 
-@pytest.mark.parametrize(("entrance", "parameter"), all_parameters(), ids=lambda value: value)
-def test_whatever_a_parameter_is_given(world, entrance, parameter, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def entrances(world):
+    """{name: (function, valid arguments, kinds of all parameters)}."""
+    return {name: found for name, *found in world.entrances()}
+
+
+@pytest.mark.parametrize("entrance", dict(all_parameters()))
+def test_valid_arguments_are_taken(entrances, entrance, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    function, arguments, words = next(found[1:] for found in world.entrances() if found[0] == entrance)
+    function, arguments, _ = entrances[entrance]
+    assert outcome(function, arguments)[1] is None
+
+
+@pytest.mark.parametrize(("entrance", "parameter"), all_parameters(), ids=lambda value: value)
+def test_whatever_a_parameter_is_given(entrances, entrance, parameter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function, arguments, words = entrances[entrance]
     kind = kinds(words)[parameter]
     fits = MAY_FIT[kind.removesuffix("?")] | ({"None"} if kind.endswith("?") else set())
     if parameter == "rest":
         return
-    assert outcome(function, arguments)[1] is None
     for label, value in VALUES.items():
         if isinstance(value, type(iter([]))):
             value = iter([1])

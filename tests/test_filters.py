@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parent.parent))
 
 from benchmarks import cliff_shapes, cliffs
 
-CORPORA = 12
+CORPORA = 5
 """Random corpora of each shape and setting; 10,000 in all were run before filters were changed last."""
 
 

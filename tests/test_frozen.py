@@ -21,6 +21,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
+from grids import pairs_of, some
 
 from neardup_gpu import BottomK, Containment, Engine, Index, MinHash, Recipe, Shingles, SimHash, Workers, dedup
 from neardup_gpu.errors import ParameterError
@@ -57,7 +58,7 @@ RECIPES = {
     "simhash against, small buckets": Recipe(method=SimHash(radius=4, bucket_limit=4, bucket_probe=2)),
 }
 SKETCHED = [name for name, recipe in RECIPES.items() if isinstance(recipe.method, Sketch)]
-BACKENDS = [pytest.param("cpu", marks=pytest.mark.quick), "reference"]
+MADE = ("edited", "template", "odd")
 REAL = ("bills_116_small", "manpages", "winps_docs")
 
 
@@ -166,22 +167,32 @@ def frozen():
     return json.loads(TABLE.read_text())
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("corpus", ["edited", "template", "odd"])
+@pytest.mark.quick
+@pytest.mark.parametrize("corpus", MADE)
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_made(recipe, corpus, backend):
-    assert decided(*made(corpus), recipe, backend) == frozen()[corpus][recipe]
+def test_made(recipe, corpus):
+    assert decided(*made(corpus), recipe, "cpu") == frozen()[corpus][recipe]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("recipe", "corpus"), pairs_of(RECIPES, MADE))
+def test_made_by_definitions(recipe, corpus):
+    """A job by the definitions of kernels gives these results; test_agreement.py compares each kernel with its own."""
+    assert decided(*made(corpus), recipe, "reference") == frozen()[corpus][recipe]
+
+
+@pytest.mark.quick
 @pytest.mark.parametrize("recipe", SKETCHED)
-def test_sketches(recipe, backend, tmp_path):
-    assert sketched(made("edited")[0], recipe, backend, tmp_path) == frozen()["sketches"][recipe]
+def test_sketches(recipe, tmp_path):
+    assert sketched(made("edited")[0], recipe, "cpu", tmp_path) == frozen()["sketches"][recipe]
+
+
+@pytest.mark.parametrize("recipe", some(SKETCHED, ["AltaVista, 64 bits", "simhash of 128 bits, components"]))
+def test_sketches_by_definitions(recipe, tmp_path):
+    assert sketched(made("edited")[0], recipe, "reference", tmp_path) == frozen()["sketches"][recipe]
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("corpus", REAL)
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize(("recipe", "corpus"), pairs_of(RECIPES, REAL))
 def test_real(recipe, corpus, corpora):
     assert decided(*real(corpus, corpora), recipe, "cpu") == frozen()[corpus][recipe]
 
@@ -568,7 +579,7 @@ def main():
     import tempfile
 
     corpora = os.environ["NEARDUP_CORPORA"]
-    table = {name: {r: decided(*made(name), r, "reference") for r in RECIPES} for name in ("edited", "template", "odd")}
+    table = {name: {r: decided(*made(name), r, "reference") for r in RECIPES} for name in MADE}
     with tempfile.TemporaryDirectory() as top:
 
         def folder():

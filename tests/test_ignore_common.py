@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from grids import some
 from hypothesis import given, settings
 from rule import Pair, all_pairs, check, contained, jaccard, shingles_of, stated, words_or_text
 from witnesses import token_strings
@@ -129,17 +130,21 @@ def table_of(number: int, name: str, seed: int) -> pa.Table:
     return pa.table({"id": ids, "text": [" ".join(each) for each in words], "site": pa.array(sites, pa.string())})
 
 
-@pytest.mark.parametrize("spool", [True, False])
-@pytest.mark.parametrize("within", [(), "site"], ids=["all", "within"])
-@pytest.mark.parametrize(("method", "kind", "bound"), [("exact", "bag", 10), ("containment", "set", 10)])
-def test_tasks_decide_as_in_memory(
-    tmp_path: Path, method: str, kind: str, bound: int, within: Any, spool: bool
-) -> None:
+@pytest.mark.parametrize(
+    ("method", "kind", "within", "spool"),
+    [  # each two values of two parameters in one case or more
+        ("exact", "bag", (), True),
+        ("exact", "bag", "site", False),
+        ("containment", "set", (), False),
+        ("containment", "set", "site", True),
+    ],
+)
+def test_tasks_decide_as_in_memory(tmp_path: Path, method: str, kind: str, within: Any, spool: bool) -> None:
     for name, number in (("mine", 200), ("known", 60)):
         pq.write_table(table_of(number, name, number), tmp_path / f"{name}.parquet", row_group_size=20)
     size = 2 if kind == "set" else 1
     recipe = Recipe(shingles=Shingles(size, kind), method=method, threshold=0.5, max_partners=None)
-    recipe = recipe.with_(ignore_common=bound, within=within)
+    recipe = recipe.with_(ignore_common=10, within=within)
     options: Any = {"against": tmp_path / "known.parquet", "recipe": recipe, **INPUT}
     workers = Workers(work_dir=tmp_path / "work", number=1, slice_bytes=400, partitions=3, spool=spool)
     memory = dedup(tmp_path / "mine.parquet", **options, output=tmp_path / "memory")
@@ -192,7 +197,7 @@ WINPS = {
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("bound", WINPS)
+@pytest.mark.parametrize("bound", some(WINPS, [1_413, 0.01]))
 def test_pages_of_one_template(bound: Any, corpora: Path) -> None:
     recipe = Recipe(threshold=0.5, max_partners=None, ignore_common=bound)
     result = dedup(corpora / "winps_docs.parquet", **INPUT, recipe=recipe)

@@ -1,6 +1,8 @@
-"""Whether tests of jobs as tasks try all that they can, or some of it, which is enough for a change elsewhere."""
+"""Whether tests of whole jobs try all that they can, or some of it, which is enough for a change elsewhere."""
 
 import os
+from collections.abc import Iterable
+from itertools import cycle, product
 
 ALL = os.environ.get("NEARDUP_TASKS") == "all"
 
@@ -8,3 +10,9 @@ ALL = os.environ.get("NEARDUP_TASKS") == "all"
 def some(everything, few):
     """All values of a parameter, or a few of them."""
     return list(everything) if ALL else list(few)
+
+
+def pairs_of(names: Iterable, others: Iterable) -> list[tuple]:
+    """Return all pairs of two lists, or each name with one of the others in turn."""
+    names, others = list(names), list(others)
+    return some(product(names, others), zip(names, cycle(others), strict=False))

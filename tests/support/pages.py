@@ -15,12 +15,12 @@ into the blocks of text that do not agree with it.
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from made_bills import write_bills
 
@@ -80,6 +80,24 @@ def without_fences(text: str) -> str:
     return re.sub(r"^(```+).*?^\1[ ]*$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
+_RUN = """
+import os, sys
+sys.path.insert(0, "{}")
+for name in ("COLUMNS", "FORCE_COLOR"):
+    os.environ.pop(name, None)
+import run_page
+run_page.main(*{})
+"""
+
+
+@cache
+def _server() -> Any:
+    """Return the process that each page's process is forked from, which saves its imports."""
+    from faults import judge  # not on Windows
+
+    return judge._ForkServer()
+
+
 def run_blocks(asked: list[Block], scratch: Path) -> list[tuple[Block, tuple[int, str, str]]]:
     """Run the blocks of a page; of each the exit status, the standard output, and the errors of the whole page."""
     folder = scratch / "page"
@@ -90,28 +108,16 @@ def run_blocks(asked: list[Block], scratch: Path) -> list[tuple[Block, tuple[int
         (scratch / name).chmod(0o755)
     (scratch / "blocks.json").write_text(json.dumps([(block.language, block.code) for block in asked]))
     environment = {
-        **{name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")},
         "PATH": f"{scratch}{os.pathsep}{os.environ['PATH']}",
         "NEARDUP_BACKEND": "cpu",
         "MPLBACKEND": "agg",
     }
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(Path(__file__).with_name("run_page.py")),
-            str(scratch / "blocks.json"),
-            str(scratch / "outcomes.json"),
-        ],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr)
+    files = [str(scratch / "blocks.json"), str(scratch / "outcomes.json")]
+    done = _server().run(folder, _RUN.format(Path(__file__).parent, files), {"environment": environment})
+    if done.status:
+        raise RuntimeError(done.errors)
     outcomes = json.loads((scratch / "outcomes.json").read_text())
-    return [(block, (*outcome, done.stderr)) for block, outcome in zip(asked, outcomes, strict=False)]
+    return [(block, (*outcome, done.errors)) for block, outcome in zip(asked, outcomes, strict=False)]
 
 
 def update(page: Path) -> None:
@@ -130,5 +136,6 @@ def update(page: Path) -> None:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(REPOSITORY / "tests"))
     for name in sys.argv[1:]:
         update(Path(name))

@@ -1,4 +1,4 @@
-"""Run the blocks of a page: python run_page.py BLOCKS.json OUTCOMES.json, in the folder where the page's files lie.
+"""Run the blocks of a page, in the folder where the page's files lie.
 
 Blocks of Python share one namespace. A block of the shell all of whose lines are plain calls of `neardup` runs in this
 process, which saves a second each; any other runs in `sh -e`.
@@ -75,8 +75,9 @@ def run(blocks: list[tuple[str, str]]) -> list[tuple[int, str]]:
     return outcomes
 
 
-if __name__ == "__main__":
-    with open(sys.argv[1]) as asked:
-        made = run(json.load(asked))
-    with open(sys.argv[2], "w") as answers:
-        json.dump(made, answers)
+def main(asked: str, answers: str) -> None:
+    """Read the blocks from one file of JSON, and write their outcomes into another."""
+    with open(asked) as file:
+        made = run(json.load(file))
+    with open(answers, "w") as file:
+        json.dump(made, file)
