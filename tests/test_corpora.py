@@ -50,7 +50,7 @@ class Run:
         return 1.0 if a == b else self.pairs.get((a, b))
 
 
-@pytest.fixture(scope="module", params=some(DOCUMENTS, ["django_docs", "bills_116_small", "winps_docs"]))
+@pytest.fixture(scope="module", params=some(DOCUMENTS, ["winps_docs"]))
 def name(request):
     return request.param
 

@@ -134,16 +134,11 @@ DRAWN = (
 
 
 class TestRule:
-    @hypothesis_settings(80)
+    @hypothesis_settings(150)
     @given(*DRAWN)
     @example(["a", "a", "a b", "a b"], Recipe(shingles=Shingles(1), threshold=0.5), 0, "first", 1)
     @example(["", "", "a"], Recipe(shingles=Shingles(1)), 0.6, "first", 1)
     def test_against_brute_force(self, monkeypatch, texts, recipe, share, keep, asked):
-        run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)
-
-    @hypothesis_settings(150)
-    @given(*DRAWN)
-    def test_against_brute_force_at_length(self, monkeypatch, texts, recipe, share, keep, asked):
         run_against_the_rule(monkeypatch, texts, recipe, share, keep, asked)
 
     @pytest.mark.parametrize("shingling", ["set", "bag", "circular"])

@@ -4,11 +4,13 @@ import os
 import random
 import subprocess
 import sys
+from itertools import product
 
 import pyarrow as pa
 import pytest
 from flat import flat
 from gold import DIFFERING, Corpus, words
+from grids import some
 from hypothesis import given, settings, strategies as st
 from rule import check, expected, shingles_of, told
 from versions import corpus
@@ -55,7 +57,7 @@ def known(corpora, request):
 class TestGold:
     """No pair is missed and none is false; by default, exactly what the rule selects of them is listed."""
 
-    @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
+    @pytest.mark.parametrize("threshold", some([0.5, 0.8, 0.95], [0.5]))
     def test_all_pairs(self, known, threshold):
         recipe = Recipe(threshold=threshold, max_partners=None)
         result = flat(dedup, known.path, recipe=recipe, **OPTIONS)
@@ -68,8 +70,10 @@ class TestGold:
                 a, b = sorted((known.representative[a], known.representative[b]))
                 assert a == b or pairs[known.ids[a], known.ids[b]] == resemblance
 
-    @pytest.mark.parametrize("cluster", ["greedy", "components"])
-    @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
+    @pytest.mark.parametrize(
+        ("threshold", "cluster"),
+        some(product([0.5, 0.8, 0.95], ["greedy", "components"]), [(0.5, "components"), (0.8, "greedy")]),
+    )
     def test_what_is_listed_by_default(self, known, threshold, cluster):
         recipe = Recipe(threshold=threshold, cluster=cluster)
         check(flat(dedup, known.path, recipe=recipe, **OPTIONS), known.expected(recipe))
@@ -129,7 +133,7 @@ class TestSetSimilaritySearch:
     def test_django_docs(self, corpora, threshold):
         import pyarrow.parquet as pq
 
-        documents = pq.read_table(corpora / "django_docs.parquet", columns=["id", "text"])
+        documents = pq.read_table(corpora / "django_docs.parquet", columns=["id", "text"]).slice(0, 900)
         first = {}
         for id_, text in zip(*(documents[column].to_pylist() for column in ("id", "text")), strict=True):
             first.setdefault(tuple(words(text)), id_)
@@ -140,7 +144,7 @@ class TestSetSimilaritySearch:
         representatives = set(ids)
         mine = {pair: value for pair, value in told(result)[1].items() if pair[1] in representatives}
         assert mine == {(ids[a], ids[b]): resemblance for (a, b), resemblance in pairs.items()}
-        assert len(mine) > 500
+        assert len(mine) > 50
 
     @settings(deadline=None, max_examples=60)
     @given(
