@@ -21,7 +21,7 @@ def test_batches_decide_as_all_at_once(case: int, tmp_path) -> None:
     texts = Texts(case)
     live: dict[str, str] = {}
     with nd.Index.create(folder, recipe=recipe_of(**RECIPES[case]), engine="cpu") as index:
-        while len(live) < 250:
+        while len(live) < 160:
             number = texts.random.choice([1, 2, 5, 20, 100])
             ids, some = [f"d{len(live) + i}" for i in range(number)], texts.some(number)
             index.add(table(ids, some), id_column="id", commit_every=texts.random.choice([1, 7, 1000]))
