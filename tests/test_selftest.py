@@ -26,8 +26,8 @@ FEW = ["minhash", "overlap", "sequences", "sets", "tokens"]
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(selftest, "LARGE", 1 << 10)
-    monkeypatch.setattr(selftest, "SMALL", (0, 1, 30))
+    monkeypatch.setattr(selftest, "LARGE", 1 << 12)
+    monkeypatch.setattr(selftest, "SMALL", (0, 1, 30, 300))
     monkeypatch.delenv("NEARDUP_BACKEND", raising=False)
 
 
@@ -198,7 +198,7 @@ import os, signal, sys
 from neardup_gpu import cli
 from neardup_gpu.installation import selftest
 from neardup_gpu.kernels import minhash
-selftest.LARGE, selftest.SMALL = 1 << 8, (0, 30)
+selftest.LARGE, selftest.SMALL = 1 << 12, (0, 30)
 minhash.cpu = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
 cli.main(["selftest", "--engine", "cpu"])
 """
