@@ -57,7 +57,7 @@ def order_of(segments: Sequence[Segment]) -> Order | None:
     return order
 
 
-class Members(NamedTuple):
+class LiveUnits(NamedTuple):
     """Live units of some entries.
 
     numbers : array of int64
@@ -289,7 +289,7 @@ class Snapshot:
         places = places[back]
         return pa.concat_arrays(parts).take(arrow(places)), _rows_of(columns, places)
 
-    def members(self, entries: np.ndarray, kind: pa.DataType) -> Members:
+    def members(self, entries: np.ndarray, kind: pa.DataType) -> LiveUnits:
         """The live units of some entries, in the order of (number of the entry, sequence number)."""
         numbers, sequences, ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.nulls(0, kind)]
         columns: list[dict[str, np.ndarray]] = []
@@ -306,7 +306,7 @@ class Snapshot:
         number, sequence = np.concatenate(numbers), np.concatenate(sequences)
         order = np.lexsort((sequence, number))
         joined = pa.concat_arrays(ids).take(arrow(order))
-        return Members(number[order], sequence[order], joined, _rows_of(columns, order))
+        return LiveUnits(number[order], sequence[order], joined, _rows_of(columns, order))
 
 
 def _rows_of(parts: list[dict[str, np.ndarray]], rows: np.ndarray) -> dict[str, np.ndarray]:
