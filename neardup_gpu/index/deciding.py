@@ -29,7 +29,7 @@ from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed
 from ..stages.partners import partners_of, selected
 from ..stages.priority import keep_column, rows_by_priority
 from ..stages.verification import Verified, in_host_memory
-from ..store.artefacts import DOCUMENTS, PAIRS, UNITS, write_report
+from ..store.artefacts import ASCENDING, DOCUMENTS, PAIRS, UNITS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from .candidates import all_joined, as_verified, join
@@ -158,7 +158,7 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
             write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
             write_table(result.pairs, folder / f"{PAIRS}.parquet")
             if result.units is not None:
-                write_table(result.units, folder / f"{UNITS}.parquet")
+                write_table(result.units, folder / f"{UNITS}.parquet", ASCENDING)
             write_report(folder, {**result.report, "seconds": clock.elapsed})
     return result
 

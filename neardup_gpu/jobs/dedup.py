@@ -51,6 +51,7 @@ from ..tasks.job import run_in_tasks
 from ..tasks.workers import Workers
 from . import bounded
 from .arguments import Arguments
+from .equal_units import run_equal
 
 
 @with_bars
@@ -227,7 +228,10 @@ def _run_here(arguments: Arguments) -> Result:
         sketcher = Sketcher(
             recipe, runtime, clock, statistics, first_pass, spool, spare=spare, max_bytes=engine.batch_bytes
         )
-        result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
+        if recipe.only_equal:
+            result: Result = run_equal(sources, sketcher)
+        else:
+            result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
         result.report.update(lost_of(result.documents))
         if writing.by is not None:
             with clock.stage("read"):

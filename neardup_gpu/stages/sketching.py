@@ -34,6 +34,7 @@ from ..text.token_changes import TokenCounts
 from . import count_shingles, count_tokens
 from .common_shingles import common_shingles, without_common
 from .conditions import SOURCE_BITS, WITHIN, apart, group_words
+from .equal_units import EqualUnits
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
@@ -71,6 +72,7 @@ class Sketches:
     only_common: int = 0
     only_dropped_words: int = 0
     places: list[Places] = field(default_factory=list)
+    document_tokens: list[np.ndarray] = field(default_factory=list)
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
@@ -203,6 +205,8 @@ class Sketcher:
         A number that no other sketcher of the job has.
     spare : optional
         An empty spool, if common shingles are left out. It takes the other ones, and the place of `spool`.
+    equal : EqualUnits, optional
+        What takes hashes and places of units, if equal ones alone are looked for.
     """
 
     recipe: Recipe
@@ -216,6 +220,7 @@ class Sketcher:
     max_bytes: int | None = None
     number: int = 0
     spare: Waiting | None = None
+    equal: EqualUnits | None = None
     told: bool = field(default=False, init=False)
 
     def sketch_all(self, sources: Sources, *, column: str | None = None) -> Sketched:
@@ -260,6 +265,8 @@ class Sketcher:
             wanted = [*columns, *self.recipe.within]
             units = units_in(documents, self.recipe.unit, wanted, most, at_least_one=self.store is not None)
             staged = (self._piece(some, text, number) for some, text in self.runtime.staged(units))
+            if self.equal is not None:
+                self.equal.end_reference()
             known, sketches = sketches, self._sketch(staged, sketches, lambda: sources.num_rows, columns)
             for name in ("stripped_pages", "replaced_text", "garbled_text", "left_out_records"):
                 setattr(sketches, name, getattr(documents, name))
@@ -272,7 +279,7 @@ class Sketcher:
 
         `total` returns the expected number of all documents.
         """
-        before, units_before = known.documents, len(known.num_tokens)
+        before, units_before = known.documents, self._num_units(known)
         kept = Sketches(
             keys=known.keys,
             document_hashes=known.document_hashes,
@@ -284,7 +291,7 @@ class Sketcher:
             try:
                 self._add(kept, part, self._expected(kept, part, total()))
             except DiskFullError as error:
-                done = len(kept.num_tokens) - before + len(part.num_tokens)
+                done = self._num_units(kept) - before + len(part.num_tokens)
                 share = kept.shingles + part.num_shingles
                 more = _more_shingles(share, done, before, total())
                 if more is None:
@@ -295,10 +302,12 @@ class Sketcher:
             del part  # the next one needs the room
             if ended is None:
                 continue
-            if ended.places is not None:
+            batch = ended.batch
+            if ended.places is not None and self.equal is not None:
+                kept.document_tokens.append(self.equal.end_batch(ended.places, batch.num_rows))
+            elif ended.places is not None:
                 kept.places.append(ended.places._replace(owner=ended.places.owner + before + kept.documents))
                 check_rows(len(kept.num_tokens), "units")
-            batch = ended.batch
             kept.column += [batch.columns[name] for name in columns]
             kept.ids.append(batch.ids)
             kept.documents += batch.num_rows
@@ -311,15 +320,19 @@ class Sketcher:
             kept.null_text += batch.num_null
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
-        kept.units = len(kept.num_tokens) - units_before
+        kept.units = self._num_units(kept) - units_before
         return kept
+
+    def _num_units(self, kept: Sketches) -> int:
+        """Return how many units have been added."""
+        return len(kept.num_tokens) if self.equal is None else self.equal.num_units
 
     def _expected(self, kept: Sketches, part: _UnitSummary, total: int | None) -> int | None:
         """Return about how many units there will be in all, if the documents are as those read so far."""
         if total is None or not self.recipe.unit.divides or part.ended is None:
             return total
         documents = kept.documents + part.ended.batch.num_rows
-        return total * (len(kept.num_tokens) + len(part.num_tokens)) // max(1, documents)
+        return total * (self._num_units(kept) + len(part.num_tokens)) // max(1, documents)
 
     def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
         """Return all units of a batch of source `number`, with the words of their groups."""
@@ -433,7 +446,10 @@ class Sketcher:
 
     def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
-        if self.store is None:
+        if self.equal is not None:
+            hashes, texts = fetched([part.document_hash, part.text_hash])
+            self.equal.add(hashes, texts, part.num_tokens)
+        elif self.store is None:
             made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
             made.append((part.text_hash, kept.text_hashes))
             made = [(array, arrays) for array, arrays in made if array is not None]
@@ -452,7 +468,8 @@ class Sketcher:
         if self.spool is not None and part.waiting is not None:
             self.spool.append(part.waiting)
         kept.shingles += part.num_shingles
-        kept.num_tokens.append(part.num_tokens, total)
+        if self.equal is None:
+            kept.num_tokens.append(part.num_tokens, total)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.counts.invalid
         kept.only_dropped_words += part.counts.only_dropped_words
