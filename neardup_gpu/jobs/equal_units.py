@@ -21,7 +21,7 @@ from ..stages.verification import Verified
 def run_equal(sources: Sources, sketcher: Sketcher) -> EqualResult:
     """Do the whole job except writing; `Recipe.only_equal` says of which jobs."""
     recipe, runtime, clock = sketcher.recipe, sketcher.runtime, sketcher.clock
-    units = sketcher.equal = EqualUnits()
+    units = sketcher.equal = EqualUnits(recipe.keep == "first")
     column, _ = keep_column(recipe.keep)
     sketched = sketcher.sketch_all(sources, column=column)
     for remark in remarks_of(recipe, sources, vars(sketched.counts)):

@@ -194,6 +194,7 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: boo
             copies=found.copies,
             in_reference=found.is_known if against else None,
         )
+        assert block.reason is not None and block.kept is not None
         yield units_table(columns, block.reason, block.kept, recipe)
 
 

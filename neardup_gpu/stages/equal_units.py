@@ -1,9 +1,10 @@
 """Equal units in memory: with a threshold of 1, only hashes of units, their owners and their places are needed.
 
 Units of the same words are a group, and the one of best priority is the source of the others. So nothing is compared,
-and a further copy of a unit takes 23 bytes until it is decided about, and fewer afterwards: the number of its group, a
-fingerprint of its text, and its place, in the narrowest integers that hold them. Everything else is computed block by
-block, where a block is the units of one batch of documents.
+and a further copy of a unit takes 16 bytes until it is decided about: the number of its group, its place in the
+narrowest integers that hold it, and whether its text is that of its source, which is a fingerprint of 8 bytes unless
+the first document has the best priority. Afterwards it takes 22 bytes, with the span that is cut. Everything else is
+computed block by block, where a block is the units of one batch of documents.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class UnitBlock:
         The fields of `Places` but the owner; only begin and end once the block is decided about.
     groups : array of int32
     texts : array of uint64, or None
-        A fingerprint of the text of each unit; None once the block is decided about.
+        A fingerprint of the text of each unit; None once `same_text` is known.
+    same_text : array of bool, or None
+        Whether each unit has the text of its source.
     repeats : array of bool, or None
         Which units repeat their source; of a block of the input that is decided about.
     reason, kept : arrays of int8 and bool, or None
@@ -58,6 +61,7 @@ class UnitBlock:
     places: tuple[np.ndarray, ...]
     groups: np.ndarray
     texts: np.ndarray | None
+    same_text: np.ndarray | None = None
     repeats: np.ndarray | None = None
     reason: np.ndarray | None = None
     kept: np.ndarray | None = None
@@ -77,13 +81,23 @@ class UnitBlock:
         sizes = np.diff(self.first_unit)
         return np.arange(len(self.groups)) - np.repeat(self.first_unit[:-1], sizes)
 
+    def compare_texts(self, texts: np.ndarray) -> None:
+        """Note which units have the text of their source; `texts` has the fingerprint of each source."""
+        if self.texts is not None:
+            self.same_text, self.texts = self.texts == texts[self.groups], None
+
     def all_places(self) -> Places:
         """Return where the units are, as other stages take it; without what divides units, if that was dropped."""
-        nothing = np.zeros(len(self.groups), np.int32)
-        begin, end, *rest = (np.asarray(each, np.int64) for each in self.places[:2])
-        rest = [np.asarray(each, np.int32) for each in self.places[2:4]] or [nothing, nothing]
-        marks = self.places[4] if len(self.places) > 4 else nothing.astype(np.uint8)
-        return Places(self.owner, begin, end, *rest, marks)
+        begin, end, *rest = self.places
+        before, after, marks = rest or (np.zeros(len(begin), np.uint8) for _ in range(3))
+        return Places(
+            owner=self.owner,
+            begin=begin.astype(np.int64),
+            end=end.astype(np.int64),
+            before=before.astype(np.int32),
+            after=after.astype(np.int32),
+            marks=marks,
+        )
 
 
 class EqualFates(NamedTuple):
@@ -104,9 +118,16 @@ class EqualUnits:
     """The units of all documents, those of a reference set first.
 
     Units are added batch by batch, then documents are decided about, and then tables are made.
+
+    Parameters
+    ----------
+    in_order : bool
+        Whether documents have the best priority in the order in which they are added.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, in_order: bool) -> None:
+        self._in_order = in_order
+        self._texts = np.empty(0, np.uint64)
         self.blocks: list[UnitBlock] = []
         self.num_units = self.num_documents = self.num_known = 0
         self.tokens = np.empty(0, np.int64)
@@ -158,11 +179,17 @@ class EqualUnits:
         is_first = first == np.arange(len(hashes))
         groups = (np.cumsum(is_first) - 1)[first].astype(np.int32)
         start = number = len(self._known)
+        is_new = is_first[number:]
         tokens = np.concatenate([each for *_, each in self._waiting] or [self.tokens])
+        if self._in_order:
+            texts = [block.texts for block, *_ in self._waiting if block.texts is not None]
+            self._texts = np.concatenate([self._texts, np.concatenate([self._texts[:0], *texts])[is_new]])
         for block, mine, _ in self._waiting:
             block.groups = groups[start : start + len(mine)].copy()
             start += len(mine)
-        self.tokens = np.concatenate([self.tokens, tokens[is_first[number:]]])
+            if self._in_order:
+                block.compare_texts(self._texts)
+        self.tokens = np.concatenate([self.tokens, tokens[is_new]])
         self._known = hashes[is_first]
         self._waiting, self._num_waiting = [], 0
 
@@ -194,8 +221,8 @@ class EqualUnits:
         for block in self.blocks:
             words, best = self._words(block, rank), self._best[block.groups]
             is_source = words == best
-            assert block.texts is not None
-            texts[block.groups[is_source]] = block.texts[is_source]
+            if block.texts is not None:
+                texts[block.groups[is_source]] = block.texts[is_source]
             if block.first < self.num_known:
                 block.texts, block.places = None, block.places[:2]
                 continue
@@ -209,16 +236,18 @@ class EqualUnits:
         spared = _spared(again, unit)
         fates, first_source, start, listed = list[Fates](), list[np.ndarray](), 0, 0
         for block in self.of_input:
+            block.compare_texts(texts)
+            assert block.repeats is not None and block.same_text is not None
             repeats = block.repeats
-            assert repeats is not None
-            kind = np.where(block.texts == texts[block.groups], 0, 1).astype(np.int8)
+            kind = np.where(block.same_text, 0, 1).astype(np.int8)
             stop = start + int(np.count_nonzero(repeats))
             mine = np.flatnonzero(repeats)[spared[start:stop]] if len(spared) else np.empty(0, np.int64)
             start = stop
             of_block = named[block.first : block.first + block.num_documents]
             decided = UnitDecisions(repeats, kind, self.tokens[block.groups], mine, of_block)
             found = fates_of(block.all_places(), decided, unit)
-            block.reason, block.kept, block.texts, block.places = found.reason, found.unit_kept, None, block.places[:2]
+            block.reason, block.kept, block.same_text = found.reason, found.unit_kept, None
+            block.places = block.places[:2]
             there = found.first >= 0
             of_first = np.full(block.num_documents, -1)
             of_first[there] = order[self._best[block.groups[found.first[there]]] >> 32]
@@ -227,7 +256,8 @@ class EqualUnits:
             assert found.edits.cuts is not None
             offsets, *spans = found.edits.cuts
             cuts = Cuts(offsets, *(_narrow(each, np.int32) for each in spans))
-            fates.append(found._replace(reason=None, unit_kept=None, edits=Edits(found.kept, cuts)))
+            nothing = found._replace(reason=found.reason[:0].copy(), unit_kept=found.unit_kept[:0].copy())
+            fates.append(nothing._replace(edits=Edits(found.kept, cuts)))
         return EqualFates(_joined(fates, listed), np.concatenate([np.empty(0, np.int64), *first_source]))
 
     def num_compared(self, min_words: int) -> int:
@@ -309,7 +339,10 @@ def _joined(fates: list[Fates], listed: int) -> Fates:
     begins, ends = (np.concatenate(each) for each in zip(*spans, strict=True))
     kept = all_of("kept", bool)
     return Fates(
-        *(all_of(name, np.int64) for name in ("num_units", "num_cut", "num_tokens", "num_left")),
+        num_units=all_of("num_units", np.int64),
+        num_cut=all_of("num_cut", np.int64),
+        num_tokens=all_of("num_tokens", np.int64),
+        num_left=all_of("num_left", np.int64),
         kept=kept,
         is_source=all_of("is_source", bool),
         first=np.full(len(kept), -1),
