@@ -70,7 +70,7 @@ BATCH_BYTES = 16 << 20
 
 
 class Added(NamedTuple):
-    """What `Index.add` did.
+    """Report the work of `Index.add`.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class Adding:
             )
 
     def _add(self, documents: Documents, files: list[list[Any]] | None, done: int) -> bool:
-        """Add an input of which the first `done` rows are there already; returns whether it has any."""
+        """Add an input whose first `done` rows were added earlier. Return whether it has rows."""
         self.counts = self.counts._replace(already=self.counts.already + done)
         self._input_begins = self._next_sequence = self._writer.manifest.next_sequence
         self._next_document = self._writer.manifest.first_number

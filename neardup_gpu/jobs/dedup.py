@@ -226,7 +226,10 @@ def _run_here(arguments: Arguments) -> Result:
         if recipe.ignore_common is not None:
             spare = stack.enter_context(runtime.spool(place, runtime.shares.spool))
         sketcher = Sketcher(
-            recipe, runtime, clock, statistics, first_pass, spool, spare=spare, max_bytes=engine.batch_bytes
+            *(recipe, runtime, clock, statistics, first_pass, spool),
+            max_bytes=engine.batch_bytes,
+            spare=spare,
+            alone=recipe.ignore_common is None,  # the digest of common shingles has their words
         )
         if recipe.only_equal:
             result: Result = run_equal(sources, sketcher)

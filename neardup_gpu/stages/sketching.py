@@ -205,6 +205,9 @@ class Sketcher:
         A number that no other sketcher of the job has.
     spare : optional
         An empty spool, if common shingles are left out. It takes the other ones, and the place of `spool`.
+    alone : bool
+        Whether no other sketcher works on documents of the job. Then the words of groups are counted from that of the
+        first document: it is 0, and mixing it in changes nothing, so that documents of one value cost no more.
     equal : EqualUnits, optional
         What takes hashes and places of units, if equal ones alone are looked for.
     """
@@ -221,7 +224,9 @@ class Sketcher:
     number: int = 0
     spare: Waiting | None = None
     equal: EqualUnits | None = None
+    alone: bool = False
     told: bool = field(default=False, init=False)
+    _base: np.uint64 | None = field(default=None, init=False)
 
     def sketch_all(self, sources: Sources, *, column: str | None = None) -> Sketched:
         """Sketch all documents, the reference set before the input.
@@ -340,6 +345,10 @@ class Sketcher:
         if self.recipe.within:
             columns = [units.batch.columns[name] for name in self.recipe.within]
             words, missing = group_words(columns, number, units.batch.first_row)
+            if self.alone and len(words):
+                if self._base is None:
+                    self._base = words[0]
+                words ^= self._base
             words = words if units.places is None else words[units.places.owner]
         return _UnitPiece(units, span, text, words, missing)
 
