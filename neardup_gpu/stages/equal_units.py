@@ -10,12 +10,15 @@ computed block by block, where a block is the units of one batch of documents.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..documents.edits import Cuts, Edits
 from ..documents.units import NO_REASON, Fates, Places, UnitDecisions, are_repeats, fates_of, spared_copies
+from ..engine.processors import own_threads
 from ..kernels import identical
 from ..recipe import Recipe
 from ..records import dataclass
@@ -233,32 +236,34 @@ class EqualUnits:
                 again.append((best[repeats], holder, words[repeats]))
         named = np.zeros(self.num_documents, bool)
         named[order[self._best[is_named] >> 32]] = True
-        spared = _spared(again, unit)
-        fates, first_source, start, listed = list[Fates](), list[np.ndarray](), 0, 0
-        for block in self.of_input:
-            block.compare_texts(texts)
-            assert block.repeats is not None and block.same_text is not None
-            repeats = block.repeats
-            kind = np.where(block.same_text, 0, 1).astype(np.int8)
-            stop = start + int(np.count_nonzero(repeats))
-            mine = np.flatnonzero(repeats)[spared[start:stop]] if len(spared) else np.empty(0, np.int64)
-            start = stop
-            of_block = named[block.first : block.first + block.num_documents]
-            decided = UnitDecisions(repeats, kind, self.tokens[block.groups], mine, of_block)
-            found = fates_of(block.all_places(), decided, unit)
-            block.reason, block.kept, block.same_text = found.reason, found.unit_kept, None
-            block.places = block.places[:2]
-            there = found.first >= 0
-            of_first = np.full(block.num_documents, -1)
-            of_first[there] = order[self._best[block.groups[found.first[there]]] >> 32]
-            first_source.append(of_first)
-            listed += int(np.count_nonzero((found.reason != NO_REASON) & found.unit_kept))
-            assert found.edits.cuts is not None
-            offsets, *spans = found.edits.cuts
-            cuts = Cuts(offsets, *(_narrow(each, np.int32) for each in spans))
-            nothing = found._replace(reason=found.reason[:0].copy(), unit_kept=found.unit_kept[:0].copy())
-            fates.append(nothing._replace(edits=Edits(found.kept, cuts)))
-        return EqualFates(_joined(fates, listed), np.concatenate([np.empty(0, np.int64), *first_source]))
+        sizes = [0 if block.repeats is None else int(block.repeats.sum()) for block in self.of_input]
+        parts = np.split(_spared(again, unit), np.cumsum(sizes)[:-1]) if again else [None] * len(sizes)
+        with ThreadPoolExecutor(own_threads(), "neardup-units") as threads:
+            found = list(threads.map(partial(self._fates, texts, named, unit), self.of_input, parts))
+        first = np.concatenate([np.empty(0, np.int64), *(each for _, each, _ in found)])
+        return EqualFates(_joined([each for each, *_ in found], sum(listed for *_, listed in found)), first)
+
+    def _fates(
+        self, texts: np.ndarray, named: np.ndarray, unit: Unit, block: UnitBlock, spared: np.ndarray | None
+    ) -> tuple[Fates, np.ndarray, int]:
+        """Decide about the documents of a block: (`Fates`, and of these documents what `EqualFates` has)."""
+        block.compare_texts(texts)
+        assert block.repeats is not None and block.same_text is not None
+        kind = np.where(block.same_text, 0, 1).astype(np.int8)
+        mine = np.empty(0, np.int64) if spared is None else np.flatnonzero(block.repeats)[spared]
+        of_block = named[block.first : block.first + block.num_documents]
+        decided = UnitDecisions(block.repeats, kind, self.tokens[block.groups], mine, of_block)
+        found = fates_of(block.all_places(), decided, unit)
+        block.reason, block.kept, block.same_text = found.reason, found.unit_kept, None
+        block.places = block.places[:2]
+        there, first = found.first >= 0, np.full(block.num_documents, -1)
+        first[there] = self._order[self._best[block.groups[found.first[there]]] >> 32]
+        listed = int(np.count_nonzero((found.reason != NO_REASON) & found.unit_kept))
+        assert found.edits.cuts is not None
+        offsets, *spans = found.edits.cuts
+        cuts = Cuts(offsets, *(_narrow(each, np.int32) for each in spans))
+        nothing = found._replace(reason=found.reason[:0].copy(), unit_kept=found.unit_kept[:0].copy())
+        return nothing._replace(edits=Edits(found.kept, cuts)), first, listed
 
     def num_compared(self, min_words: int) -> int:
         """Return the number of groups of units with enough tokens."""
