@@ -19,7 +19,7 @@ from ..stages.verification import Verified
 
 
 def run_equal(sources: Sources, sketcher: Sketcher) -> EqualResult:
-    """Do the whole job except writing; `Recipe.only_equal` says of which jobs."""
+    """Do the whole job except writing, for a recipe with `only_equal`."""
     recipe, runtime, clock = sketcher.recipe, sketcher.runtime, sketcher.clock
     units = sketcher.equal = EqualUnits(recipe.keep == "first")
     column, _ = keep_column(recipe.keep)

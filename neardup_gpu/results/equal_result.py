@@ -1,4 +1,4 @@
-"""A result of equal units, whose table of units is made when it is asked for."""
+"""A result of equal units. Its table of units is made when it is first used."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class EqualUnits:
     def _fates(
         self, texts: np.ndarray, named: np.ndarray, unit: Unit, block: UnitBlock, spared: np.ndarray | None
     ) -> tuple[Fates, np.ndarray, int]:
-        """Decide about the documents of a block: (`Fates`, and of these documents what `EqualFates` has)."""
+        """Decide about the documents of a block: return `Fates`, `first_source` and the number of listed units."""
         block.compare_texts(texts)
         assert block.repeats is not None and block.same_text is not None
         kind = np.where(block.same_text, 0, 1).astype(np.int8)
