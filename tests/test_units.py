@@ -14,7 +14,7 @@ from flat import flat
 from hypothesis import given, settings, strategies as st
 
 import neardup_gpu as nd
-from neardup_gpu import Engine, Index, Recipe, Shingles, Unit, errors, open_documents
+from neardup_gpu import Engine, Recipe, Shingles, Unit, errors, open_documents
 from neardup_gpu.cli import main
 from neardup_gpu.documents.edits import Cuts, Edits
 from neardup_gpu.documents.rewritten import with_cuts, write_rewritten
@@ -248,7 +248,7 @@ def test_other_jobs_refuse_the_recipe(tmp_path):
     assert Recipe.from_json(recipe.to_json()) == recipe
     assert "unit" not in Recipe().describe()
     with pytest.raises(errors.ParameterError, match="is for dedup"):
-        Index.create(tmp_path / "index", recipe=recipe)
+        nd.audit({"id": [1], "text": ["a"]}, kept={"id": [1]}, id_column="id", recipe=recipe)
     nested = [{"page": {"text": "a\nb"}}]
     (tmp_path / "nested.jsonl").write_text(json.dumps(nested[0]))
     for source in (nested, tmp_path / "nested.jsonl"):

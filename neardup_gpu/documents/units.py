@@ -63,7 +63,11 @@ class Places(NamedTuple):
 
     def since(self, unit: int, document: int) -> Places:
         """Return the places of the units from number `unit` on, with documents numbered from `document` on."""
-        mine = Places(*(array[unit:] for array in self))
+        return self.between(unit, len(self.owner), document)
+
+    def between(self, unit: int, stop: int, document: int) -> Places:
+        """Return the places of units `unit` to `stop`, with documents numbered from `document` on."""
+        mine = Places(*(array[unit:stop] for array in self))
         return mine._replace(owner=mine.owner - document)
 
 
@@ -98,6 +102,12 @@ class Units:
     def ids(self) -> Any:
         """The id of the document of each unit."""
         return self.batch.ids if self.places is None else self.batch.ids.take(arrow(self.places.owner))
+
+    @property
+    def first_unit(self) -> np.ndarray:
+        """The number of the first unit of each document, and the number of all units: int64."""
+        documents = np.arange(self.batch.num_rows + 1)
+        return documents if self.places is None else np.searchsorted(self.places.owner, documents)
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
@@ -185,6 +195,16 @@ def _texts(values: np.ndarray, spans: Spans) -> Ragged:
 def joined_places(places: list[Places], unit: Unit) -> Places | None:
     """Join the places of several batches; None if each document is a unit."""
     return Places(*map(np.concatenate, zip(NO_PLACES, *places, strict=True))) if unit.divides else None
+
+
+def placed_after(sizes: list[int], places: list[Places | None]) -> Places | None:
+    """Join the places of consecutive documents, given the number of documents of each part; None if there are none."""
+    before, parts = np.cumsum([0, *sizes]).tolist(), []
+    for number, each in zip(before[:-1], places, strict=True):
+        if each is None:
+            return None
+        parts.append(each._replace(owner=each.owner + number))
+    return Places(*map(np.concatenate, zip(NO_PLACES, *parts, strict=True)))
 
 
 def _is_inside(schema: pa.Schema, name: str) -> bool:

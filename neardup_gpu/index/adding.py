@@ -20,6 +20,7 @@ from ..documents import open_documents
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, check_skipped, summary_of
+from ..documents.units import joined_places, placed_after, units_in
 from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..log import log
@@ -38,11 +39,24 @@ from .merging import Merges
 from .opened import Opened
 from .sketches import SketchedEntries, joined, sketched_span
 from .snapshot import Snapshot, on_host, order_of
-from .writer import Death, Decided, Writer, buried, checked_ids, following, ids_there, kind_of, segment_of, table_of
+from .writer import (
+    Death,
+    Decided,
+    Writer,
+    buried,
+    checked_ids,
+    following,
+    ids_there,
+    kind_of,
+    numbered as numbered_from,
+    segment_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from ..documents import Documents
     from ..documents.reading_options import Reading
+    from ..documents.units import Places
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
     from .manifest import Manifest
@@ -50,6 +64,9 @@ if TYPE_CHECKING:
 
 COMMIT_SHINGLES = 6 << 20
 """Shingles of documents that wait for a commit, at most about: 48 MB."""
+
+BATCH_BYTES = 16 << 20
+"""Bytes of text that are read at a time, at most about."""
 
 
 class Added(NamedTuple):
@@ -60,7 +77,7 @@ class Added(NamedTuple):
     documents : int
         Documents that were added.
     kept : int
-        Those of them that are kept.
+        Those of them that are kept. If parts of documents are compared, the number of parts that repeat no kept part.
     removed : int
         The others: copies, and near-duplicates of what is kept.
     replaced : int
@@ -91,8 +108,13 @@ def _repeated(id: pa.Scalar) -> InputError:
 
 @dataclass(frozen=True, eq=False)
 class _AddedPiece(OfBatch):
-    """Some documents of a batch; `ends` is whether a commit ends after them."""
+    """Some documents of a batch, which is given by its units; `ends` is whether a commit ends after them.
 
+    `rows` is all units of the batch, and `first_unit` says where those of each document begin.
+    """
+
+    rows: Span
+    first_unit: np.ndarray
     ends: bool
 
     def split(self) -> list[_AddedPiece]:
@@ -101,11 +123,15 @@ class _AddedPiece(OfBatch):
 
 
 class _SketchedPart(NamedTuple):
-    """Documents that were sketched: their ids, what is stored besides their texts, and `ends` as in `_AddedPiece`."""
+    """Documents that were sketched: their ids, what is stored besides their texts, and `ends` as in `_AddedPiece`.
+
+    `places` are those of their units, if these are parts of documents.
+    """
 
     ids: pa.Array
     columns: dict[str, pa.Array]
     sketched: SketchedEntries
+    places: Places | None
     ends: bool
 
     @property
@@ -131,7 +157,8 @@ class Adding:
         self._tables: list[pa.Table] = []
         self._skipped: list[pa.Table] = []
         self._input_begins = 0  # the sequence number of the first document of the input that is being added
-        self._next_sequence = 0  # and of the next document, behind a commit that is being made
+        self._next_sequence = 0  # and of the next unit, behind a commit that is being made
+        self._next_document = 0  # the id of the next document, if ids are numbers that the index gives
         self._segments = writer.segments  # those that documents are compared with: of such a commit, too
         self._marks = Marks()
         self.counts = Added(0, 0, 0, 0, 0, 0)
@@ -194,6 +221,7 @@ class Adding:
         """Add an input whose first `done` rows were added earlier. Return whether it has rows."""
         self.counts = self.counts._replace(already=self.counts.already + done)
         self._input_begins = self._next_sequence = self._writer.manifest.next_sequence
+        self._next_document = self._writer.manifest.first_number
         self._segments = self._writer.segments
         self._orders = documents._orders
         self._marks.expected = self._writer.manifest.entries + max(0, (documents.num_rows or 0) - done)
@@ -229,14 +257,18 @@ class Adding:
         errors: list[Exception] = []
 
         def sketch(piece: _AddedPiece) -> _SketchedPart:
-            batch, some = piece.batch, slice(piece.span.first, piece.span.last)
-            words = None
+            units, some = piece.batch, slice(piece.span.first, piece.span.last)
+            batch, places, words = units.batch, units.places, None
+            first, last = piece.first_unit[[some.start, some.stop]].tolist()
             if recipe.within:
                 named = [batch.columns[name] for name in recipe.within]
                 words, _ = group_words(named, 0, self._input_begins - done + batch.first_row)
-            found = sketched_span(batch.text, recipe, keeps, runtime.backend, piece.span, words=words)
+                words = words if places is None else words[places.owner]
+            span = replace(piece.rows, first=first, last=last)
+            found = sketched_span(units.text, recipe, keeps, runtime.backend, span, words=words)
             columns = {name: values[some] for name, values in batch.columns.items()}
-            return _SketchedPart(batch.ids[some], columns, found, piece.ends)
+            places = None if places is None else places.between(first, last, some.start)
+            return _SketchedPart(batch.ids[some], columns, found, places, piece.ends)
 
         def pieces() -> Iterator[_AddedPiece]:
             try:
@@ -261,15 +293,17 @@ class Adding:
     def _pieces(self, documents: Documents, done: int) -> Iterator[_AddedPiece]:
         """The same before they are sketched; none reaches beyond the documents of a commit."""
         skip, room = done, self._commit_every
-        with closing(documents.batches(list(self._types))) as batches:
-            for batch in batches:
+        with closing(units_in(documents, self._opened.recipe.unit, list(self._types), BATCH_BYTES)) as batches:
+            for units in batches:
+                batch, rows = units.batch, Span.of_documents(units.text.offsets, units.ids)
                 start = min(skip, batch.num_rows)
                 skip -= start
-                whole = Span.of_documents(batch.text.offsets, batch.ids)
+                whole = rows if units.places is None else Span.of_documents(batch.text.offsets, batch.ids)
                 while start < batch.num_rows:
                     stop = min(batch.num_rows, start + room)
                     room = room - (stop - start) or self._commit_every
-                    yield _AddedPiece(batch, replace(whole, first=start, last=stop), room == self._commit_every)
+                    some = replace(whole, first=start, last=stop)
+                    yield _AddedPiece(units, some, rows, units.first_unit, room == self._commit_every)
                     start = stop
 
     def _note_skipped(self, skipped: pa.Table | None) -> None:
@@ -294,9 +328,10 @@ class Adding:
             return
         with self._clock.stage("collide"):
             part = joined([each.sketched for each in waiting])
-            first = self._next_sequence
+            sizes = [len(each.ids) for each in waiting]
+            places = placed_after(sizes, [each.places for each in waiting])
             if numbered:
-                names = arrow(np.arange(first, first + len(part.tokens)))
+                names = arrow(self._next_document + np.arange(sum(sizes)))
             else:
                 names = pa.concat_arrays([checked_ids(each.ids, manifest) for each in waiting])
             names = checked_ids(names, manifest)
@@ -309,27 +344,29 @@ class Adding:
         with self._clock.stage("collide"):
             segments = self._segments if death is None else death.segments
             snapshot = Snapshot(segments, on_host(runtime.backend), marks=self._marks)
-            new, found = segment_of(snapshot, first, names, part, recipe, manifest.keeps, runtime)
+            units = numbered_from(self._next_sequence, len(names), places)
+            new, found = segment_of(snapshot, names, units, part, recipe, manifest.keeps, runtime)
             new.arrays |= as_bytes([each.columns for each in waiting], self._types)
             self._clock.report("collide", len(names), None)
         self._end_commit()
         manifest = self._writer.manifest
         ids = [each.ids for each in waiting]
         changes = {
-            "next_sequence": first + len(names),
+            "next_sequence": units.stop,
+            "next_document": None if places is None else self._next_document + len(names),
             "id_kind": kind,
             "id_as": str(id_type_of(ids, None if manifest.id_kind is None else str(manifest.id_type))),
             "columns": {name: str(kind) for name, kind in self._types.items()},
             "categories": self._categories(manifest),
             "inputs": with_progress(manifest, files, rows, whole),
         }
-        self._next_sequence = first + len(names)
+        self._next_sequence, self._next_document = units.stop, self._next_document + len(names)
         segments = self._writer.segments if death is None else death.segments
         new = following(new, order_of(segments), recipe, manifest.keeps)  # a merge may have chosen another one
         self._segments = [*segments, new]
         replaced = 0 if death is None else death.documents
         self._commits.begin(
-            partial(self._write, new, death, changes), partial(self._note_written, names, found, replaced)
+            partial(self._write, new, death, changes), partial(self._note_written, names, found, places, replaced)
         )
 
     def _write(self, new: Segment, death: Death | None, changes: dict[str, Any]) -> None:
@@ -346,7 +383,7 @@ class Adding:
             self._merges.turn()
         self._segments = self._writer.segments
 
-    def _note_written(self, names: pa.Array, found: Decided, replaced: int) -> None:
+    def _note_written(self, names: pa.Array, found: Decided, places: Places | None, replaced: int) -> None:
         """Count the documents of a commit that was made, and keep what was decided of them."""
         self._clock.report("write", len(names), None)
         self.counts = self.counts._replace(
@@ -356,14 +393,14 @@ class Adding:
             replaced=self.counts.replaced + replaced,
         )
         if self._output is not None:
-            self._tables.append(self._table_of(names, found))
+            self._tables.append(self._table_of(names, found, places))
 
-    def _table_of(self, names: pa.Array, found: Decided) -> pa.Table:
+    def _table_of(self, names: pa.Array, found: Decided, places: Places | None) -> pa.Table:
         snapshot = Snapshot(self._writer.segments, on_host(self._runtime.backend))
-        return table_of(names, found, snapshot, self._opened.recipe)
+        return table_of(names, found, places, snapshot, self._opened.recipe)
 
     def _in_the_way(self, names: pa.Array, kind: str) -> np.ndarray:
-        """Sequence numbers of the documents that have one of the ids, and die.
+        """Numbers of the documents that have one of the ids, and die.
 
         Raises
         ------
@@ -393,11 +430,11 @@ class Adding:
         return sequence
 
     def decisions(self) -> pa.Table:
-        """The decisions about all documents that were added."""
-        kind = self._opened.manifest.id_type
+        """The decisions about all documents that were added, or about their parts."""
+        kind, places = self._opened.manifest.id_type, joined_places([], self._opened.recipe.unit)
         nothing = np.empty(0, np.int64)
         empty = Decided(nothing.astype(bool), nothing, nothing.astype(float), nothing)
-        return self._artefact(self._table_of(pa.nulls(0, kind), empty).schema, self._tables)
+        return self._artefact(self._table_of(pa.nulls(0, kind), empty, places).schema, self._tables)
 
     def skipped(self) -> pa.Table:
         """Rows that cannot be read and were left out."""

@@ -29,7 +29,7 @@ from ..stages.partners import ASKED, MOST_ASKED, TOGETHER
 from ..stages.verification import Verified
 from .estimates import estimated
 from .finding.contract import FoundEntries
-from .segments import KEPT, OPEN, Segment
+from .segments import KEPT, OPEN, OWNER, Segment
 from .snapshot import WITHOUT_END, Snapshot
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class EntryJoin:
         self.new: Segment = snapshot.segments[-1]
         self.founders = self.new["founders"]
         self.most: int | None = recipe.max_partners
+        self._apart = recipe.unit.divides and not recipe.unit.inside
         self._found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     def ask(
@@ -105,6 +106,9 @@ class EntryJoin:
             if label is not None:
                 apart = label[candidates.entries] != label[self.founders[asking[candidates.queries]]]
                 candidates = FoundEntries(candidates.queries[apart], candidates.entries[apart])
+            if self._apart:
+                of_others = self.snapshot.owners(candidates.entries) != self.new[OWNER][asking[candidates.queries]]
+                candidates = FoundEntries(candidates.queries[of_others], candidates.entries[of_others])
             if self.recipe.length_ratio is not None:
                 sizes = self.sketches.tokens[asking[candidates.queries]], self.snapshot.tokens(candidates.entries)
                 near = of_like_lengths(*sizes, self.recipe.length_ratio)
@@ -117,7 +121,7 @@ class EntryJoin:
 
     def _worthy(self, entries: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the pairs of entries and new rows that resemble each other enough, and what they are worth."""
-        if self.keeps.sets:
+        if self.keeps.sets or not len(entries):
             return verified(self.snapshot, entries, self.founders[rows], self.recipe, self.runtime)
         values = estimated(self.snapshot, self.sketches, rows, entries, self.recipe).estimate
         worthy = np.arange(len(rows))
@@ -192,7 +196,7 @@ def _first_partners(search: EntryJoin) -> tuple[np.ndarray, np.ndarray]:
     """Find the first `max_partners` better partners of all new rows; returns where each goes on, and which are open."""
     number, most = len(search.founders), search.most
     first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)
-    rows = np.flatnonzero(search.sketches.tokens > 0)
+    rows = np.flatnonzero(search.sketches.tokens >= search.recipe.unit.min_words)
     at_a_time = ASKED if most is None else max(ASKED, min(most + 1, MOST_ASKED))
     while len(rows):
         full, true = search.ask(rows, first, at_a_time)

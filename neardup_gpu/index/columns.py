@@ -280,7 +280,7 @@ def _of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, typ
 
 
 def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np.ndarray:
-    """Sequence numbers of the live documents whose column is less than a value; null and NaN are not.
+    """Numbers of the live documents whose column is less than a value; null and NaN are not.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np
     found = [np.empty(0, np.int64)]
     for segment in snapshot.segments if bound is not None else []:
         less = pc.fill_null(pc.less(_SegmentColumns(segment).column(name, kind), bound), False)
-        found.append(segment["sequence"][numpy_of(less) & (segment.live_documents != 0)])
+        found.append(segment.document_numbers[numpy_of(less) & (segment.live_documents != 0)])
     return np.concatenate(found)
 
 

@@ -56,7 +56,7 @@ from ..records import dataclass
 from ..stages.conditions import of_like_lengths
 from .comparing import compared
 from .elements import elements_of
-from .queries import matches_of
+from .queries import Queries, matches_of
 from .segments import Segment
 from .sketches import sketched
 
@@ -101,17 +101,15 @@ class ContainmentQuery:
 def containing_documents(
     manifest: Manifest,
     snapshot: Snapshot,
-    query_ids: pa.Array,
-    text: Ragged,
+    queries: Queries,
     recipe: Recipe,
     runtime: Runtime,
     *,
     limits: ContainmentQuery,
-    words: np.ndarray | None = None,
 ) -> pa.Table:
     """Answer queries, as `Index.query` says."""
     assert manifest.keeps.containment is not None
-    sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime, features=False, words=words)
+    sketches = sketched(queries.text, queries.ids, recipe, manifest.keeps, runtime, features=False, words=queries.words)
     elements = elements_of(sketches.sets, manifest.keeps.containment, recipe, snapshot.backend)
     lists = Lists(snapshot, elements, limits.common)
     query, entry = candidates(snapshot, sketches.sets, lists, limits, manifest.keeps.containment)
@@ -122,10 +120,10 @@ def containing_documents(
     value = compared(snapshot, sketches, query, entry, measure, limits.least, runtime, entry_first=True)
     some = np.flatnonzero(value >= limits.least)
     value = value[some]
-    numbers = arrow(np.arange(len(elements)))
+    numbered = queries._replace(ids=arrow(np.arange(len(elements))))
     columns = {"containment": value, "low": value, "high": value, "exact": np.ones(len(value), bool)}
-    found = matches_of(snapshot, numbers, query[some], entry[some], columns, {}, manifest.id_type, limits.nearest)
-    return _with_notes(found, query_ids, elements.sizes, lists.not_followed, manifest.keeps.containment, limits.common)
+    found = matches_of(snapshot, numbered, query[some], entry[some], columns, {}, manifest.id_type, limits.nearest)
+    return _with_notes(found, queries, elements.sizes, lists.not_followed, manifest.keeps.containment, limits.common)
 
 
 class Lists:
@@ -230,7 +228,7 @@ def candidates(
 
 
 def _with_notes(
-    found: pa.Table, query_ids: pa.Array, sizes: np.ndarray, not_followed: np.ndarray, modulus: int, common: int
+    found: pa.Table, queries: Queries, sizes: np.ndarray, not_followed: np.ndarray, modulus: int, common: int
 ) -> pa.Table:
     """Matches: `query_id` is the number of the query, with the notes about each query.
 
@@ -251,9 +249,9 @@ def _with_notes(
     number, merged = number[order], merged.take(arrow(order))
     return pa.table(
         {
-            "query_id": query_ids.take(arrow(number)),
-            "id": merged["id"],
-            **{name: merged[name] for name in ("containment", "low", "high", "exact", "kept")},
+            "query_id": queries.ids.take(arrow(number)),
+            **{name: arrow(values[number]) for name, values in queries.columns.items()},
+            **{name: merged[name] for name in found.column_names if name not in ("query_id", *queries.columns)},
             "num_elements": arrow(sizes[number]),
             "num_not_followed": arrow(not_followed[number]),
             "note": pa.array([notes[query] for query in number.tolist()], pa.string()),

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..data import Ragged
+from ..documents.units import NO_PLACES, Places, joined_places
 from ..engine.processors import own_threads
 from ..results.result import Result
 from ..results.tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
@@ -28,13 +29,13 @@ from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed
 from ..stages.partners import partners_of, selected
 from ..stages.priority import keep_column, rows_by_priority
 from ..stages.verification import Verified, in_host_memory
-from ..store.artefacts import DOCUMENTS, PAIRS, write_report
+from ..store.artefacts import ASCENDING, DOCUMENTS, PAIRS, UNITS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_table
 from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
 from .opened import Opened
-from .segments import OPEN, Segment
+from .segments import OPEN, OWNER, UNIT_COLUMNS, Segment
 from .sketches import SketchedEntries
 from .snapshot import Snapshot
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
     from ..recipe import Recipe
+    from ..text.unit_options import Unit
     from .keeps import Keeps
     from .manifest import Manifest
 
@@ -50,24 +52,34 @@ class Live(NamedTuple):
     """All live documents, in order of sequence.
 
     ids : pyarrow.Array
-    entry, tokens : arrays of int64, shape (documents,)
+        Of documents.
+    entry, tokens : arrays of int64, shape (units,)
+    places : Places or None
+        Where units are; None if each document is a unit.
     """
 
     ids: pa.Array
     entry: np.ndarray
     tokens: np.ndarray
+    places: Places | None
 
     @classmethod
-    def of(cls, snapshot: Snapshot, kind: pa.DataType) -> Live:
-        """The entries of a snapshot."""
-        ids, entries = [], [np.empty(0, np.int64)]
+    def of(cls, snapshot: Snapshot, kind: pa.DataType, unit: Unit) -> Live:
+        """The documents of a snapshot, which are divided into units."""
+        ids, entries, places, number = [], [np.empty(0, np.int64)], [NO_PLACES], 0
         for segment in snapshot.segments:
-            places = np.flatnonzero(segment.live_documents)
-            ids.append(segment.ids.arrow(places))
-            entries.append(segment["entry"][places])
+            documents = np.flatnonzero(segment.live_documents)
+            units = segment.units_of(documents)
+            ids.append(segment.ids.arrow(documents))
+            entries.append(segment["entry"][units])
+            if unit.divides:
+                owner = number + np.repeat(np.arange(len(documents)), np.diff(segment["first_unit"])[documents])
+                begin, end, after, marks = (segment[name][units] for name in UNIT_COLUMNS)
+                places.append(Places(owner, begin, end, np.zeros(len(units), np.int32), after, marks))
+            number += len(documents)
         entry = np.concatenate(entries)
         joined = as_given(pa.concat_arrays(ids), kind) if ids else pa.array([], kind)
-        return cls(joined, entry, snapshot.tokens(entry))
+        return cls(joined, entry, snapshot.tokens(entry), joined_places(places, unit))
 
 
 class StoredSets:
@@ -114,9 +126,15 @@ def stored_pairs(snapshot: Snapshot, entries: np.ndarray) -> tuple[np.ndarray, n
 
 
 def suffice(snapshot: Snapshot, disturbed: bool, recipe: Recipe) -> bool:
-    """Whether the stored pairs are enough for the decisions of this recipe."""
-    if not disturbed and recipe.keep == "first" and recipe.cluster == "greedy":
+    """Whether the stored pairs are enough for the decisions of this recipe.
+
+    If parts of the same document are not compared, a pair is stored if the founders are of two documents.
+    """
+    as_added = not disturbed and recipe.keep == "first"
+    if as_added and recipe.cluster == "greedy":
         return True
+    if recipe.unit.divides and not recipe.unit.inside and not as_added:
+        return False
     return not any(((each["flags"] & OPEN != 0) & (each.live_entries != 0)).any() for each in snapshot.segments)
 
 
@@ -139,6 +157,8 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
         if folder is not None:
             write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
             write_table(result.pairs, folder / f"{PAIRS}.parquet")
+            if result.units is not None:
+                write_table(result.units, folder / f"{UNITS}.parquet", ASCENDING)
             write_report(folder, {**result.report, "seconds": clock.elapsed})
     return result
 
@@ -157,24 +177,27 @@ def decided(
     folder : path
         Where temporary files go, if pairs have to be found anew.
     """
-    live, keeps = Live.of(snapshot, manifest.id_type), manifest.keeps
+    live, keeps = Live.of(snapshot, manifest.id_type, recipe.unit), manifest.keeps
     with clock.stage("collide"):
         name, _ = keep_column(recipe.keep)
         column = None if name is None else of_live(snapshot, name, manifest.column_types[name])
-        rows = rows_by_priority(recipe.keep, live.tokens, column, manifest.categories.get(name or ""))
+        categories, owner = manifest.categories.get(name or ""), None if live.places is None else live.places.owner
+        rows = rows_by_priority(recipe.keep, live.tokens, column, categories, owner, len(live.ids))
         ranked = Ranked(0, rows, live.tokens[rows])
         representative, keys = _best_members(live.entry[rows]), None
         if recipe.method.tells_pairs:
             keys = recipe.method.finder(recipe, keeps).keys(snapshot, live.entry[rows])
-        ranks = np.flatnonzero((representative == np.arange(len(rows))) & (ranked.num_tokens > 0))
+        compared = ranked.num_tokens >= recipe.unit.min_words
+        ranks = np.flatnonzero((representative == np.arange(len(rows))) & compared)
         mine = live.entry[rows[ranks]]  # the entry of each representative
         tokens = ranked.num_tokens[ranks]
-        groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool), tokens)
+        owner = None if owner is None or recipe.unit.inside else owner[rows[ranks]]
+        groups = Groups(representative, None, keys, ranks, None, None, np.zeros(len(ranks), bool), tokens, owner)
     limits = {"max_partners": recipe.max_partners, "unlisted_pairs": 0, "all_counted": False}
     if not recipe.verifies:
         with clock.stage("collide"):
-            assert keys is not None
-            candidates = proposed(replace(groups, keys=runtime.put(keys[ranks])), recipe, runtime)
+            keyed = groups if keys is None else replace(groups, keys=runtime.put(keys[ranks]))
+            candidates = proposed(keyed, recipe, runtime)
             listed = deciding = in_host_memory(unverified(groups, candidates.pairs, recipe, runtime), runtime)
             limits = limits_of(recipe, None, candidates.large_buckets, candidates.uncompared_pairs)
     elif suffice(snapshot, manifest.disturbed, recipe):
@@ -190,10 +213,10 @@ def decided(
             listed, deciding = _estimated_anew(snapshot, groups, mine, recipe, keeps, runtime)
     with clock.stage("decide"):
         decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
-        facts = Facts(ranked, groups, decisions, live.ids)
+        facts = Facts(ranked, groups, decisions, live.ids, live.places).with_decisions(decisions, recipe.unit)
         tables = tables_of(facts, recipe, {}, against=False)
     report = _report(facts, recipe, keeps, limits, runtime.backend, clock)
-    return Result(tables.documents, tables.pairs, report, recipe, facts=facts)
+    return Result(tables.documents, tables.pairs, report, recipe, units=tables.units, facts=facts)
 
 
 def _best_members(entry: np.ndarray) -> np.ndarray:
@@ -229,6 +252,7 @@ def _found_anew(
     found = partners_of(
         *(groups.keys, groups.pinned, rows, sets, candidates, recipe, measure, None, clock, runtime),
         num_tokens=groups.num_tokens,
+        owner=groups.owner,
     )
     return found.listed, found.deciding
 
@@ -244,7 +268,7 @@ def _estimated_anew(
     sketches = SketchedEntries(np.empty((number, 2), np.uint64), tokens, keys, nothing, sketch)
     ranks = np.arange(number)
     arrays = {"sequence": ranks, "entry": ranks, "founders": ranks, "tokens": tokens, "sketch": sketch}
-    arrays |= finder.arrays(sketches)
+    arrays |= finder.arrays(sketches) | ({} if groups.owner is None else {OWNER: groups.owner})
     by_rank = Snapshot([], snapshot.backend, Segment.in_memory(arrays, "integer"))
     found = all_joined if recipe.cluster == "components" else join
     left, right, values = found(by_rank, sketches, recipe, keeps, runtime)[:3]
@@ -267,9 +291,9 @@ def _report(
     tokens = facts.ranked.num_tokens
     counts: dict[str, Any] = {
         **decided,
-        "documents": len(facts.ranked),
+        "documents": len(facts.ids),
         "reference_documents": 0,
-        "empty": int(np.count_nonzero(tokens == 0)),
+        "empty": decided.get("empty", int(np.count_nonzero(tokens == 0))),
         "null_text": 0,
         "invalid_utf8": 0,
         "text_bytes": None,

@@ -117,8 +117,8 @@ class Index:
         engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
             Where to run. Changes no result.
         recipe : Recipe, default None
-            All settings that change results: shingles, seed, listed pairs. Its `keep` is "first". Excludes `method` and
-            `threshold`, which a recipe holds as well.
+            All settings that change results: shingles, seed, listed pairs, and the unit that is compared. Its `keep` is
+            "first". Excludes `method` and `threshold`, which a recipe holds as well.
 
         Returns
         -------
@@ -140,7 +140,7 @@ class Index:
         0
         """
         folder, names = _folder_at(path), checked_names(columns)
-        chosen = choose_recipe(recipe, "minhash", method=method, threshold=threshold)
+        chosen = choose_recipe(recipe, "minhash", units=True, method=method, threshold=threshold)
         check_able(chosen.method, "finder", "cannot find candidates in an index")
         keeps = chosen_keeps(chosen, sets, expected, containment)
         if chosen.keep != "first" or chosen.cluster != "greedy":
@@ -308,8 +308,9 @@ class Index:
         output : path, default None
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
-            that a document resembled most when it was added. With on_error="skip", rows that were left out are listed
-            in a file next to it, d.skipped.parquet next to d.parquet.
+            that a document resembled most when it was added. If parts of documents are compared, the file has a row
+            per part: id, unit, begin, end, kept, source_id, source_unit and resemblance. Rows that on_error="skip" left
+            out are listed in a file next to it, d.skipped.parquet next to d.parquet.
         overwrite : bool, default False
             Replace the files that an earlier call wrote there.
         commit_every : int, default 10000
@@ -438,6 +439,8 @@ class Index:
     ) -> pa.Table:
         """Find the live documents that resemble a text, or each of many; or that contain it, or are contained in it.
 
+        If the index compares parts of documents, each part of a text is looked up, and parts are found.
+
         Parameters
         ----------
         source : str, or documents as in `dedup`
@@ -479,7 +482,8 @@ class Index:
             In an index of simhashes without sets, `cosine` takes its place: the estimated cosine of the angle between
             the weights of both documents. `pairs` names the pairs whose interval is too narrow. `kept` says whether
             the document was kept when it was added; by simhash, `distance` is the number of bits in which the simhashes
-            differ.
+            differ. If parts of documents are compared, query_unit, query_begin and query_end say which part of the
+            query was looked up, and unit, begin and end which part of the document was found, in bytes of the texts.
 
             With `containment`: that in place of resemblance, exact too, and num_elements, num_not_followed and note.
             A query is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has
@@ -565,7 +569,8 @@ class Index:
         cluster : "greedy" or "components", default "greedy"
             As in `dedup`.
         output : path, default None
-            A folder to write: documents.parquet, pairs.parquet and report.json.
+            A folder to write: documents.parquet, pairs.parquet, units.parquet if parts of documents are compared, and
+            report.json.
         overwrite : bool, default False
             Replace an earlier result at `output`.
         progress : bool or callable, default None

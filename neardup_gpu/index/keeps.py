@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import checks
 from ..errors import ParameterError
+from ..methods.contract import Sketch
 from ..records import dataclass
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Keeps:
 
     def sketches(self, recipe: Recipe) -> bool:
         """Whether the sketch of each entry is stored, by which pairs are estimated, or their distance is computed."""
-        return recipe.method.tells_pairs or not self.sets
+        return isinstance(recipe.method, Sketch) and (recipe.method.tells_pairs or not self.sets)
 
 
 def chosen(recipe: Recipe, sets: bool | None, expected: int | None, containment: int | None) -> Keeps:

@@ -32,7 +32,7 @@ from .keeps import Keeps
 from .locking import Hold, remove_unread
 from .validity import MOST_NUMBER, problem_of
 
-FORMAT = 2
+FORMAT = 3
 """The version that is written; earlier ones, which lacked some fields, are read."""
 
 MOST_BYTES = 1 << 28
@@ -112,6 +112,8 @@ class Manifest:
         For each column that has ordered categories, their order.
     next_sequence, next_file : int
         Neither was used yet.
+    next_document : int or None
+        The number of the next document, if parts of documents are compared; None if documents are numbered as units.
     disturbed : bool
         Whether an entry died, or lost its first member: then stored pairs may not suffice to decide.
     segments : list of SegmentPlace
@@ -133,6 +135,12 @@ class Manifest:
     segments: list[SegmentPlace] = field(default_factory=list)
     inputs: list[Progress] = field(default_factory=list)
     keeps: Keeps = Keeps()
+    next_document: int | None = None
+
+    @property
+    def first_number(self) -> int:
+        """The id of the next document, if the index gives ids."""
+        return self.next_sequence if self.next_document is None else self.next_document
 
     @property
     def id_type(self) -> pa.DataType:

@@ -33,7 +33,7 @@ from .columns import merge_columns, merged_columns
 from .finding.contract import Finder
 from .manifest import SEGMENTS, SegmentPlace, check_newest
 from .order import MOST_COUNTED, Order, header_of
-from .segments import AS_BEFORE, COLUMNS, REBUILD, SEGMENT, Segment, copies_of
+from .segments import AS_BEFORE, COLUMNS, REBUILD, SEGMENT, UNIT_COLUMNS, Segment, copies_of
 from .sketches import stored
 from .snapshot import Snapshot, order_of
 from .writer import Writer, place_of
@@ -325,14 +325,21 @@ def merged(
     """
     documents = [np.flatnonzero(each.live_documents) for each in segments]
     entries = [np.flatnonzero(each.live_entries) for each in segments]
+    units = [np.flatnonzero(each.live_units) for each in segments]
     number, num_documents = sum(map(len, entries)), sum(map(len, documents))
     if not number and not num_documents:
         return {}, None
     new_rows = _renumbered([each.num_entries for each in segments], entries)
     new_places = _renumbered([each.num_documents for each in segments], documents)
-    sequence = np.concatenate([each["sequence"][some] for each, some in zip(segments, documents, strict=True)])
-    entry = np.concatenate([each["entry"][some] for each, some in zip(segments, documents, strict=True)])
-    copies = copies_of(sequence, entry)
+    sequence = np.concatenate([each["sequence"][some] for each, some in zip(segments, units, strict=True)])
+    entry = np.concatenate([each["entry"][some] for each, some in zip(segments, units, strict=True)])
+    small = {"sequence": sequence, "entry": entry, "copies": copies_of(sequence, entry)}
+    unit_columns = [name for name in UNIT_COLUMNS if segments[0].is_divided]
+    if segments[0].is_divided:
+        pairs_of = list(zip(segments, documents, strict=True))
+        sizes = [np.diff(each["first_unit"])[some] for each, some in pairs_of]
+        small["document"] = np.concatenate([each["document"][some] for each, some in pairs_of])
+        small["first_unit"] = np.append(0, np.cumsum(np.concatenate(sizes)))
     anew, order = ({}, None) if again is None else again(segments, entries)
     order_id = _order_id(segments) if order is None else order.id
     if "flags" in anew:  # what was decided is made anew: nothing of it is copied
@@ -352,9 +359,8 @@ def merged(
     renumbered = {name: new_places if name == "id" else new_rows for name in tables}
     table_shapes = {name: _merged_shape(segments, name, renumbered[name]) for name in tables}
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
-        "sequence": (np.int64, (num_documents,)),
-        "entry": (np.int64, (num_documents,)),
-        "copies": (np.uint32, (len(copies),)),
+        **{name: (array.dtype, array.shape) for name, array in small.items()},
+        **{name: (UNIT_COLUMNS[name], (len(sequence),)) for name in unit_columns},
         **({"ids": (np.int64, (num_documents,))} if integers else _ragged_shapes("id", np.uint8, id_sizes)),
         **merged_columns(segments, documents),
         **{name: (segments[0][name].dtype, (number, *segments[0][name].shape[1:])) for name in columns},
@@ -370,8 +376,10 @@ def merged(
         **{name: (array.dtype, array.shape) for name, array in anew.items()},
     }
     with SEGMENT.filled(path, header_of(order_id), shapes) as filling:
-        for name, array in {"sequence": sequence, "entry": entry, "copies": copies, **anew}.items():
+        for name, array in {**small, **anew}.items():
             filling.put(name, array)
+        for name in unit_columns:
+            _concatenate(filling, name, segments, units)
         if integers:
             _concatenate(filling, "ids", segments, documents)
         else:

@@ -11,6 +11,8 @@ import pyarrow as pa
 from .. import checks
 from ..data import Ragged, arrow
 from ..documents.html import read_page
+from ..documents.stream import Batch
+from ..documents.units import Units, divided, units_in
 from ..errors import InputError, ParameterError
 from ..methods.contract import Estimate
 from ..stages.conditions import group_words, of_like_lengths
@@ -48,6 +50,31 @@ class QueryLimits(NamedTuple):
     least: float | None
     radius: int | None
     nearest: int | None
+
+
+class Queries(NamedTuple):
+    """Texts that are looked up, which are documents or parts of documents.
+
+    ids : pyarrow.Array
+        The id of the document of each text.
+    text : Ragged of uint8
+    columns : dict of str to array
+        Where the texts are, if they are parts of documents: query_unit, query_begin and query_end.
+    words : array of uint64, or None
+        The words of their groups, if documents of equal values are compared.
+    """
+
+    ids: pa.Array
+    text: Ragged
+    columns: dict[str, np.ndarray]
+    words: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, units: Units, words: np.ndarray | None = None) -> Queries:
+        """The units of some documents; `words` are those of the documents."""
+        columns = {f"query_{name}": values for name, values in units.columns.items()}
+        words = words if words is None or units.places is None else words[units.places.owner]
+        return cls(units.ids, units.text, columns, words)
 
 
 Answer = Callable[..., pa.Table]
@@ -97,7 +124,9 @@ def query_text(opened: Opened, text: str, html: bool | str, answer: Answer, colu
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
         manifest, snapshot = opened.snapshot(runtime)
-        found = answer(manifest, snapshot, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), opened.recipe, runtime)
+        batch, unit = Batch(0, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), 0, {}), opened.recipe.unit
+        queries = Queries.of(divided(batch, unit) if unit.divides else Units(batch.text, batch))
+        found = answer(manifest, snapshot, queries, opened.recipe, runtime)
         return with_columns(found, manifest, snapshot, columns)
 
 
@@ -114,11 +143,11 @@ def query_documents(opened: Opened, documents: Documents, answer: Answer, column
         recipe, tables = opened.recipe, []
         for name in recipe.within:
             documents._check_plain(name, "within")
-        for batch in documents.batches(recipe.within, max_bytes=AT_ONCE):
+        for units in units_in(documents, recipe.unit, recipe.within, AT_ONCE):
             words = None
             if recipe.within:
-                words, _ = group_words([*batch.columns.values()], 1, batch.first_row)
-            tables.append(answer(manifest, snapshot, batch.ids, batch.text, recipe, runtime, words=words))
+                words, _ = group_words([*units.batch.columns.values()], 1, units.batch.first_row)
+            tables.append(answer(manifest, snapshot, Queries.of(units, words), recipe, runtime))
         if not tables:
             raise InputError("the input holds no documents; there is nothing to ask")
         return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
@@ -127,21 +156,19 @@ def query_documents(opened: Opened, documents: Documents, answer: Answer, column
 def near_documents(
     manifest: Manifest,
     snapshot: Snapshot,
-    query_ids: pa.Array,
-    text: Ragged,
+    queries: Queries,
     recipe: Recipe,
     runtime: Runtime,
     *,
     limits: QueryLimits,
-    words: np.ndarray | None = None,
 ) -> pa.Table:
-    """Answer queries, the best first, ties by sequence number; `words` are those of their groups, if there are any.
+    """Answer queries, the best first, ties by sequence number.
 
     The columns are query_id, id, resemblance (or cosine, if simhashes are all that is known), low, high, exact, kept,
-    and the method's own columns of pairs.
+    and the method's own columns of pairs; if parts of documents are compared, also where the two parts are.
     """
-    sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime, words=words)
-    present = np.flatnonzero(sketches.tokens > 0)
+    sketches = sketched(queries.text, queries.ids, recipe, manifest.keeps, runtime, words=queries.words)
+    present = np.flatnonzero(sketches.tokens >= recipe.unit.min_words)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
     finder = recipe.method.finder(recipe, manifest.keeps)
     found = finder.first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
@@ -153,8 +180,10 @@ def near_documents(
     if limits.radius is not None:
         near = told["distance"] <= limits.radius
         query, entry, told = query[near], entry[near], {name: each[near] for name, each in told.items()}
-    exact = manifest.keeps.sets
-    if exact:
+    exact = manifest.keeps.sets or recipe.only_equal
+    if recipe.only_equal:
+        like = Estimate(*(np.ones(len(query)) for _ in Estimate._fields))
+    elif exact:
         value = compared(snapshot, sketches, query, entry, recipe.method.measure, limits.least, runtime)
         like = Estimate(value, value, value)
     else:
@@ -165,7 +194,7 @@ def near_documents(
         enough = like.estimate >= limits.least
         query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
         columns = {name: each[enough] for name, each in columns.items()}
-    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, limits.nearest)
+    return matches_of(snapshot, queries, query, entry, columns, told, manifest.id_type, limits.nearest)
 
 
 def _other_measures(
@@ -183,7 +212,7 @@ def _other_measures(
 
 def matches_of(
     snapshot: Snapshot,
-    query_ids: pa.Array,
+    queries: Queries,
     query: np.ndarray,
     entry: np.ndarray,
     columns: dict[str, np.ndarray],
@@ -191,11 +220,12 @@ def matches_of(
     kind: pa.DataType,
     nearest: int | None,
 ) -> pa.Table:
-    """Return the live documents of entries, the greatest first by the first of the columns, which are of entries."""
+    """Return the live units of entries, the greatest first by the first of the columns, which are of entries."""
     by = next(iter(columns))
     kept = snapshot.kept(entry)
-    row, number, ids = snapshot.members(entry, kind)
+    row, number, ids, where = snapshot.members(entry, kind)
     first = np.diff(row, prepend=-1) != 0
+    of_units = [name.removeprefix("query_") for name in queries.columns]
     order = np.lexsort((number, -columns[by][row], query[row]))
     if nearest is not None:
         sorted_query = query[row[order]]
@@ -203,8 +233,10 @@ def matches_of(
     row, stays = row[order], kept[row[order]] & first[order]
     return pa.table(
         {
-            "query_id": query_ids.take(arrow(query[row])),
+            "query_id": queries.ids.take(arrow(query[row])),
+            **{name: arrow(values[query[row]]) for name, values in queries.columns.items()},
             "id": ids.take(arrow(order)),
+            **{name: arrow(where.get(name, order)[order]) for name in of_units},
             **{name: arrow(each[row]) for name, each in columns.items()},
             "kept": arrow(stays),
             **{name: arrow(each[row]) for name, each in told.items()},

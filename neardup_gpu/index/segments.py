@@ -1,8 +1,8 @@
 """Segments: what is known of some consecutive documents, as named arrays in a file or in memory; never changed.
 
-    sequence       int64    documents   number of each document, ascending
-    entry          int64    documents   the entry of each document
-    copies         uint32   some        places of documents that are copies of an entry, by (entry, place)
+    sequence       int64    units       number of each unit, ascending; without parts, each document is a unit
+    entry          int64    units       the entry of each unit
+    copies         uint32   some        places of units that are copies of an entry, by (entry, place)
     id_keys        uint64   documents   hashes of ids, ascending; id_rows, uint32, has their places
     ids, or id_offsets and id_values    see `store/ids.py`
     columns        uint8    bytes       the kept columns of documents besides their texts, if any; see `columns.py`
@@ -19,6 +19,14 @@
     pair_resemblance  uint64            the bits of a float64
     gone           uint32   some        places of entries that were removed when added; for each of them
     keeper, keeper_resemblance          int64, bits of a float64: the kept entry that stood for it then
+
+If parts of documents are compared:
+
+    document       int64    documents   number of each document, ascending: its first unit has the same one
+    first_unit     int64    documents + 1   where the units of each document begin among all units
+    begin, end     int64    units       bytes of the text of the document
+    after, marks   int32, uint8         as in `documents.units.Places`
+    owner          int64    entries     number of the document of the founder
 
 The dead documents and entries are not written in a segment but next to it, see `Segment.dead`.
 """
@@ -92,8 +100,14 @@ class SortedQueries(NamedTuple):
 
 KEPT, OPEN = np.uint8(1), np.uint8(2)
 
-COLUMNS = ("founders", "tokens", "flags", "hash_second", "sketch", WITHIN)
+OWNER = "owner"
+"""The array that names the document of each founder, if parts of documents are compared."""
+
+COLUMNS = ("founders", "tokens", "flags", "hash_second", "sketch", WITHIN, OWNER)
 """Arrays that have a row for each entry; a segment has those that its method keeps."""
+
+UNIT_COLUMNS = {"begin": np.int64, "end": np.int64, "after": np.int32, "marks": np.uint8}
+"""Arrays that have a row for each unit, if these are parts of documents, and their dtypes."""
 
 
 def words_of(values: np.ndarray) -> np.ndarray:
@@ -138,7 +152,7 @@ class Segment:
     @classmethod
     def in_memory(cls, arrays: dict[str, np.ndarray], id_kind: str, order: Order | None = None) -> Segment:
         """A segment without dead documents that is in no file."""
-        documents, entries = (np.ones(len(arrays[name]), np.uint8) for name in ("sequence", "founders"))
+        documents, entries = (np.ones(len(each), np.uint8) for each in (documents_in(arrays), arrays["founders"]))
         return cls(arrays, id_kind, documents, entries, order=order)
 
     @classmethod
@@ -152,9 +166,11 @@ class Segment:
         """
         path = folder / SEGMENTS / f"{place.file:08}"
         file = ArraysFile(path, SEGMENT, at_once=0, inside=True, limits=partial(limits_of, place, id_kind))
-        documents, entries = (np.ones(len(file.arrays[name]), np.uint8) for name in ("sequence", "founders"))
+        number, entries = (
+            np.ones(len(each), np.uint8) for each in (documents_in(file.arrays), file.arrays["founders"])
+        )
         order = None if place.order is None else Order.load(folder / SEGMENTS / f"{place.order:08}")
-        segment = cls(file.arrays, id_kind, documents, entries, place, file, order)
+        segment = cls(file.arrays, id_kind, number, entries, place, file, order)
         if place.deleted is not None:
             segment.read_dead(folder / DELETED / f"{place.deleted:08}", place)
         return segment
@@ -205,12 +221,14 @@ class Segment:
     @property
     def first(self) -> int:
         """All its documents and entries have this number or a greater one, and a smaller one than the next segment."""
-        return int(self.arrays["sequence"][0]) if self.place is None else self.place.first
+        return int(documents_in(self.arrays)[0]) if self.place is None else self.place.first
 
     @property
     def stop(self) -> int:
         """All its documents and entries have a smaller number."""
-        return int(self.arrays["sequence"][-1]) + 1 if self.place is None else self.place.stop
+        if self.place is not None:
+            return self.place.stop
+        return 1 + max(int(each[-1]) for each in (documents_in(self.arrays), self.arrays["sequence"]) if len(each))
 
     @cached_property
     def ids(self) -> Ids:
@@ -225,7 +243,41 @@ class Segment:
     @property
     def num_documents(self) -> int:
         """Documents that are stored here, dead ones too."""
-        return len(self.arrays["sequence"])
+        return len(self.live_documents)
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether units are parts of documents; if not, each document is a unit."""
+        return "first_unit" in self.arrays
+
+    @property
+    def document_numbers(self) -> np.ndarray:
+        """The number of each document, ascending."""
+        return self["document" if self.is_divided else "sequence"]
+
+    @property
+    def live_units(self) -> np.ndarray:
+        """0 for each unit of a dead document, else 1."""
+        return np.repeat(self.live_documents, np.diff(self["first_unit"])) if self.is_divided else self.live_documents
+
+    def owners(self, units: np.ndarray) -> np.ndarray:
+        """Return the places of the documents of some units, given by their places."""
+        return np.searchsorted(self["first_unit"], units, side="right") - 1 if self.is_divided else units
+
+    def units_of(self, documents: np.ndarray) -> np.ndarray:
+        """Return the places of the units of some documents, given by their places, document by document."""
+        if not self.is_divided:
+            return documents
+        starts, stops = self["first_unit"][documents], self["first_unit"][documents + 1]
+        before = np.cumsum(stops - starts) - (stops - starts)
+        return np.arange(int((stops - starts).sum())) + np.repeat(starts - before, stops - starts)
+
+    def unit_columns(self, units: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the columns `Unit.columns` of some units, given by their places; none if these are documents."""
+        if not self.is_divided:
+            return {}
+        number = units - self["first_unit"][self.owners(units)]
+        return {"unit": number, "begin": self.some("begin", units), "end": self.some("end", units)}
 
     def some(self, name: str, rows: np.ndarray) -> np.ndarray:
         """Some rows of an array, after comparing these alone with their checksums; or all of it, if they are many."""
@@ -331,7 +383,7 @@ class Segment:
         return offsets[rows + 1] - offsets[rows]
 
     def members(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(number of the entry, place) of the live documents of some entries that lie here, in this order."""
+        """(number of the entry, place) of the live units of some entries that lie here, in this order."""
         numbers = places = np.empty(0, np.int64)
         if len(entries) and entries.max() >= self.first:  # members come behind the founder
             founders = self._places("sequence", entries)
@@ -349,7 +401,7 @@ class Segment:
                 numbers, places = numbers[order], places[order]
         if not len(numbers):
             return numbers, places
-        live = self.live_documents[places] != 0
+        live = self.live_documents[self.owners(places)] != 0
         return numbers[live], places[live].astype(np.int64)
 
 
@@ -368,10 +420,10 @@ def limits_of(place: SegmentPlace, id_kind: str, arrays: dict[str, np.ndarray]) 
         If one has another dtype or shape than it has to have.
     """
     documents, entries, pairs = place.documents, place.entries, place.pairs
-    gone = len(arrays["gone"])
+    gone, units = len(arrays["gone"]), len(arrays["sequence"]) if "first_unit" in arrays else documents
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
-        "sequence": (np.int64, (documents,)),
-        "entry": (np.int64, (documents,)),
+        "sequence": (np.int64, (units,)),
+        "entry": (np.int64, (units,)),
         "copies": (np.uint32, (len(arrays["copies"]),)),
         "founders": (np.int64, (entries,)),
         "tokens": (np.uint32, (entries,)),
@@ -387,9 +439,9 @@ def limits_of(place: SegmentPlace, id_kind: str, arrays: dict[str, np.ndarray]) 
         "hash_keys": (np.uint64, (len(arrays["hash_keys"]),)),
     }
     limits = {
-        "sequence": Limits(place.first, place.stop - 1, documents, strictly=True),
+        "sequence": Limits(place.first, place.stop - 1, units, strictly=True),
         "entry": Limits(0, place.stop - 1),
-        "copies": Limits(0, documents - 1),
+        "copies": Limits(0, units - 1),
         "founders": Limits(place.first, place.stop - 1, entries, strictly=True),
         "flags": Limits(0, int(KEPT | OPEN)),
         "pair_left": Limits(0, place.stop - 1),
@@ -415,6 +467,11 @@ def limits_of(place: SegmentPlace, id_kind: str, arrays: dict[str, np.ndarray]) 
         shapes["sketch"] = arrays["sketch"].dtype, (entries, *arrays["sketch"].shape[1:])
     if WITHIN in arrays:
         shapes[WITHIN] = np.uint64, (entries,)
+    if "first_unit" in arrays:
+        shapes |= {"document": (np.int64, (documents,)), "first_unit": (np.int64, (documents + 1,))}
+        shapes |= {name: (kind, (units,)) for name, kind in UNIT_COLUMNS.items()} | {OWNER: (np.int64, (entries,))}
+        limits["document"] = Limits(place.first, place.stop - 1, documents, strictly=True)
+        limits["first_unit"] = Limits(0, units, documents + 1, whole=True)
     if "columns" in arrays:
         shapes["columns"] = np.uint8, (arrays["columns"].size,)
     for name, (dtype, shape) in shapes.items():
@@ -432,6 +489,11 @@ def _limits_of_dead(segment: Segment, arrays: dict[str, np.ndarray]) -> dict[str
         if arrays[name].dtype != np.uint8 or arrays[name].shape != (-(-number // 8),):
             raise ValueError(name)
     return {}
+
+
+def documents_in(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the array of a segment that numbers documents."""
+    return arrays["document" if "first_unit" in arrays else "sequence"]
 
 
 def copies_of(sequence: np.ndarray, entry: np.ndarray) -> np.ndarray:

@@ -26,22 +26,25 @@ if TYPE_CHECKING:
 
 
 class SketchedEntries(NamedTuple):
-    """Some documents, in host memory.
+    """Some units, which are documents or parts of documents, in host memory.
 
-    hashes : array of uint64, shape (documents, 2)
+    hashes : array of uint64, shape (units, 2)
         The 128 bits of the word sequence of each; of documents without words, see `sketching.WORDLESS`.
-    tokens : array of int64, shape (documents,)
-    keys : array, a row for each document
+    tokens : array of int64, shape (units,)
+    keys : array, a row for each unit
         What `Sketch.keys` gives, uint64; of methods that do not sketch, no columns, or what their finder puts there.
     sets : Ragged of uint64
-        Distinct shingles, ascending; of an index without sets, no shingles.
-    sketch : array, a row for each document, or None
+        Distinct shingles, ascending; of an index without sets, and of units that are not compared, no shingles.
+    sketch : array, a row for each unit, or None
         What `Sketch.stored` gives, in an index that keeps it.
-    words : array of uint64, shape (documents,), or None
-        The word of each document's group, if only documents of equal values are compared. It is mixed into the hashes,
+    words : array of uint64, shape (units,), or None
+        The word of each unit's group, if only documents of equal values are compared. It is mixed into the hashes,
         the keys, the sets, and simhashes; see `conditions.py`.
     only_dropped_words : int
-        Number of the documents that have no words but dropped ones, where they are sketched.
+        Number of the units that have no words but dropped ones, where they are sketched.
+    are_written : array of bool, shape (units,), or None
+        Which ones count as one if they are equal: documents that are not blank, or parts with enough tokens. None for
+        stored entries, which differ.
     """
 
     hashes: np.ndarray
@@ -51,11 +54,7 @@ class SketchedEntries(NamedTuple):
     sketch: np.ndarray | None = None
     words: np.ndarray | None = None
     only_dropped_words: int = 0
-
-    @property
-    def are_written(self) -> np.ndarray:
-        """Tell which documents are not blank: bool. Those that are equal count as one."""
-        return (self.tokens > 0) | (self.hashes[:, 1] == WORDLESS)
+    are_written: np.ndarray | None = None
 
     @property
     def num_bytes(self) -> int:
@@ -69,8 +68,9 @@ class SketchedEntries(NamedTuple):
             return self
         sets = Ragged(*gather.cpu(self.sets.values, self.sets.offsets, rows))
         sketch = None if self.sketch is None else self.sketch[rows]
-        words = None if self.words is None else self.words[rows]
-        return SketchedEntries(self.hashes[rows], self.tokens[rows], self.keys[rows], sets, sketch, words)
+        words, written = (None if each is None else each[rows] for each in (self.words, self.are_written))
+        keys = self.keys[rows]
+        return SketchedEntries(self.hashes[rows], self.tokens[rows], keys, sets, sketch, words, are_written=written)
 
 
 def sketched(
@@ -122,6 +122,7 @@ def joined(parts: list[SketchedEntries]) -> SketchedEntries:
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     sketches = [part.sketch for part in parts if part.sketch is not None]
     words = [part.words for part in parts if part.words is not None]
+    written = [part.are_written for part in parts if part.are_written is not None]
     return SketchedEntries(
         np.concatenate([part.hashes for part in parts]),
         np.concatenate([part.tokens for part in parts]),
@@ -130,6 +131,7 @@ def joined(parts: list[SketchedEntries]) -> SketchedEntries:
         np.concatenate(sketches) if sketches else None,
         np.concatenate(words) if words else None,
         sum(part.only_dropped_words for part in parts),
+        np.concatenate(written) if written else None,
     )
 
 
@@ -143,7 +145,7 @@ def sketched_span(
     features: bool = True,
     words: np.ndarray | None = None,
 ) -> SketchedEntries:
-    """Sketch some documents of a batch, which has `words`."""
+    """Sketch some units of a batch, which has `words`."""
     part = text_of(text, span.first, span.last)
     words = None if words is None else words[span.first : span.last]
     tokens, counts = count_tokens(part, recipe, backend, span.ids[span.first : span.last])
@@ -157,9 +159,12 @@ def sketched_span(
         keys = to_host(method.keys(made, **how))
         keys = keys if words is None else method.keys_apart(keys, words)
     hashes = to_host(kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents))
-    wordless = np.flatnonzero(to_host(tokens.sizes) == 0)
-    if len(wordless):
+    sizes = to_host(tokens.sizes)
+    wordless = np.flatnonzero(sizes == 0)
+    if len(wordless) and not recipe.unit.divides:
         mark_wordless(hashes, to_host(text_hashes_of(part, recipe, backend)), part, wordless)
+    compared = sizes >= recipe.unit.min_words
+    written = compared if recipe.unit.divides else compared | (hashes[:, 1] == WORDLESS)
     if words is not None:
         hashes[:, 0] ^= words
         shingles = shingles if shingles is None else apart(shingles, words)
@@ -167,7 +172,16 @@ def sketched_span(
     if keeps.sets:
         found: Any = to_host(method.measure.prepared(shingles, backend))
         sets = Ragged(found.values, np.array(found.offsets))
+        if recipe.unit.min_words > 1:
+            sets = _without(sets, ~compared)
     sketch = to_host(method.stored(made, **how)) if features and keeps.sketches(recipe) else None
     if method.tells_pairs and sketch is not None:  # of the keys themselves
         sketch = keys
-    return SketchedEntries(hashes, to_host(tokens.sizes), keys, sets, sketch, words, counts.only_dropped_words)
+    return SketchedEntries(hashes, sizes, keys, sets, sketch, words, counts.only_dropped_words, written)
+
+
+def _without(sets: Ragged, rows: np.ndarray) -> Ragged:
+    """Empty the sets at which `rows`, bool, is true."""
+    sizes = np.where(rows, 0, sets.sizes)
+    values = sets.values[np.repeat(~rows, sets.sizes)]
+    return Ragged(values, np.append(0, np.cumsum(sizes)))

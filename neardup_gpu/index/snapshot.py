@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from ..errors import DamagedError
 from .marks import Marks
 from .order import Order
 from .probing import TableList, find_segments, list_tables
-from .segments import KEPT, REBUILD, Segment, SortedQueries
+from .segments import KEPT, OWNER, REBUILD, Segment, SortedQueries
 
 WITHOUT_END = np.int64(2**62)
 
@@ -54,6 +55,24 @@ def order_of(segments: Sequence[Segment]) -> Order | None:
         if segment.order_id not in (None, named) or (order is not None and named not in (None, order.id)):
             raise DamagedError(f"{segment.name}: its postings follow another order than those of the index; {REBUILD}")
     return order
+
+
+class LiveUnits(NamedTuple):
+    """Live units of some entries.
+
+    numbers : array of int64
+        The number of the entry, among those that are given.
+    sequence : array of int64
+    ids : pyarrow.Array
+        Of the documents.
+    columns : dict of str to array
+        See `Segment.unit_columns`.
+    """
+
+    numbers: np.ndarray
+    sequence: np.ndarray
+    ids: pa.Array
+    columns: dict[str, np.ndarray]
 
 
 class Snapshot:
@@ -157,6 +176,10 @@ class Snapshot:
             found[some] = (segment.some("flags", rows) & KEPT != 0) & (segment.live_entries[rows] != 0)
         return found
 
+    def owners(self, entries: np.ndarray) -> np.ndarray:
+        """Return the number of the document of each entry's founder, if parts of documents are compared: int64."""
+        return self._of_entries(OWNER, entries, -1)
+
     def tokens(self, entries: np.ndarray) -> np.ndarray:
         """Words of each entry: int64."""
         return self._of_entries("tokens", entries, 0)
@@ -236,34 +259,40 @@ class Snapshot:
             if len(found):
                 yield number, np.repeat(np.arange(size), np.diff(offsets)), found
 
-    def names_of(self, entries: np.ndarray, kind: pa.DataType) -> pa.Array:
-        """The id of the first live document of each entry; each has one."""
+    def names_of(self, entries: np.ndarray, kind: pa.DataType) -> tuple[pa.Array, dict[str, np.ndarray]]:
+        """(id of the document, `Segment.unit_columns`) of the first live unit of each entry; each has one."""
         wanted, back = np.unique(entries, return_inverse=True)
         order, parts, missing = [], [], np.ones(len(wanted), bool)
+        columns: list[dict[str, np.ndarray]] = []
         for segment in self.segments:
             sequence = segment["sequence"]
             if not len(sequence):
                 continue
             place = np.minimum(np.searchsorted(sequence, wanted), len(sequence) - 1)
-            some = np.flatnonzero((sequence[place] == wanted) & (segment.live_documents[place] != 0))
+            there = sequence[place] == wanted
+            some = np.flatnonzero(there)[segment.live_documents[segment.owners(place[there])] != 0]
             order.append(some)
-            parts.append(segment.ids.arrow(place[some]).cast(kind))
+            parts.append(segment.ids.arrow(segment.owners(place[some])).cast(kind))
+            columns.append(segment.unit_columns(place[some]))
             missing[some] = False
         if missing.any():  # their founders are gone
             lost = np.flatnonzero(missing)
-            number, _, names = self.members(wanted[lost], kind)
-            begins = np.flatnonzero(np.diff(number, prepend=-1))
+            found = self.members(wanted[lost], kind)
+            begins = np.flatnonzero(np.diff(found.numbers, prepend=-1))
             order.append(lost)
-            parts.append(names.take(arrow(begins)))
+            parts.append(found.ids.take(arrow(begins)))
+            columns.append({name: values[begins] for name, values in found.columns.items()})
         if not parts:
-            return pa.nulls(0, kind)
-        found = np.empty(len(wanted), np.int64)
-        found[np.concatenate(order)] = np.arange(len(wanted))
-        return pa.concat_arrays(parts).take(arrow(found[back]))
+            return pa.nulls(0, kind), {}
+        places = np.empty(len(wanted), np.int64)
+        places[np.concatenate(order)] = np.arange(len(wanted))
+        places = places[back]
+        return pa.concat_arrays(parts).take(arrow(places)), _rows_of(columns, places)
 
-    def members(self, entries: np.ndarray, kind: pa.DataType) -> tuple[np.ndarray, np.ndarray, pa.Array]:
-        """(number of the entry, sequence number, id) of the live documents of some entries, in this order."""
+    def members(self, entries: np.ndarray, kind: pa.DataType) -> LiveUnits:
+        """The live units of some entries, in the order of (number of the entry, sequence number)."""
         numbers, sequences, ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [pa.nulls(0, kind)]
+        columns: list[dict[str, np.ndarray]] = []
         least, most = (int(entries.min()), int(entries.max())) if len(entries) else (0, -1)
         for segment in self.segments if len(entries) else ():
             if segment.stop <= least or (segment.first > most and not len(segment.arrays["copies"])):
@@ -272,7 +301,14 @@ class Snapshot:
             if len(number):
                 numbers.append(number)
                 sequences.append(segment.some("sequence", place))
-                ids.append(segment.ids.arrow(place).cast(kind))
+                ids.append(segment.ids.arrow(segment.owners(place)).cast(kind))
+                columns.append(segment.unit_columns(place))
         number, sequence = np.concatenate(numbers), np.concatenate(sequences)
         order = np.lexsort((sequence, number))
-        return number[order], sequence[order], pa.concat_arrays(ids).take(arrow(order))
+        joined = pa.concat_arrays(ids).take(arrow(order))
+        return LiveUnits(number[order], sequence[order], joined, _rows_of(columns, order))
+
+
+def _rows_of(parts: list[dict[str, np.ndarray]], rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return some rows of columns that are given in parts."""
+    return {name: np.concatenate([part[name] for part in parts])[rows] for name in (parts[0] if parts else ())}

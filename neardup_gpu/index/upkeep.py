@@ -115,9 +115,11 @@ def _verify(file: ArraysFile | None) -> None:
 def info(opened: Opened) -> dict[str, Any]:
     """Counts, bytes, the recipe and the inputs, ready for JSON."""
     opened.check_open()
-    manifest = opened.manifest
+    manifest, segments = opened.state
+    units = sum(int(np.count_nonzero(each.live_units)) for each in segments if each.is_divided)
     return {
         "documents": manifest.documents,
+        **({"units": units} if opened.recipe.unit.divides else {}),
         "entries": manifest.entries,
         "pairs": sum(each.pairs for each in manifest.segments),
         "dead_documents": sum(each.dead_documents for each in manifest.segments),

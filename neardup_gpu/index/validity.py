@@ -42,7 +42,8 @@ def _is_number(value: Any, least: int = 0) -> bool:
 
 
 def _problems(manifest: Manifest) -> Iterator[str]:
-    for name, least in (("number", 1), ("next_sequence", 0), ("next_file", 0)):
+    given = () if manifest.next_document is None else ("next_document",)
+    for name, least in (("number", 1), *((name, 0) for name in ("next_sequence", "next_file", *given))):
         if not _is_number(getattr(manifest, name), least):
             yield f"{name} is {getattr(manifest, name)!r:.40}"
     if not isinstance(manifest.recipe, str):
@@ -111,7 +112,7 @@ def _problems_of_segments(manifest: Manifest) -> Iterator[str]:
         numbers_of_files = [each for each in (place.file, place.deleted, place.order) if each is not None]
         sound = all(number < manifest.next_file for number in numbers_of_files)
         sound &= before <= place.first <= place.stop <= manifest.next_sequence
-        sound &= place.entries <= place.documents <= place.stop - place.first
+        sound &= max(place.entries, place.documents) <= place.stop - place.first
         sound &= place.dead_documents <= place.documents and place.dead_entries <= place.entries
         sound &= 16 * place.documents + 16 * place.entries + 24 * place.pairs <= place.num_bytes
         if not sound or place.file in files:
@@ -144,6 +145,8 @@ def misses(segment: Segment, finder: Finder, recipe: Recipe, keeps: Keeps, colum
         return WITHIN
     if columns and "columns" not in arrays:
         return "columns"
+    if recipe.unit.divides != segment.is_divided:
+        return "first_unit"
     expected = {f"{name}_{part}" for name in tables for part in ("keys", "rows")} | set(NAMES)
     foreign = {name for name in arrays if name.endswith(("_keys", "_rows"))} - expected
     return min(foreign, default=None)

@@ -34,12 +34,25 @@ from .manifest import (
     next_number,
 )
 from .order import ORDER, Order, header_of
-from .segments import AS_BEFORE, KEPT, SEGMENT, Segment, copies_of, sorted_table, words_of, write
+from .segments import (
+    AS_BEFORE,
+    KEPT,
+    OWNER,
+    SEGMENT,
+    UNIT_COLUMNS,
+    Segment,
+    copies_of,
+    documents_in,
+    sorted_table,
+    words_of,
+    write,
+)
 from .sketches import SketchedEntries, stored
 from .snapshot import Snapshot, hashes_of, order_of
 from .validity import MOST_NUMBER
 
 if TYPE_CHECKING:
+    from ..documents.units import Places
     from ..engine.contract import Runtime
     from ..recipe import Recipe
     from .keeps import Keeps
@@ -125,21 +138,62 @@ def checked_ids(ids: pa.Array, manifest: Manifest) -> pa.Array:
         raise InputError(TOO_LARGE) from None
 
 
+class Numbered(NamedTuple):
+    """The numbers of new units, and where the units are.
+
+    sequence : array of int64, shape (units,)
+    stop : int
+        Greater than all numbers of the units and of their documents.
+    arrays : dict of str to array
+        Further arrays of the segment, if units are parts of documents; see the head of `segments.py`.
+    owner : array of int64, shape (units,)
+        The number of the document of each unit.
+    """
+
+    sequence: np.ndarray
+    stop: int
+    arrays: dict[str, np.ndarray]
+    owner: np.ndarray
+
+
+def numbered(first: int, num_documents: int, places: Places | None) -> Numbered:
+    """Number new units from `first` on. A document has the number of its first unit, or one of its own without units.
+
+    Parameters
+    ----------
+    first, num_documents : int
+    places : Places or None
+        Where units are, if they are parts of documents.
+    """
+    if places is None:
+        sequence = first + np.arange(num_documents, dtype=np.int64)
+        return Numbered(sequence, first + num_documents, {}, sequence)
+    sizes = np.bincount(places.owner, minlength=num_documents)
+    first_unit = np.append(0, np.cumsum(sizes))
+    ends = first + np.cumsum(np.maximum(1, sizes))
+    document = ends - np.maximum(1, sizes)
+    owner = document[places.owner]
+    arrays = {"document": document, "first_unit": first_unit}
+    arrays |= {name: getattr(places, name).astype(kind, copy=False) for name, kind in UNIT_COLUMNS.items()}
+    stop = int(ends[-1]) if num_documents else first
+    return Numbered(owner + np.arange(len(owner)) - first_unit[places.owner], stop, arrays, owner)
+
+
 def segment_of(
     snapshot: Snapshot,
-    first: int,
     ids: pa.Array,
+    units: Numbered,
     sketches: SketchedEntries,
     recipe: Recipe,
     keeps: Keeps,
     runtime: Runtime,
 ) -> tuple[Segment, Decided]:
-    """Make the segment of some new documents, in memory, whose first sequence number is given."""
-    number = len(ids)
-    sequence = first + np.arange(number, dtype=np.int64)
+    """Make the segment of some new documents, given by their ids and units, in memory."""
+    number, sequence = len(ids), units.sequence
     entry = _entries(snapshot, sequence, sketches)
     founding = np.flatnonzero(entry == sequence)
     mine = sketches.take(founding)
+    assert mine.are_written is not None
     some = np.flatnonzero(mine.are_written)
     finder = recipe.method.finder(recipe, keeps)
     mine, order = finder.prepared(mine, snapshot.order)
@@ -164,11 +218,16 @@ def segment_of(
         **({"set_offsets": mine.sets.offsets, "set_values": mine.sets.values} if keeps.sets else {}),
         **({} if mine.sketch is None else {"sketch": mine.sketch}),
         **({} if mine.words is None else {WITHIN: mine.words}),
+        **({**units.arrays, OWNER: units.owner[founding]} if units.arrays else {}),
     }
     new = Segment.in_memory(arrays, kind, order)
     grown = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)
     decide_entries(grown, mine, recipe, keeps, runtime)
-    return new, decided(grown, sequence, entry)
+    found = decided(grown, sequence, entry)
+    if units.arrays and not recipe.unit.inside:  # equal parts of one document are all kept
+        inside = (found.keeper == found.entry) & (grown.owners(found.keeper) == units.owner)
+        found = found._replace(kept=found.kept | inside)
+    return new, found
 
 
 def decide_entries(
@@ -216,10 +275,12 @@ def following(new: Segment, order: Order | None, recipe: Recipe, keeps: Keeps) -
 
 
 def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: SketchedEntries) -> np.ndarray:
-    """Return the entry of each new document: that of a live one with the same words, else of the first new one.
+    """Return the entry of each new unit: that of a live one with the same words, else of the first new one.
 
-    Documents without words have the entry of one with the same text; blank ones have an entry each.
+    Documents without words have the entry of one with the same text; blank ones, and parts with too few words, have an
+    entry each.
     """
+    assert sketches.are_written is not None
     entry = sequence.copy()
     some = np.flatnonzero(sketches.are_written)
     hashes = np.ascontiguousarray(sketches.hashes[some])
@@ -229,7 +290,7 @@ def _entries(snapshot: Snapshot, sequence: np.ndarray, sketches: SketchedEntries
     known = np.flatnonzero(there >= 0)
     names = sequence.copy()
     names[representatives[known]] = there[known]
-    return names[entry - sequence[0]] if len(sequence) else entry
+    return names[np.searchsorted(sequence, entry)]
 
 
 def _keepers(
@@ -423,15 +484,15 @@ def place_of(
     arrays: dict[str, np.ndarray], file: int, first: int, stop: int, path: Path, order: int | None
 ) -> SegmentPlace:
     """The place of a segment that was written."""
-    documents, entries = len(arrays["sequence"]), len(arrays["founders"])
-    if entries > MOST_ENTRIES:
+    documents, entries = len(documents_in(arrays)), len(arrays["founders"])
+    if max(entries, len(arrays["sequence"])) > MOST_ENTRIES:
         raise ResourceError(f"{entries:,} entries in a segment, and there may be {MOST_ENTRIES:,}; commit more often")
     num_pairs, num_bytes = len(arrays["pair_left"]), Folder.holding(path).size(path.name)
     return SegmentPlace(file, first, stop, documents, entries, num_pairs, num_bytes, order=order)
 
 
 def buried(segments: list[Segment], dead: np.ndarray) -> Death:
-    """The segments after the documents of some sequence numbers have died.
+    """The segments after the documents of some numbers have died, with all of their units.
 
     An entry dies with its last member. The given segments stay as they are.
     """
@@ -442,18 +503,19 @@ def buried(segments: list[Segment], dead: np.ndarray) -> Death:
     ]
     touched, entries, disturbed, number_dead = set(), [np.empty(0, np.int64)], False, 0
     for number, segment in enumerate(found):
-        places = np.flatnonzero(np.isin(segment["sequence"], dead) & (segment.live_documents != 0))
+        places = np.flatnonzero(np.isin(segment.document_numbers, dead) & (segment.live_documents != 0))
         if len(places):
             segment.live_documents[places] = 0
             number_dead += len(places)
             touched.add(number)
-            theirs = segment["entry"][places]
-            disturbed |= bool((theirs == segment["sequence"][places]).any())
+            units = segment.units_of(places)
+            theirs = segment["entry"][units]
+            disturbed |= bool((theirs == segment["sequence"][units]).any())
             entries.append(theirs)
     changed = np.unique(np.concatenate(entries))
     alive = np.zeros(len(changed), bool)
     for segment in found:
-        live = segment["entry"][segment.live_documents != 0]
+        live = segment["entry"][segment.live_units != 0]
         alive |= np.isin(changed, live)
     died = changed[~alive]
     for number, segment in enumerate(found):
@@ -466,18 +528,29 @@ def buried(segments: list[Segment], dead: np.ndarray) -> Death:
 
 
 def ids_there(snapshot: Snapshot, ids: pa.Array, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers of the ids that live documents have, sequence numbers of their documents)."""
+    """(numbers of the ids that live documents have, numbers of their documents)."""
     query, number, place = snapshot.with_ids(ids, kind)
-    sequence = np.empty(len(query), np.int64)
+    numbers = np.empty(len(query), np.int64)
     for at, segment in enumerate(snapshot.segments):
         some = number == at
-        sequence[some] = segment["sequence"][place[some]]
-    return query, sequence
+        numbers[some] = segment.document_numbers[place[some]]
+    return query, numbers
 
 
-def table_of(ids: pa.Array, found: Decided, snapshot: Snapshot, recipe: Recipe) -> pa.Table:
-    """Return the decisions, with the columns of documents.parquet."""
-    names = snapshot.names_of(found.keeper, ids.type)
+def table_of(ids: pa.Array, found: Decided, places: Places | None, snapshot: Snapshot, recipe: Recipe) -> pa.Table:
+    """Return the decisions about documents, with the columns of documents.parquet; or about their parts."""
+    names, of_keeper = snapshot.names_of(found.keeper, ids.type)
+    if places is not None:
+        alone = found.kept | np.isnan(found.resemblance)
+        columns = {
+            "id": ids.take(arrow(places.owner)),
+            **{name: arrow(values) for name, values in places.columns.items()},
+            "kept": arrow(found.kept),
+            "source_id": pc.if_else(arrow(found.kept), pa.nulls(len(names), names.type), names),
+            "source_unit": arrow(of_keeper.get("unit", np.empty(0, np.int64)), found.kept),
+            "resemblance": arrow(found.resemblance, alone),
+        }
+        return pa.table(columns)
     kept = arrow(found.kept)
     null = pa.nulls(len(ids), ids.type)
     columns = {

@@ -53,6 +53,7 @@ from ..tasks.job import run_in_tasks
 from ..tasks.workers import Workers
 from . import bounded
 from .arguments import Arguments
+from .equal_units import run_equal
 
 
 @with_bars
@@ -232,9 +233,15 @@ def _run_here(arguments: Arguments) -> Result:
         if recipe.ignore_common is not None:
             spare = stack.enter_context(runtime.spool(place, runtime.shares.spool))
         sketcher = Sketcher(
-            recipe, runtime, clock, statistics, first_pass, spool, spare=spare, max_bytes=engine.batch_bytes
+            *(recipe, runtime, clock, statistics, first_pass, spool),
+            max_bytes=engine.batch_bytes,
+            spare=spare,
+            alone=recipe.ignore_common is None,  # the digest of common shingles has their words
         )
-        result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
+        if recipe.only_equal:
+            result: Result = run_equal(sources, sketcher)
+        else:
+            result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
         result.report.update(lost_of(result.documents))
         if writing.by is not None:
             with clock.stage("read"):

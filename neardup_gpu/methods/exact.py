@@ -34,7 +34,8 @@ class Exact(Join):
     name: ClassVar[str] = "exact"
 
     def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
-        """Return the finder that joins stored sets by their prefixes."""
+        """Return the finder that joins stored sets by their prefixes, or looks up equal units."""
+        from ..index.finding.equal import ByEquality
         from ..index.finding.exact import ByPrefixes
 
-        return ByPrefixes(recipe, keeps)
+        return ByEquality(keeps) if recipe.only_equal else ByPrefixes(recipe, keeps)

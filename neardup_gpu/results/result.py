@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -315,6 +316,11 @@ class Result:
         if self.facts is None and self.recipe.unit.divides:
             raise InputError("this result was read from its folder, which tells no cuts; open the kept/ of the folder")
         return kept_dataset(self._input.documents, self._edits())
+
+    def _unit_parts(self) -> Iterator[pa.Table]:
+        """Yield the table of units, part by part; nothing if documents are compared."""
+        if self.units is not None:
+            yield self.units
 
     def _edits(self) -> Edits:
         """Return what becomes of each document."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -11,8 +13,8 @@ import pyarrow as pa
 
 from ..documents.rewritten import write_kept
 from ..documents.writing_options import Writing
-from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
-from ..store.parquet import write_table, write_tables
+from ..store.artefacts import ASCENDING, DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
+from ..store.parquet import TableWriter, write_table, write_tables
 
 
 def write_result(
@@ -43,12 +45,23 @@ def write_result(
 
 
 def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
-    units = {} if result.units is None else {UNITS: result.units}
-    write_tables(folder, {DOCUMENTS: result.documents, PAIRS: result.pairs, **units}, result.skipped)
+    write_tables(folder, {DOCUMENTS: result.documents, PAIRS: result.pairs}, result.skipped)
+    if result.recipe.unit.divides:
+        write_units(result._unit_parts(), folder)
     if result.frequencies is not None:
         result.frequencies.write(folder / "frequencies.parquet")
     if ids_only:
         write_table(ids_of_kept(result.documents), folder / f"{KEPT_IDS}.parquet")
+
+
+def write_units(parts: Iterator[pa.Table], folder: Path) -> None:
+    """Write the table of units, which is given in parts."""
+    with contextlib.ExitStack() as stack:
+        file = None
+        for part in parts:
+            if file is None:
+                file = stack.enter_context(TableWriter(folder / f"{UNITS}.parquet", part.schema, ASCENDING))
+            file.write(part)
 
 
 def ids_of_kept(documents: pa.Table) -> pa.Table:

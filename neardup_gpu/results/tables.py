@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,17 @@ from ..data import arrow, strings, taken
 from ..definitions import METADATA_KEY
 from ..documents.skipped import summary_of
 from ..documents.sources import Sources
-from ..documents.units import NO_REASON, REASONS, Fates, Places, UnitDecisions, are_repeats, fates_of, spared_copies
+from ..documents.units import (
+    NO_PLACES,
+    NO_REASON,
+    REASONS,
+    Fates,
+    Places,
+    UnitDecisions,
+    are_repeats,
+    fates_of,
+    spared_copies,
+)
 from ..engine.contract import Runtime
 from ..kernels._cpu import num_threads
 from ..methods.contract import Candidates, Join, Sketch
@@ -22,6 +32,7 @@ from ..printable import readable_id
 from ..recipe import Recipe
 from ..stages.conditions import remarks_about
 from ..stages.decisions import KINDS, Decisions, Groups, Nearest, Ranked
+from ..stages.equal_units import EqualFates, EqualUnits
 from ..stages.joining import FILTERS
 from ..stages.partners import Partners
 from ..stages.priority import keep_column
@@ -125,7 +136,66 @@ def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, agai
         in_reference=source < facts.ranked.num_known if against else None,
     )
     documents = cut_documents(found, facts.fates, recipe, places)
-    return Tables(documents_table(documents, recipe), pairs, units_table(found, facts.fates, recipe))
+    units = units_table(found, facts.fates.reason, facts.fates.unit_kept, recipe)
+    return Tables(documents_table(documents, recipe), pairs, units)
+
+
+def equal_tables(
+    facts: Facts, found: EqualFates, recipe: Recipe, places: dict[str, pa.Array], *, against: bool
+) -> Tables:
+    """Make the tables of documents and of pairs, of a job that looks for equal units alone."""
+    pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
+    nothing = np.empty(0, np.int64)
+    columns = UnitColumns(
+        ids=facts.ids[facts.num_known :],
+        places=NO_PLACES,
+        repeats=nothing.astype(bool),
+        source_ids=facts.ids,
+        source_units=nothing,
+        resemblance=np.empty(0),
+        copies=nothing,
+        in_reference=np.arange(len(facts.ids)) < facts.num_known if against else None,
+    )
+    fates = found.documents._replace(first=found.first_source)
+    return Tables(documents_table(cut_documents(columns, fates, recipe, places), recipe), pairs)
+
+
+def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: bool) -> Iterator[pa.Table]:
+    """Yield the table of equal units, of some documents at a time; at least one part.
+
+    Parameters
+    ----------
+    units : EqualUnits
+    ids : pyarrow.Array
+        Of all documents.
+    recipe : Recipe
+    against : bool
+        Whether there is a reference set.
+    """
+    nothing = UnitColumns(
+        ids[:0],
+        NO_PLACES,
+        NO_PLACES.owner,
+        ids[:0],
+        NO_PLACES.owner,
+        np.empty(0),
+        NO_PLACES.owner,
+        NO_PLACES.owner.astype(bool) if against else None,
+    )
+    yield units_table(nothing._replace(repeats=np.empty(0, bool)), np.empty(0, np.int8), np.empty(0, bool), recipe)
+    for block, found in units.decided_blocks(recipe):
+        columns = UnitColumns(
+            ids=ids[block.first : block.first + block.num_documents],
+            places=block.all_places(),
+            repeats=found.repeats,
+            source_ids=taken(ids, arrow(found.document, ~found.repeats)),
+            source_units=found.number,
+            resemblance=np.ones(len(found.number)),
+            copies=found.copies,
+            in_reference=found.is_known if against else None,
+        )
+        assert block.reason is not None and block.kept is not None
+        yield units_table(columns, block.reason, block.kept, recipe)
 
 
 class DocumentColumns(NamedTuple):
@@ -300,18 +370,18 @@ def cut_documents(found: UnitColumns, fates: Fates, recipe: Recipe, places: dict
     )
 
 
-def units_table(found: UnitColumns, fates: Fates, recipe: Recipe) -> pa.Table:
-    """Return the table of units, or a part of it."""
+def units_table(found: UnitColumns, reason: np.ndarray, kept: np.ndarray, recipe: Recipe) -> pa.Table:
+    """Return the table of units, or a part of it; `reason` and `kept` are those of `Fates`."""
     places, alone = found.places, ~found.repeats
     columns = {
         "id": taken(found.ids, arrow(places.owner)),
         **{name: arrow(values) for name, values in places.columns.items()},
-        "kept": arrow(fates.unit_kept),
+        "kept": arrow(kept),
         "source_id": found.source_ids,
         "source_unit": arrow(found.source_units, alone),
         recipe.method.measure.name: arrow(found.resemblance, alone | np.isnan(found.resemblance)),
         "copies": arrow(found.copies),
-        "reason": words_column(fates.reason, REASONS, fates.reason == NO_REASON),
+        "reason": words_column(reason, REASONS, reason == NO_REASON),
     }
     if found.in_reference is not None:
         columns["in_reference"] = arrow(found.in_reference)

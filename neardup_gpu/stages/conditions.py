@@ -102,7 +102,8 @@ def apart(elements: Ragged, words: Any) -> Ragged:
     if len(values) > _LONG * len(runs):
         ends = np.append(offsets[runs], offsets[-1]).tolist()
         for word, (begin, end) in zip(words[runs], itertools.pairwise(ends), strict=True):
-            values[begin:end] ^= word
+            if word:
+                values[begin:end] ^= word
         return elements
     cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, len(values), _AT_ONCE)), len(words)))
     for first, last in itertools.pairwise(cuts.tolist()):  # in a core's cache

@@ -71,14 +71,11 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
         If the column of the rule has no order.
     """
     known = sketched.num_known
-    num_tokens = sketched.num_tokens[known:]
+    num_tokens, owner = sketched.num_tokens[known:], None
     if sketched.places is not None:
         owner = sketched.places.owner[known:] - sketched.num_known_documents
-        num_tokens = np.bincount(owner, num_tokens, len(sketched.ids) - sketched.num_known_documents)
-    order = rows_by_priority(rule, num_tokens, sketched.column, sketched.categories)
-    if sketched.places is not None:
-        order = np.arange(len(owner)) if rule == "first" else np.argsort(np.argsort(order)[owner], kind="stable")
-    order += known
+    number = len(sketched.ids) - sketched.num_known_documents
+    order = rows_by_priority(rule, num_tokens, sketched.column, sketched.categories, owner, number) + known
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])

@@ -24,22 +24,31 @@ def keep_column(rule: str) -> tuple[str | None, bool]:
 
 
 def rows_by_priority(
-    rule: str, num_tokens: np.ndarray, column: pa.ChunkedArray | None, categories: Sequence[str] | None = None
+    rule: str,
+    num_tokens: np.ndarray,
+    column: pa.ChunkedArray | None,
+    categories: Sequence[str] | None = None,
+    owner: np.ndarray | None = None,
+    num_documents: int = 0,
 ) -> np.ndarray:
     """Return the rows from the best priority to the worst.
+
+    Units that are parts of documents have the priority of their document, and those of one document keep their order.
 
     Parameters
     ----------
     rule : str
-    num_tokens : array of int64, shape (documents,)
+    num_tokens : array of int64, shape (units,)
     column : pyarrow.ChunkedArray or None
-        The column that the rule names.
+        The column that the rule names, of documents.
     categories : sequence of str, default None
         The order of its values, if these are ordered categories.
+    owner : array of int64, shape (units,), default None
+        The document of each unit, of `num_documents`; None if each document is a unit.
 
     Returns
     -------
-    array of int64, shape (documents,)
+    array of int64, shape (units,)
         Ties fall to input order; nulls and NaN come last.
 
     Raises
@@ -50,6 +59,10 @@ def rows_by_priority(
     rows = np.arange(len(num_tokens), dtype=np.int64)
     if rule == "first" or not len(rows):
         return rows
+    if owner is not None:
+        of_documents = np.bincount(owner, num_tokens, num_documents)
+        order = rows_by_priority(rule, of_documents, column, categories)
+        return np.argsort(np.argsort(order)[owner], kind="stable")
     if rule == "longest":
         return np.argsort(-num_tokens, kind="stable")
     assert column is not None

@@ -31,7 +31,7 @@ from ..recipe import Recipe
 from . import count_shingles, count_tokens
 from .conditions import apart
 from .joining import table_bits
-from .sketching import batch_bytes, words_of
+from .sketching import GroupWords, batch_bytes
 
 TEXT_OF_SHINGLE = 6
 """Bytes of text for each shingle, about."""
@@ -192,9 +192,10 @@ class TextRows:
 
     def _batches(self) -> Iterator[tuple[Units, np.ndarray | None]]:
         """Yield the units of all batches, in the order of the first reading, and the words of their groups."""
+        groups = GroupWords(self._recipe, alone=True)
         for number, documents in enumerate(self._opened().in_order):
             for units in units_in(documents, self._recipe.unit, self._recipe.within, self._most):
-                yield units, words_of(units, self._recipe, number)[0]
+                yield units, groups.of(units, number)[0]
 
     def _make(self, units: Units, rows: np.ndarray) -> Ragged:
         """Return what waits of some units of a batch."""

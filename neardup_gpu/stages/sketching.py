@@ -34,6 +34,7 @@ from ..text.token_changes import TokenCounts
 from . import count_shingles, count_tokens
 from .common_shingles import common_shingles, without_common
 from .conditions import SOURCE_BITS, WITHIN, apart, group_words
+from .equal_units import EqualUnits
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Second word of `document_hashes` where a document has text and no words; the first word is its text's fingerprint."""
@@ -71,6 +72,7 @@ class Sketches:
     only_common: int = 0
     only_dropped_words: int = 0
     places: list[Places] = field(default_factory=list)
+    document_tokens: list[np.ndarray] = field(default_factory=list)
     null_text: int = 0
     invalid_utf8: int = 0
     stripped_pages: int = 0
@@ -203,6 +205,11 @@ class Sketcher:
         A number that no other sketcher of the job has.
     spare : optional
         An empty spool, if common shingles are left out. It takes the other ones, and the place of `spool`.
+    alone : bool
+        Whether no other sketcher works on documents of the job. Then the words of groups are counted from that of the
+        first document: it is 0, and mixing it in changes nothing, so that documents of one value cost no more.
+    equal : EqualUnits, optional
+        What takes hashes and places of units, if equal ones alone are looked for.
     """
 
     recipe: Recipe
@@ -216,7 +223,13 @@ class Sketcher:
     max_bytes: int | None = None
     number: int = 0
     spare: Waiting | None = None
+    equal: EqualUnits | None = None
+    alone: bool = False
     told: bool = field(default=False, init=False)
+    _group_words: GroupWords = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._group_words = GroupWords(self.recipe, self.alone)
 
     def sketch_all(self, sources: Sources, *, column: str | None = None) -> Sketched:
         """Sketch all documents, the reference set before the input.
@@ -257,6 +270,8 @@ class Sketcher:
             wanted = [*columns, *self.recipe.within]
             units = units_in(documents, self.recipe.unit, wanted, most, at_least_one=self.store is not None)
             staged = (self._piece(some, text, number) for some, text in self.runtime.staged(units))
+            if self.equal is not None:
+                self.equal.end_reference()
             known, sketches = sketches, self._sketch(staged, sketches, lambda: sources.num_rows, columns)
             for name in ("stripped_pages", "replaced_text", "garbled_text", "left_out_records"):
                 setattr(sketches, name, getattr(documents, name))
@@ -269,7 +284,7 @@ class Sketcher:
 
         `total` returns the expected number of all documents.
         """
-        before, units_before = known.documents, len(known.num_tokens)
+        before, units_before = known.documents, self._num_units(known)
         kept = Sketches(
             keys=known.keys,
             document_hashes=known.document_hashes,
@@ -281,7 +296,7 @@ class Sketcher:
             try:
                 self._add(kept, part, self._expected(kept, part, total()))
             except DiskFullError as error:
-                done = len(kept.num_tokens) - before + len(part.num_tokens)
+                done = self._num_units(kept) - before + len(part.num_tokens)
                 share = kept.shingles + part.num_shingles
                 more = _more_shingles(share, done, before, total())
                 if more is None:
@@ -292,10 +307,12 @@ class Sketcher:
             del part  # the next one needs the room
             if ended is None:
                 continue
-            if ended.places is not None:
+            batch = ended.batch
+            if ended.places is not None and self.equal is not None:
+                kept.document_tokens.append(self.equal.end_batch(ended.places, batch.num_rows))
+            elif ended.places is not None:
                 kept.places.append(ended.places._replace(owner=ended.places.owner + before + kept.documents))
                 check_rows(len(kept.num_tokens), "units")
-            batch = ended.batch
             kept.column += [batch.columns[name] for name in columns]
             kept.ids.append(batch.ids)
             kept.documents += batch.num_rows
@@ -308,20 +325,24 @@ class Sketcher:
             kept.null_text += batch.num_null
             self.clock.report("sketch", before + kept.documents, total())
             self._look_ahead(kept, before, total())
-        kept.units = len(kept.num_tokens) - units_before
+        kept.units = self._num_units(kept) - units_before
         return kept
+
+    def _num_units(self, kept: Sketches) -> int:
+        """Return how many units have been added."""
+        return len(kept.num_tokens) if self.equal is None else self.equal.num_units
 
     def _expected(self, kept: Sketches, part: _UnitSummary, total: int | None) -> int | None:
         """Return about how many units there will be in all, if the documents are as those read so far."""
         if total is None or not self.recipe.unit.divides or part.ended is None:
             return total
         documents = kept.documents + part.ended.batch.num_rows
-        return total * (len(kept.num_tokens) + len(part.num_tokens)) // max(1, documents)
+        return total * (self._num_units(kept) + len(part.num_tokens)) // max(1, documents)
 
     def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
         """Return all units of a batch of source `number`, with the words of their groups."""
         span = Span.of_documents(units.text.offsets, units.ids)
-        return _UnitPiece(units, span, text, *words_of(units, self.recipe, number))
+        return _UnitPiece(units, span, text, *self._group_words.of(units, number))
 
     def _look_ahead(self, kept: Sketches, before: int, total: int | None) -> None:
         """Say in one line, once, that the temporary disk will hardly do; the job goes on until it does not."""
@@ -426,7 +447,10 @@ class Sketcher:
 
     def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
-        if self.store is None:
+        if self.equal is not None:
+            hashes, texts = fetched([part.document_hash, part.text_hash])
+            self.equal.add(hashes, texts, part.num_tokens)
+        elif self.store is None:
             made = [(part.keys, kept.keys), (part.document_hash, kept.document_hashes)]
             made.append((part.text_hash, kept.text_hashes))
             made = [(array, arrays) for array, arrays in made if array is not None]
@@ -447,7 +471,8 @@ class Sketcher:
         if self.spool is not None and part.waiting is not None:
             self.spool.append(part.waiting)
         kept.shingles += part.num_shingles
-        kept.num_tokens.append(part.num_tokens, total)
+        if self.equal is None:
+            kept.num_tokens.append(part.num_tokens, total)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.counts.invalid
         kept.only_dropped_words += part.counts.only_dropped_words
@@ -481,16 +506,31 @@ def batch_bytes(recipe: Recipe, runtime: Runtime) -> int:
     return runtime.batch_bytes(kind, recipe.method.device_bytes) // recipe.shingles.token_kind.density
 
 
-def words_of(units: Units, recipe: Recipe, number: int) -> tuple[np.ndarray | None, int]:
-    """Return the words of the groups of a batch's units, and how many documents have no value; None without groups.
+class GroupWords:
+    """Make the words of the groups of units, batch by batch, from the first batch of a job on.
 
-    `number` is that of the source.
+    Parameters
+    ----------
+    recipe : Recipe
+    alone : bool
+        As that of `Sketcher`.
     """
-    if not recipe.within:
-        return None, 0
-    columns = [units.batch.columns[name] for name in recipe.within]
-    words, missing = group_words(columns, number, units.batch.first_row)
-    return words if units.places is None else words[units.places.owner], missing
+
+    def __init__(self, recipe: Recipe, alone: bool) -> None:
+        self._columns, self._alone = recipe.within, alone
+        self._base: np.uint64 | None = None
+
+    def of(self, units: Units, number: int) -> tuple[np.ndarray | None, int]:
+        """Return the words of a batch of source `number`, and how many documents have no value; None without groups."""
+        if not self._columns:
+            return None, 0
+        columns = [units.batch.columns[name] for name in self._columns]
+        words, missing = group_words(columns, number, units.batch.first_row)
+        if self._alone and len(words):
+            if self._base is None:
+                self._base = words[0]
+            words ^= self._base
+        return words if units.places is None else words[units.places.owner], missing
 
 
 def _set_alone(hashes: Any, rows: np.ndarray, numbers: np.ndarray) -> None:

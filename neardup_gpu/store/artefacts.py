@@ -46,6 +46,9 @@ DOCUMENTS, PAIRS, UNITS, KEPT_IDS = "documents", "pairs", "units", "kept_ids"
 """The tables of a result: a file each, or a folder of parts where tasks wrote them. `KEPT_IDS` is written where no rows
 are."""
 
+ASCENDING = ("unit", "begin", "end", "source_unit")
+"""Columns of the table of units whose values are written as differences of neighbours."""
+
 SKETCHES = "sketches"
 """The folder of sketches that are written into several files."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,11 +18,18 @@ from .folder import for_arrow, open_named
 
 
 class TableWriter(contextlib.AbstractContextManager):
-    """A Parquet file that tables are added to, one after another; its checksums when the block ends well."""
+    """A Parquet file that tables are added to, one after another; its checksums when the block ends well.
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    Integers of the columns `ascending` are written as differences of neighbours.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, ascending: Sequence[str] = ()) -> None:
         self._path = path
-        self._file = pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
+        how: dict[str, Any] = {}
+        if ascending:
+            how["use_dictionary"] = [name for name in schema.names if name not in ascending]
+            how["column_encoding"] = dict.fromkeys(ascending, "DELTA_BINARY_PACKED")
+        self._file = pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True, **how)
 
     def write(self, table: pa.Table) -> None:
         self._file.write_table(table)
@@ -34,9 +42,9 @@ class TableWriter(contextlib.AbstractContextManager):
             seal(self._path)
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write an artefact as Parquet."""
-    with TableWriter(path, table.schema) as file:
+def write_table(table: pa.Table, path: Path, ascending: Sequence[str] = ()) -> None:
+    """Write an artefact as Parquet; `ascending` as in `TableWriter`."""
+    with TableWriter(path, table.schema, ascending) as file:
         file.write(table)
 
 

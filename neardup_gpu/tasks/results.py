@@ -45,7 +45,7 @@ from ..results.tables import (
     units_table,
 )
 from ..stages.decisions import kinds_of
-from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS, part_name
+from ..store.artefacts import ASCENDING, DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
 from . import unit_results
@@ -289,7 +289,7 @@ def write(
         counts = {**NO_GROUPS, "unverified": 0, "near_reference": 0, **fates.counts(recipe.unit)}
         written.append(part_name(UNITS, files.number))
         with placed(files, written[0]) as path:
-            write_table(units_table(units, fates, recipe), path)
+            write_table(units_table(units, fates.reason, fates.unit_kept, recipe), path, ASCENDING)
     else:
         columns, counts = _documents_of(files, number, found, own, places, against, layout)
         edits = Edits(columns.kept)

@@ -47,8 +47,14 @@ FAILURES = {
 Try = Callable[..., dict[str, Any]]
 
 
+@pytest.fixture(scope="module", params=["document", "line"])
+def unit(request: pytest.FixtureRequest) -> str:
+    """What the index compares."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
+def place(unit: str) -> Iterator[Path]:
     """A folder; in memory where that can be, as a disk takes a second for the syncs of a trial."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
@@ -57,9 +63,10 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def attempt(place: Path) -> Iterator[Try]:
+def attempt(place: Path, unit: str) -> Iterator[Try]:
     """Does one trial in a copy of an index, at a path."""
-    with subprocess.Popen([*COMMAND, place / "base"], stdin=-1, stdout=-1, text=True, env=ENVIRONMENT) as server:
+    environment = {**ENVIRONMENT, "NEARDUP_CRASHED_UNIT": unit}
+    with subprocess.Popen([*COMMAND, place / "base"], stdin=-1, stdout=-1, text=True, env=environment) as server:
         assert server.stdin is not None and server.stdout is not None
         assert server.stdout.readline() == "ready\n"
 

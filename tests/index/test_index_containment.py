@@ -128,7 +128,7 @@ def tried_by(index: nd.Index, live: dict, queries: list[str], least: float, dire
         lists = Lists(snapshot, elements.elements_of(sketches.sets, m, index.recipe, "cpu"), common)
         query, entry = candidates(snapshot, sketches.sets, lists, ContainmentQuery(least, direction, common, None), m)
         assert (np.diff(query) >= 0).all() and ((np.diff(query) > 0) | (np.diff(entry) > 0)).all()
-        names = snapshot.names_of(entry, pa.large_string()).to_pylist()
+        names = snapshot.names_of(entry, pa.large_string())[0].to_pylist()
     return {(each, live[name]) for each, name in zip(query.tolist(), names, strict=True)}
 
 

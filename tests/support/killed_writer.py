@@ -35,7 +35,10 @@ from growing import Texts, recipe_of, table
 import neardup_gpu as nd
 
 SEGMENTS, OF_A_SEGMENT, OF_A_COMMIT, COMMITS = 7, 3, 4, 6
-TEXTS = Texts(21).some(80)
+UNIT = os.environ.get("NEARDUP_CRASHED_UNIT", "document")
+"""What the index compares."""
+TEXTS = ["\n".join(" ".join(text.split()[i : i + 5]) for i in range(0, 30, 5)) for text in Texts(21).some(80)]
+"""In lines of five words."""
 REMOVED = "d2-1"
 """Of the index at BASE, so that it has a list of what is dead."""
 GONE = ["d1-0", "e0", "e9"]
@@ -75,7 +78,7 @@ def states() -> list[tuple[str, dict[str, str]]]:
 def make(folder: Path) -> None:
     """The index at BASE."""
     base = [f"d{number}-{i}" for number in range(SEGMENTS) for i in range(OF_A_SEGMENT)]
-    with nd.Index.create(folder, recipe=recipe_of(max_partners=2), engine="cpu") as index:
+    with nd.Index.create(folder, recipe=recipe_of(max_partners=2).with_(unit=UNIT), engine="cpu") as index:
         index.add(table(base, TEXTS[: len(base)]), id_column="id", commit_every=OF_A_SEGMENT)
         index.remove([REMOVED])
 

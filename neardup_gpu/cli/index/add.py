@@ -66,5 +66,7 @@ def add(
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted; the same command continues after the last commit") from None
         found["total"] = len(opened)
+        if opened.recipe.unit.divides:
+            found = {f"units_{name}" if name in ("kept", "removed") else name: found[name] for name in found}
     shown = shown if shown.output is not None else replace(shown, output=index)
     say_written(found, None, shown, f"neardup index query {shell_path(index)} --text TEXT")

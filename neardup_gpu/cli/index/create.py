@@ -8,6 +8,7 @@ from ...methods import names_with
 from ...printable import shell_path
 from ...records import dataclass
 from ...settings import setting
+from ...text.unit_options import Unit
 from ..console import say_written
 from ..methods import DECIDING as DECIDING_BY, Conditions, ShingleSettings, chosen_recipe
 from ..options import DECIDING, DOCUMENTS, MATCHING, flags, given, method_flags
@@ -76,6 +77,7 @@ class KeptTables:
 StoredFlags: Any = flags(DOCUMENTS, StoredColumns)
 ChoiceFlags: Any = flags(MATCHING, IndexMethod, ShingleSettings, Conditions, without=("ignore_common",))
 MethodFlags: Any = method_flags(MATCHING, METHODS, without=("frequencies",))
+UnitFlags: Any = flags(MATCHING, Unit)
 KeptFlags: Any = flags(MATCHING, KeptTables)
 ListingFlags: Any = flags(DECIDING, Listing)
 
@@ -86,6 +88,7 @@ def create(
     *,
     stored: StoredFlags = None,
     choice: ChoiceFlags = None,
+    unit: UnitFlags = None,
     method: MethodFlags = None,
     kept: KeptFlags = None,
     listing: ListingFlags = None,
@@ -96,7 +99,7 @@ def create(
     from ..dedup import number_or_all
 
     listed = {name: number_or_all(word) for name, word in given(listing).items()}
-    recipe = chosen_recipe(METHODS, method, **given(choice), **listed)
+    recipe = chosen_recipe(METHODS, method, **given(choice), **listed, unit=Unit(**given(unit)))
     columns = names_in(given(stored).get("columns", []))
     with Index.create(index, recipe=recipe, columns=columns, **given(kept)) as made:
         found = {"documents": len(made)}

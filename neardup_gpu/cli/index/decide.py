@@ -47,5 +47,6 @@ def decide(
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
         how = given(keeping)
         found = opened.decide(output=shown.output, overwrite=shown.overwrite, progress=progress, **how)
-    counts = {name: found.report["counts"][name] for name in ("documents", "kept", "removed", "verified_pairs")}
+    names = ("units", "units_cut") if found.recipe.unit.divides else ("verified_pairs",)
+    counts = {name: found.report["counts"][name] for name in ("documents", "kept", "removed", *names)}
     say_written(counts, None, shown, f"neardup info {shell_path(shown.output)}")

@@ -17,7 +17,7 @@ def info(index: IndexFolder, /, *, printed: JsonFlags = None) -> None:
     if given(printed).get("json"):
         say_json({"index": index, **found})
         return
-    names = ("documents", "entries", "pairs", "dead_documents", "segments")
+    names = ("documents", *(("units",) if "units" in found else ()), "entries", "pairs", "dead_documents", "segments")
     rows = [(name.replace("_", " "), f"{found[name]:,}") for name in names]
     if not found["sets"]:
         rows.append(("sets", "none: nothing is verified"))

@@ -102,7 +102,8 @@ def query(
                 say_json(match)
         elif not shown.quiet:
             _say_table(matches, columns)
-            say(("\n" if len(matches) else "") + count(len(matches), "document"))
+            unit = "document" if "unit" not in matches.column_names else "part"
+            say(("\n" if len(matches) else "") + count(len(matches), unit))
         return
     from ...store.outputs import new_file
     from ...store.parquet import write_table
@@ -139,7 +140,8 @@ def _say_table(found: pa.Table, columns: list[str]) -> None:
         return
     value = next(name for name in ("resemblance", "cosine", "containment") if name in found.column_names)
     distance = ["distance"] if "distance" in found.column_names else []
-    names = ["query_id", "id", value, "kept", *distance, *columns]
+    parts = [name for name in ("query_unit", "unit", "begin", "end") if name in found.column_names]
+    names = ["query_id", *parts[:1], "id", *parts[1:], value, "kept", *distance, *columns]
     say(padded_lines([list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]))
 
 

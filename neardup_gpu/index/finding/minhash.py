@@ -40,7 +40,7 @@ class ByFeatures:
 
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: MinHash = recipe.method
-        self.seed, self.keeps = recipe.seed, keeps
+        self.seed, self.keeps, self._least = recipe.seed, keeps, recipe.unit.min_words
 
     @property
     def tables(self) -> dict[str, int | None]:
@@ -76,12 +76,12 @@ class ByFeatures:
         return sketches._replace(keys=keys if sketches.words is None else self.method.keys_apart(keys, sketches.words))
 
     def lengths(self, segment: Segment) -> np.ndarray:
-        """Return how many rows each entry of a segment should have in each table: one, if it has words."""
-        return (segment["tokens"] > 0).astype(np.int64)
+        """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
+        return (segment["tokens"] >= self._least).astype(np.int64)
 
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
-        """The tables of the features of entries; those without words are in none."""
-        rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
+        """The tables of the features of entries; those with too few words are in none."""
+        rows = np.flatnonzero(sketches.tokens >= self._least).astype(np.uint32)
         found = sorted_tables(sketches.keys, rows)
         return dict(zip(("feature_keys", "feature_rows"), found, strict=True))
 

@@ -65,6 +65,7 @@ class ByBits:
 
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: SimHash = recipe.method
+        self._least = recipe.unit.min_words
         self.radius: int | None = self.method.radius
         if keeps.leading is None:
             expected = keeps.expected or EXPECTED
@@ -91,12 +92,12 @@ class ByBits:
         return sketches._replace(keys=sketches.sketch)
 
     def lengths(self, segment: Segment) -> np.ndarray:
-        """Return how many rows each entry of a segment should have in each table: one, if it has words."""
-        return (segment["tokens"] > 0).astype(np.int64)
+        """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
+        return (segment["tokens"] >= self._least).astype(np.int64)
 
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
-        """The tables of entries, those without words are in none."""
-        rows = np.flatnonzero(sketches.tokens > 0).astype(np.uint32)
+        """The tables of entries; those with too few words are in none."""
+        rows = np.flatnonzero(sketches.tokens >= self._least).astype(np.uint32)
         keys = bucket_probe.buckets(sketches.keys[rows], self.design.array)
         found_rows = np.empty(keys.shape, np.uint32)
         for number in range(len(keys)):
