@@ -24,7 +24,11 @@ def keep_column(rule: str) -> tuple[str | None, bool]:
 
 
 def rows_by_priority(
-    rule: str, num_tokens: np.ndarray, column: pa.ChunkedArray | None, categories: Sequence[str] | None = None
+    rule: str,
+    num_tokens: np.ndarray,
+    column: pa.ChunkedArray | None,
+    categories: Sequence[str] | None = None,
+    parameter: str = "keep",
 ) -> np.ndarray:
     """Return the rows from the best priority to the worst.
 
@@ -36,6 +40,8 @@ def rows_by_priority(
         The column that the rule names.
     categories : sequence of str, default None
         The order of its values, if these are ordered categories.
+    parameter : str, default "keep"
+        The name of the rule in errors.
 
     Returns
     -------
@@ -68,5 +74,5 @@ def rows_by_priority(
             sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
         )
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
-        raise InputError(f"keep {rule}: column {name!r} of type {column.type} has no order") from None
+        raise InputError(f"{parameter} {rule}: column {name!r} of type {column.type} has no order") from None
     return order.to_numpy().astype(np.int64)
