@@ -144,9 +144,7 @@ class _CoverageTally:
         for changes, begin in ((self.taken, runs.left), (self.given, runs.right)):
             np.add.at(changes, begin, np.int32(1))  # an int of Python would be slow
             np.add.at(changes, begin + runs.size, np.int32(-1))
-        pair = np.repeat(np.arange(len(pairs) - 1), np.diff(pairs))
-        owner, begin, end = united(pair, runs.left, runs.left + runs.size)
-        tokens = np.bincount(owner, end - begin, len(pairs) - 1).astype(np.int64)
+        tokens = _tokens_of(np.repeat(np.arange(len(pairs) - 1), np.diff(pairs)), runs, len(pairs) - 1)
         document, source = runs.document[pairs[:-1]], runs.source[pairs[:-1]]
         np.add.at(self.sources, document, 1)
         np.add.at(self.takers, source, 1)
@@ -163,11 +161,9 @@ class _CoverageTally:
         """Count the tokens that documents of one group share with sources of another one."""
         assert self.layout.groups is not None
         codes, number = self.layout.groups.codes[self.layout.order], len(self.layout.groups.names)
-        key = runs.document * number + codes[runs.source]
-        owner, begin, end = united(key, runs.left, runs.left + runs.size)
-        both = codes[owner // number] * number + owner % number
-        kinds, inverse = np.unique(both, return_inverse=True)
-        tokens = np.bincount(inverse, end - begin, len(kinds)).astype(np.int64)
+        keys, inverse = np.unique(runs.document * number + codes[runs.source], return_inverse=True)
+        kinds, of_key = np.unique(codes[keys // number] * number + keys % number, return_inverse=True)
+        tokens = np.bincount(of_key, _tokens_of(inverse, runs, len(keys)), len(kinds)).astype(np.int64)
         for kind, some in zip(kinds.tolist(), tokens.tolist(), strict=True):
             pair = divmod(kind, number)
             self.flows[pair] = self.flows.get(pair, 0) + some
@@ -225,6 +221,14 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
         "most_places": most,
     }
     return FoundPassages(found, differing, tally.coverage(common), tally.flows, counts)
+
+
+def _tokens_of(owner: np.ndarray, runs: Runs, number: int) -> np.ndarray:
+    """Return how many tokens of documents the runs of each owner cover; owners are numbered from 0."""
+    beyond = int(runs.left.max(initial=0) + runs.size.max(initial=0)) + 1
+    begin = runs.left + owner * beyond  # so that no two owners have a token in common
+    owner, begin, end = united(owner, begin, begin + runs.size)
+    return np.bincount(owner, end - begin, number).astype(np.int64)
 
 
 def _covered_by_rank(places: np.ndarray, rank: np.ndarray, length: int, number: int) -> np.ndarray:
