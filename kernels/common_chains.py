@@ -214,7 +214,7 @@ Device(_find.py_func)  # the same, for kernels
     "int64[:, ::1])"
 )
 def _find_runs(places, classes, limits, before, members, skips, heads, first, ends, runs):
-    """One thread a window: count the runs of which it is the first one that is not common, or write them."""
+    """One thread a window: count the runs that have it as their first window that is not common, or write them."""
     at = np.int64(cuda.grid(1))
     if at < len(ends):
         windows, links = (places, classes, limits), (before, members, skips, heads)

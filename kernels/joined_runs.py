@@ -2,7 +2,7 @@
 
 A run (i, j, n) says that n tokens from i on in one document equal n tokens from j on in another one. The runs of each
 pair of documents are taken in the order of (i, j). A run joins one of the 16 passages of its pair that were begun last
-if it lies behind that passage in both documents, with at most `gap` tokens between them in each. Where it overlaps the
+if it follows that passage in both documents, with at most `gap` tokens between them in each. Where it overlaps the
 passage in one of the documents, its first tokens are left out. It joins the passage with the fewest tokens between, of
 several the first one. Otherwise, it begins a passage.
 

@@ -50,7 +50,7 @@ def passages(
     written: OutputFlags = None,
     running: RunningFlags = None,
 ) -> int:
-    """Find which passages of which documents stand in which other documents, and in which words they differ."""
+    """Find the passages that documents share: where each stands in both, and the words that differ."""
     from ..results.fail_over import FAILED, exceeded, limits_of
     from ..shared_passages.result import LIMITED, summary
 

@@ -40,7 +40,7 @@ class _Tokenized(NamedTuple):
 
 
 class CorpusColumns(NamedTuple):
-    """The columns to read beside the text.
+    """The columns to read besides the text.
 
     order : str or None
         The column that documents are ordered by.

@@ -1,4 +1,4 @@
-"""Find the passages that documents share: which part of which document stands in which other one.
+"""Find the passages that documents share, and the places of each in both documents.
 
 settings.py  settings of the search, as flags and keywords
 layout.py    the documents of both inputs in one order, sources first

@@ -58,7 +58,7 @@ class SharedPassages(NamedTuple):
     first, last, source_first, source_last : arrays of int64
         The passage is tokens `first` to `last` of the document.
     equal, longest : arrays of int64
-        The number of equal tokens, and of those in the longest run.
+        The number of equal tokens, and the number of tokens of the longest run.
     """
 
     document: np.ndarray
@@ -202,14 +202,16 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
     linked = common_chains.prepare(places, classes, layout.limits[rank], most)
     is_common = (np.bincount(classes, minlength=1) > most)[classes]
     tally = _CoverageTally(layout)
-    passages, gaps = [], []
+    passages: list[SharedPassages] = []
+    gaps: list[PassageGaps] = []
     for runs in _runs(layout, linked, length, backend):
         pairs = runs.pairs
         chosen = _best(runs, pairs, tally.add(runs, pairs), settings.max_partners)
         tally.counts["pairs_listed"] += len(chosen)
         listed = runs.some(ranges(pairs[chosen], np.diff(pairs)[chosen]))
+        before = sum(len(each.first) for each in passages)
         own, differing = _joined(layout, listed, settings.gap, backend)
-        gaps.append(differing._replace(passage=differing.passage + sum(len(each.first) for each in passages)))
+        gaps.append(differing._replace(passage=differing.passage + before))
         passages.append(own)
     found, differing = _in_order(passages, gaps)
     common = _covered_by_rank(places[is_common], rank[is_common], length, len(layout.order))

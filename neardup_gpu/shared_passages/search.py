@@ -49,7 +49,7 @@ def passages(
     writing: Writing | None = None,
     **settings: Any,
 ) -> SharedText:
-    """Find which passages of which documents stand in which other documents.
+    """Find the passages that documents share, and the places of each in both documents.
 
     Parameters
     ----------
@@ -252,8 +252,8 @@ class _PassageSearch(NamedTuple):
         }
         if layout.groups is not None:
             report["by"] = by_report(layout.groups, found, np.concatenate([each.tokens.sizes for each in corpora]))
-        with_recipe = [each.replace_schema_metadata(about) for each in (table, documents)]
-        return SharedText(*with_recipe, None if sources is None else sources.replace_schema_metadata(about), report)
+        table, documents = (each.replace_schema_metadata(about) for each in (table, documents))
+        return SharedText(table, documents, None if sources is None else sources.replace_schema_metadata(about), report)
 
 
 def _spans(passages: SharedPassages, gaps: PassageGaps, own: bool) -> TokenSpans:
