@@ -233,6 +233,8 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("looked", looked)]
     if counts["longest_document"] < settings["length"]:
         lines.append(("found", f"nothing can be shared: no document has {settings['length']:,} tokens"))
+    elif counts.get("longest_source", settings["length"]) < settings["length"]:
+        lines.append(("found", f"nothing can be shared: no source has {settings['length']:,} tokens"))
     elif not counts["passages"]:
         lines.append(("found", "nothing: no two documents share a passage of this length"))
     else:

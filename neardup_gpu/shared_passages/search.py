@@ -232,7 +232,8 @@ class _PassageSearch(NamedTuple):
             "passages": len(found.passages.first),
             "documents_taken": int(np.count_nonzero(coverage.taken)),
             "tokens_taken": int(coverage.taken.sum()),
-            "longest_document": int(min(each.tokens.sizes.max(initial=0) for each in corpora)),
+            "longest_document": int(sizes[0].max(initial=0)),
+            **({"longest_source": int(sizes[1].max(initial=0))} if len(corpora) == 2 else {}),
         }
         counts = {name: value for name, value in counts.items() if settings.within or "without_value" not in name}
         skipped = [each.skipped for each in self.inputs]
