@@ -10,7 +10,19 @@ import pytest
 from agreement import on_host
 from flat import flat
 
-from neardup_gpu import Engine, Index, MinHash, Recipe, Shingles, SimHash, Workers, contaminated, dedup, passages, substrings
+from neardup_gpu import (
+    Engine,
+    Index,
+    MinHash,
+    Recipe,
+    Shingles,
+    SimHash,
+    Workers,
+    contaminated,
+    dedup,
+    passages,
+    substrings,
+)
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import DEFAULT_SHARE
 from neardup_gpu.errors import NeardupError, ParameterError

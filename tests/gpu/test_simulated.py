@@ -17,7 +17,19 @@ import troubled
 from flat import flat
 from in_parts import compare
 
-from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, contaminated, dedup, passages, substrings
+from neardup_gpu import (
+    Engine,
+    MinHash,
+    Recipe,
+    Shingles,
+    SimHash,
+    Workers,
+    Writing,
+    contaminated,
+    dedup,
+    passages,
+    substrings,
+)
 from neardup_gpu.engine import local
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
