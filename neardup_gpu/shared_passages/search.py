@@ -110,11 +110,8 @@ def passages(
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output, clock = checks.optional(checks.path, "output", output), Clock(progress)
     columns = CorpusColumns(how.date, tuple(how.within), writing.by)
-    inputs = [
-        open_documents(each, reading=reading, other_columns=columns.names)
-        for each in (other, source)
-        if each is not None
-    ]
+    given = [source] if other is None else [source, other]
+    inputs = [open_documents(each, reading=reading, other_columns=columns.names) for each in given][::-1]
     for documents in inputs:
         if not documents.rewindable:
             raise InputError("an input is a stream and passages are placed by a second reading; pass a table or files")
