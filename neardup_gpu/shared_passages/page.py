@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -150,20 +150,36 @@ def _texts(documents: Documents, ids: set[Any]) -> dict[Any, bytes]:
     return found
 
 
-def _marked(text: bytes, passages: Iterable[dict[str, Any]], pair: int, side: str) -> str:
-    """Return a text as HTML: each passage is a link to the same passage on the other side; text far from any is cut."""
+def _marked(text: bytes, passages: Sequence[dict[str, Any]], pair: int, side: str) -> str:
+    """Return a text as HTML: each passage is a link to the same passage on the other side, with its changes marked.
+
+    Text far from any passage is cut.
+    """
     own, other = ("b", "a") if side else ("a", "b")
     spans = sorted((each[f"{side}begin"], each[f"{side}end"], number) for number, each in enumerate(passages))
     parts, at = [], 0
     for begin, end, number in spans:
         begin = max(begin, at)
         parts.append(_between(text[at:begin], at == 0, False))
-        shown_text = _escaped(text[begin:end][:LONGEST])
-        cut = '<span class="cut">...</span>' if end - begin > LONGEST else ""
+        last = min(end, begin + LONGEST)
+        changes = [(each[f"{side}begin"], each[f"{side}end"]) for each in passages[number]["changes"]]
+        shown_text = _with_changes(text, begin, last, changes, "del" if side else "ins")
+        cut = '<span class="cut">...</span>' if end > last else ""
         mark = f'id="p{pair}-{number}{own}" href="#p{pair}-{number}{other}" title="passage {number + 1}"'
         parts.append(f'<a class="passage" {mark}>{shown_text or number + 1}{cut}</a>')
         at = max(at, end)
     return "".join([*parts, _between(text[at:], False, True)])
+
+
+def _with_changes(text: bytes, begin: int, end: int, changes: Iterable[tuple[int, int]], mark: str) -> str:
+    """Return the bytes `begin` to `end` of a text as HTML, with the changes among them in elements `mark`."""
+    parts, at = [], begin
+    for low, high in changes:
+        low, high = max(low, at), min(high, end)
+        if low < high:
+            parts += [_escaped(text[at:low]), f"<{mark}>{_escaped(text[low:high])}</{mark}>"]
+            at = high
+    return "".join([*parts, _escaped(text[at:end])])
 
 
 def _between(text: bytes, first: bool, last: bool) -> str:

@@ -355,6 +355,7 @@ def test_files_and_the_report(tmp_path: Path) -> None:
     for link in ("p0-0a", "p0-0b"):
         assert f'id="{link}"' in page and f'href="#{link}"' in page
     assert "&lt;y&gt; from x: 11 tokens" in page and "<y>" not in page
+    assert "human <ins>affairs it then</ins> becomes" in page and "human <del>events it</del> becomes" in page
     nd.passages(table, table, length=4, output=tmp_path / "two", id_column="id", text_columns="text", engine="cpu")
     assert pq.read_table(tmp_path / "two/sources.parquet")["tokens_given"].to_pylist() == [13, 14]
 
