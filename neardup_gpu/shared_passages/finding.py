@@ -12,7 +12,6 @@ import numpy as np
 
 from neardup_gpu.kernels import common_chains, joined_runs, repeats
 
-from ..contamination.cutting import united
 from ..contamination.items import ranges
 from ..engine.choice import kernel, to_host
 from ..repeated_passages.repeats import covered
@@ -140,30 +139,36 @@ class _CoverageTally:
         self.counts = {"runs": 0, "pairs": 0, "pairs_listed": 0}
 
     def add(self, runs: Runs, pairs: np.ndarray) -> np.ndarray:
-        """Count the runs of some documents; return how many tokens of the document each pair shares."""
+        """Count the runs of some documents; return the pairs, for each document from those that share most on.
+
+        Of pairs that share as many tokens of the document as another one, the one with the earlier source comes first.
+        """
         for changes, begin in ((self.taken, runs.left), (self.given, runs.right)):
             np.add.at(changes, begin, np.int32(1))  # an int of Python would be slow
             np.add.at(changes, begin + runs.size, np.int32(-1))
-        tokens = _tokens_of(np.repeat(np.arange(len(pairs) - 1), np.diff(pairs)), runs, len(pairs) - 1)
+        pair = np.repeat(np.arange(len(pairs) - 1), np.diff(pairs))
+        tokens = _tokens_of(pair, runs.left, runs.size, len(pairs) - 1)
         document, source = runs.document[pairs[:-1]], runs.source[pairs[:-1]]
         np.add.at(self.sources, document, 1)
         np.add.at(self.takers, source, 1)
-        first = np.lexsort((source, -tokens, document))
-        first = first[np.append(True, np.diff(document[first]) != 0)[: len(first)]]
+        ranked = np.lexsort((source, -tokens, document))
+        first = ranked[np.append(True, np.diff(document) != 0)[: len(ranked)]]  # `document` ascends
         self.best[document[first]], self.best_tokens[document[first]] = source[first], tokens[first]
         self.counts["runs"] += len(runs.left)
         self.counts["pairs"] += len(tokens)
         if self.layout.groups is not None:
             self._flow(runs)
-        return tokens
+        return ranked
 
     def _flow(self, runs: Runs) -> None:
         """Count the tokens that documents of one group share with sources of another one."""
         assert self.layout.groups is not None
         codes, number = self.layout.groups.codes[self.layout.order], len(self.layout.groups.names)
         keys, inverse = np.unique(runs.document * number + codes[runs.source], return_inverse=True)
+        order = np.lexsort((runs.left, inverse))
+        of_keys = _tokens_of(inverse[order], runs.left[order], runs.size[order], len(keys))
         kinds, of_key = np.unique(codes[keys // number] * number + keys % number, return_inverse=True)
-        tokens = np.bincount(of_key, _tokens_of(inverse, runs, len(keys)), len(kinds)).astype(np.int64)
+        tokens = np.bincount(of_key, of_keys, len(kinds)).astype(np.int64)
         for kind, some in zip(kinds.tolist(), tokens.tolist(), strict=True):
             pair = divmod(kind, number)
             self.flows[pair] = self.flows.get(pair, 0) + some
@@ -206,7 +211,7 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
     gaps: list[PassageGaps] = []
     for runs in _runs(layout, linked, length, backend):
         pairs = runs.pairs
-        chosen = _best(runs, pairs, tally.add(runs, pairs), settings.max_partners)
+        chosen = _best(runs.document[pairs[:-1]], tally.add(runs, pairs), settings.max_partners)
         tally.counts["pairs_listed"] += len(chosen)
         listed = runs.some(ranges(pairs[chosen], np.diff(pairs)[chosen]))
         before = sum(len(each.first) for each in passages)
@@ -225,12 +230,13 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
     return FoundPassages(found, differing, tally.coverage(common), tally.flows, counts)
 
 
-def _tokens_of(owner: np.ndarray, runs: Runs, number: int) -> np.ndarray:
-    """Return how many tokens of documents the runs of each owner cover; owners are numbered from 0."""
-    beyond = int(runs.left.max(initial=0) + runs.size.max(initial=0)) + 1
-    begin = runs.left + owner * beyond  # so that no two owners have a token in common
-    owner, begin, end = united(owner, begin, begin + runs.size)
-    return np.bincount(owner, end - begin, number).astype(np.int64)
+def _tokens_of(owner: np.ndarray, left: np.ndarray, size: np.ndarray, number: int) -> np.ndarray:
+    """Return how many tokens of documents the runs of each owner cover; runs lie in the order of (owner, left)."""
+    beyond = int(left.max(initial=0) + size.max(initial=0)) + 1
+    begin = left + owner * beyond  # so that no two owners have a token in common
+    reached = np.maximum.accumulate(begin + size)
+    new = begin + size - np.maximum(begin, np.append(0, reached[:-1]))
+    return np.bincount(owner, np.maximum(new, 0), number).astype(np.int64)
 
 
 def _covered_by_rank(places: np.ndarray, rank: np.ndarray, length: int, number: int) -> np.ndarray:
@@ -255,17 +261,15 @@ def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, bac
             left, right, size = map(to_host, found)
             left, right, size = places[left], places[right], size + length - 1
             document, source = (np.searchsorted(offsets, each, side="right") - 1 for each in (left, right))
-            order = np.lexsort((source, document))  # stable: by left and right in each pair
+            order = np.argsort(document * number + source, kind="stable")  # by left and right in each pair
             yield Runs(document, source, left, right, size).some(order)
         begin = end
 
 
-def _best(runs: Runs, pairs: np.ndarray, tokens: np.ndarray, most: int) -> np.ndarray:
-    """Return the pairs of each document with the sources that share the most tokens, ties by rank, ascending."""
-    document, source = runs.document[pairs[:-1]], runs.source[pairs[:-1]]
-    order = np.lexsort((source, -tokens, document))
-    place = np.arange(len(order)) - np.searchsorted(document[order], document[order])
-    return np.sort(order[place < most])
+def _best(document: np.ndarray, ranked: np.ndarray, most: int) -> np.ndarray:
+    """Return the first `most` pairs of each document, ascending; `document` has that of each pair and ascends."""
+    place = np.arange(len(ranked)) - np.searchsorted(document, document)
+    return np.sort(ranked[place < most])
 
 
 def _joined(layout: DocumentLayout, runs: Runs, gap: int, backend: str) -> tuple[SharedPassages, PassageGaps]:

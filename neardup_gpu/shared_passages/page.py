@@ -80,7 +80,8 @@ def _map(by: dict[str, Any]) -> Iterator[str]:
     left, top, size = 190, 120, 46
     width, height = left + size * len(names) + 60, top + size * len(names) + 8
     most = np.log1p(max(tokens.values()))
-    yield f'<figure class="chart"><svg viewBox="0 0 {width} {height}" role="img" aria-label="Tokens by source">'
+    shape = f'viewBox="0 0 {width} {height}" style="max-width: {width}px"'
+    yield f'<figure class="chart"><svg {shape} role="img" aria-label="Tokens by source">'
     for place, name in enumerate(names):
         text, middle = escape(printable(shorten(name, 24))), place * size + size / 2
         yield f'<text x="{left - 8}" y="{top + middle + 4}" text-anchor="end" font-size="13">{text}</text>'
