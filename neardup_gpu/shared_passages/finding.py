@@ -14,7 +14,6 @@ from neardup_gpu.kernels import common_chains, joined_runs, repeats
 
 from ..contamination.items import ranges
 from ..engine.choice import kernel, to_host
-from ..repeated_passages.repeats import covered
 from .layout import DocumentLayout
 from .settings import PassageSettings
 
@@ -241,9 +240,10 @@ def _tokens_of(owner: np.ndarray, left: np.ndarray, size: np.ndarray, number: in
 
 def _covered_by_rank(places: np.ndarray, rank: np.ndarray, length: int, number: int) -> np.ndarray:
     """Return the tokens of each document in windows, whose places ascend."""
-    bounds = np.searchsorted(rank, np.arange(number + 1)).tolist()
-    sizes = [covered(places[begin:end], length) for begin, end in zip(bounds, bounds[1:], strict=False)]
-    return np.array(sizes, np.int64)
+    new = np.full(len(places), length)  # the tokens up to the next window of the document
+    same = rank[1:] == rank[:-1]
+    new[:-1][same] = np.minimum(np.diff(places)[same], length)
+    return np.bincount(rank, new, number).astype(np.int64)
 
 
 def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, backend: str) -> Iterator[Runs]:
