@@ -169,7 +169,8 @@ class World:
             "passages",
             nd.passages,
             {"source": self.table},
-            f"source:source other:source? {COLUMNS} output:path? {RUN} reading:own? writing:own? settings:any",
+            f"source:source other:source? {COLUMNS} output:path? {RUN} reading:own? writing:own? workers:own? "
+            "settings:any",
         )
         yield (
             "Reading",

@@ -11,8 +11,9 @@ from ..engine.settings import Engine
 from ..records import dataclass
 from ..settings import setting
 from ..shared_passages.settings import PassageSettings
-from .console import say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, Group, ResultFolder, argument, flags, given
+from ..tasks.workers import Workers
+from .console import goes_on, say, say_json, shown_progress
+from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, ResultFolder, argument, flags, given
 
 PASSAGES = Group("Passages", sort_key=0.5)
 
@@ -35,6 +36,7 @@ OutputFlags: Any = flags(
     OUTPUT, PassagesFolder, Writing, without=("ids_only", "report", "check", "output_format", "shard_bytes")
 )
 RunningFlags: Any = flags(RUNNING, Engine, without=("max_comparisons", "temp_dir"))
+WorkersFlags: Any = flags(TASKS, Workers, without=("spool", "partitions"))
 
 
 def passages(
@@ -49,6 +51,7 @@ def passages(
     sought: PassagesFlags = None,
     written: OutputFlags = None,
     running: RunningFlags = None,
+    tasks: WorkersFlags = None,
 ) -> int:
     """Find the passages that documents share: where each stands in both, and the words that differ."""
     from ..results.fail_over import FAILED, exceeded, limits_of
@@ -58,7 +61,8 @@ def passages(
     limits = limits_of(shown.fail_over or (), LIMITED)
     from ..shared_passages.search import passages as finding
 
-    with shown_progress(shown) as progress:
+    workers = Workers(**given(tasks, of=Workers)) if given(tasks, of=Workers) else None
+    with goes_on(workers), shown_progress(shown) as progress:
         found = finding(
             a,
             b,
@@ -66,6 +70,7 @@ def passages(
             reading=Reading(**given(documents, of=Reading)),
             writing=Writing(**given(written, of=Writing)),
             engine=Engine(**given(running, of=Engine)),
+            workers=workers,
             progress=progress,
             **given(sought, of=PassageSettings),
         )

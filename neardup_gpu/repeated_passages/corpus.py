@@ -11,7 +11,7 @@ from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._launch import check_rows
 
 from ..data import Ragged, large_enough, one_array
-from ..documents.seams import SeamedPiece, columns_of_seams, find_seams, joined_seams
+from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.sources import ids_of
 from ..documents.stream import Batch, Documents
@@ -117,7 +117,29 @@ def read_corpus(
     InputError
         If no document can be read, ids repeat, or the column of seams holds something else.
     """
-    find_seams(documents)
+    found = corpus_of(documents, recipe, columns, runtime, max_bytes, clock, source)
+    if found.counts["documents"] == 0:
+        check_skipped(documents.skipped)
+    documents.check_unique(found.ids)
+    return found
+
+
+def corpus_of(
+    documents: Documents,
+    recipe: Recipe,
+    columns: CorpusColumns,
+    runtime: Runtime,
+    max_bytes: int,
+    clock: Clock,
+    source: int,
+) -> TokenCorpus:
+    """Read the documents of an input, or of a slice, whose column of seams is known. Ids may repeat.
+
+    Raises
+    ------
+    InputError
+        If the column of seams holds something else.
+    """
     names = [*dict.fromkeys(columns.names), *columns_of_seams(documents)]
     values: list[np.ndarray] = []
     seams: list[Ragged] = []
@@ -161,15 +183,11 @@ def read_corpus(
                 seams += [] if found.seams is None else [found.seams]
                 check_rows(counts["documents"], "documents")
                 clock.report("read", counts["documents"], documents.num_rows)
-    if counts["documents"] == 0:
-        check_skipped(documents.skipped)
-    all_ids = ids_of(documents, ids)
-    documents.check_unique(all_ids)
     return TokenCorpus(
         tokens=Ragged._trusted(_joined(values), np.append(0, np.cumsum(np.concatenate(sizes)))),
         bars=np.concatenate(bars),
         seams=joined_seams(seams, counts["documents"]),
-        ids=all_ids,
+        ids=ids_of(documents, ids),
         column=one_array(pa.chunked_array(large_enough(*column))) if column else None,
         categories=None if columns.order is None else documents._categories(columns.order),
         words=np.concatenate(words) if columns.within else None,

@@ -20,7 +20,7 @@ from ..documents import Documents, open_documents
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import write_kept
-from ..documents.seams import new_seams, seams_as_text
+from ..documents.seams import find_seams, new_seams, seams_as_text
 from ..documents.units import check_action
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
@@ -114,6 +114,7 @@ def substrings(
     documents = open_documents(source, reading=reading, other_columns=columns.names)
     if not documents.rewindable:
         raise InputError("the input is a stream and passages are placed by a second reading; pass a table or files")
+    find_seams(documents)
     if output is not None:
         writing = check_action(how.action, MARKS, writing, documents)
     engine = for_text(engine, lambda: None)

@@ -47,6 +47,7 @@ def place_spans(
     sizes: np.ndarray,
     recipe: Recipe,
     runtime: Runtime,
+    max_bytes: int,
     clock: Clock,
 ) -> PlacedSpans:
     """Place intervals of tokens; from the interval `from_text` on, return their texts as well.
@@ -60,6 +61,8 @@ def place_spans(
         The number of tokens of each document at the first reading.
     recipe : Recipe
     runtime : Runtime
+    max_bytes : int
+        Bytes of text that are read at once.
     clock : Clock
 
     Raises
@@ -86,8 +89,8 @@ def place_spans(
         }
         return order[some], begin - start, end - start, text
 
-    chosen, most = ChosenDocuments(numbers, sizes[numbers]), runtime.batch_bytes("set", 0)
-    for number, begin, end, text in placed_again(documents, chosen, recipe, runtime, most, clock, work):
+    chosen = ChosenDocuments(numbers, sizes[numbers])
+    for number, begin, end, text in placed_again(documents, chosen, recipe, runtime, max_bytes, clock, work):
         found.begin[number], found.end[number] = begin, end
         found.text.update(text)
     return found

@@ -10,27 +10,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from .. import __version__, checks
 from ..definitions import METADATA_KEY, versions
-from ..documents import Documents, open_documents
+from ..documents import open_documents
 from ..documents.reading_options import Reading, chosen_reading
+from ..documents.seams import find_seams
+from ..documents.sources import Sources
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
-from ..engine.contract import Runtime
 from ..engine.settings import Engine, as_engine, for_text
 from ..errors import ArgumentTypeError, InputError
+from ..jobs.arguments import Arguments
 from ..recipe import Recipe, Shingles
-from ..repeated_passages.corpus import CorpusColumns, TokenCorpus, read_corpus
+from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
 from ..results.by_value import check_by
 from ..store.artefacts import PASSAGES, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
+from ..tasks.workers import Workers
 from .finding import FoundPassages, PassageGaps, SharedPassages, find
+from .in_tasks import in_tasks
 from .layout import DocumentLayout, lay_out
 from .page import PAGE, page_of, shown_pairs
-from .placing import PlacedSpans, TokenSpans, place_spans
+from .placing import PlacedSpans, TokenSpans
+from .reading import PassageReading, ReadHere
 from .result import SharedText, by_report, documents_table, examples, passages_table, sources_table
 from .settings import PassageSettings
 
@@ -47,6 +51,7 @@ def passages(
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,
+    workers: Workers | None = None,
     **settings: Any,
 ) -> SharedText:
     """Find the passages that documents share, and the places of each in both documents.
@@ -74,6 +79,10 @@ def passages(
         How the documents of both inputs are read: format, encoding, HTML, rows that cannot be read.
     writing : Writing, default None
         `overwrite`, and a column `by` for whose values the report counts tokens, value by value.
+    workers : Workers, default None
+        If given, slices of the inputs are read, and their passages placed, by tasks that several processes or machines
+        run. A search that was interrupted continues when it is started again with the same work folder. The output is
+        the same. This process holds all tokens and searches.
     **settings : keywords
         The fields of `PassageSettings`: tokens, length, gap, within, date, max_partners and ignore_common. No two
         machines or backends give different results for equal settings.
@@ -108,7 +117,10 @@ def passages(
     how = _settings_of(settings)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
-    output, clock = checks.optional(checks.path, "output", output), Clock(progress)
+    output, clock = (
+        checks.optional(checks.path, "output", output),
+        Clock(progress, noun=None if workers is None else "task"),
+    )
     columns = CorpusColumns(how.date, tuple(how.within), writing.by)
     given = [source] if other is None else [source, other]
     inputs = [open_documents(each, reading=reading, other_columns=columns.names) for each in given][::-1]
@@ -117,20 +129,38 @@ def passages(
             raise InputError("an input is a stream and passages are placed by a second reading; pass a table or files")
         if writing.by is not None:
             check_by(writing.by, documents)
+        find_seams(documents)
+    sources = Sources(inputs[-1], inputs[0] if other is not None else None)
+    recipe, engine = Recipe(shingles=Shingles(min(64, how.length), tokens=how.tokens)), for_text(engine, lambda: None)
     with contextlib.ExitStack() as stack:
-        place = None
-        if output is not None:
-            files = [file for documents in inputs for file in documents.local_files]
-            place = stack.enter_context(new_folder(output, writing.overwrite, files))
-        with for_text(engine, lambda: None).start() as runtime:
-            search = _PassageSearch(inputs, how, columns, runtime, clock)
-            found = search.run()
+        place: Path | None = None
+        runtime = stack.enter_context(engine.start())
+        read: PassageReading
+        if workers is not None:
+            workers = checks.instance("workers", workers, Workers)
+            arguments = Arguments(
+                source=source,
+                against=other,
+                reading=reading,
+                recipe=recipe,
+                output=output,
+                writing=writing,
+                engine=engine,
+                memory=None,
+                progress=progress,
+            )
+            place, read = stack.enter_context(in_tasks(sources, arguments, columns, workers, clock))
+        else:
+            if output is not None:
+                place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
+            most = engine.batch_bytes or runtime.batch_bytes("set", 0)
+            read = ReadHere(sources, columns, recipe, runtime, most, clock)
+        found = _PassageSearch(sources, how, columns.by, read, runtime.backend, clock).run()
         if place is not None:
             with clock.stage("write"):
                 tables = {"passages": found.passages, "documents": found.documents}
                 tables |= {} if found.sources is None else {"sources": found.sources}
-                skipped = [each.skipped for each in inputs]
-                write_tables(place, tables, None if skipped[0] is None else pa.concat_tables(skipped[::-1]))
+                write_tables(place, tables, read.skipped)
                 page = page_of(found, shown_pairs(found, inputs[-1], inputs[0]))
                 (place / PAGE).write_text(page, encoding="utf-8")
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
@@ -156,47 +186,39 @@ def _settings_of(given: dict[str, Any]) -> PassageSettings:
 class _PassageSearch(NamedTuple):
     """The search in one input, or in two, the sources first."""
 
-    inputs: list[Documents]
+    sources: Sources
     settings: PassageSettings
-    columns: CorpusColumns
-    runtime: Runtime
+    by: str | None
+    read: PassageReading
+    backend: str
     clock: Clock
 
     def run(self) -> SharedText:
         """Read, search and place; return the result."""
-        recipe = Recipe(shingles=Shingles(min(64, self.settings.length), tokens=self.settings.tokens))
-        most = self.runtime.batch_bytes("set", 0)
-        corpora = [
-            read_corpus(documents, recipe, self.columns, self.runtime, most, self.clock, number)
-            for number, documents in enumerate(self.inputs)
-        ]
+        corpora = self.read.corpora()
         with self.clock.stage("search"):
-            layout = lay_out(corpora, self.settings, self.columns.by, self.runtime.backend)
-            found = find(layout, self.settings, self.runtime.backend)
+            layout = lay_out(corpora, self.settings, self.by, self.backend)
+            found = find(layout, self.settings, self.backend)
         split = layout.num_sources or 0
         own = found._replace(passages=found.passages._replace(document=found.passages.document - split))
-        placed = self._placed(own, corpora, recipe)
+        placed = self._placed(own, corpora)
         return self._result(own, layout, corpora, placed)
 
-    def _placed(
-        self, found: FoundPassages, corpora: list[TokenCorpus], recipe: Recipe
-    ) -> tuple[PlacedSpans, PlacedSpans]:
+    def _placed(self, found: FoundPassages, corpora: list[TokenCorpus]) -> tuple[PlacedSpans, PlacedSpans]:
         """Place passages and gaps in documents and in sources."""
         passages, gaps = found.passages, found.gaps
         own, theirs = _spans(passages, gaps, True), _spans(passages, gaps, False)
         number = len(passages.first)
-        how = recipe, self.runtime, self.clock
         if len(corpora) == 2:
             documents, sources = corpora[1].tokens.sizes, corpora[0].tokens.sizes
-            placed = place_spans(self.inputs[1], own, number, documents, *how)
-            return placed, place_spans(self.inputs[0], theirs, number, sources, *how)
+            return self.read.place(1, own, number, documents), self.read.place(0, theirs, number, sources)
         both = TokenSpans(
             *(
                 np.concatenate([a[:number], b[:number], a[number:], b[number:]])
                 for a, b in zip(own, theirs, strict=True)
             )
         )
-        placed = place_spans(self.inputs[0], both, 2 * number, corpora[0].tokens.sizes, *how)
+        placed = self.read.place(0, both, 2 * number, corpora[0].tokens.sizes)
         more = len(gaps.first)
         return _part(placed, 0, 2 * number, number, more), _part(placed, number, 2 * number + more, number, more)
 
@@ -233,9 +255,8 @@ class _PassageSearch(NamedTuple):
             **({"longest_source": int(sizes[1].max(initial=0))} if len(corpora) == 2 else {}),
         }
         counts = {name: value for name, value in counts.items() if settings.within or "without_value" not in name}
-        skipped = [each.skipped for each in self.inputs]
-        if skipped[0] is not None:
-            counts["skipped"] = sum(each.num_rows for each in skipped if each is not None)
+        if self.read.skipped is not None:
+            counts["skipped"] = self.read.skipped.num_rows
         recipe = {"tokens": settings.tokens, "length": settings.length, **versions()}
         about = {METADATA_KEY: json.dumps(recipe).encode()}
         report = {
@@ -243,8 +264,8 @@ class _PassageSearch(NamedTuple):
             "kind": "passages",
             "recipe": recipe,
             "settings": asdict(settings),
-            "input": self.inputs[-1].describe(),
-            **({"sources": self.inputs[0].describe()} if len(corpora) == 2 else {}),
+            "input": self.sources.documents.describe(),
+            **({} if self.sources.reference is None else {"sources": self.sources.reference.describe()}),
             "counts": counts,
             **examples(table, documents),
         }
