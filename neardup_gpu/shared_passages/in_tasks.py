@@ -102,6 +102,13 @@ class ReadInTasks:
     skipped: pa.Table | None = None
     lengths: list[int] = field(default_factory=list)
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """Further entries of the report: the numbers of workers and slices, and how many tasks an earlier run did."""
+        work = self.job.work
+        tasks = {"workers": work.workers.num_workers, "slices": len(self.job.slices), "resumed": work.resumed}
+        return {"tasks": tasks}
+
     def corpora(self) -> list[TokenCorpus]:
         """Read all documents; see `read_corpus`."""
         work, slices, columns = self.job.work, self.job.slices, self.columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,10 @@ class PassageReading(Protocol):
     @property
     def skipped(self) -> pa.Table | None:
         """The rows that could not be read, after `corpora`; None unless they are skipped."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Further entries of the report."""
 
     def corpora(self) -> list[TokenCorpus]:
         """Read all documents of each input."""
@@ -52,6 +56,11 @@ class ReadHere(NamedTuple):
     def skipped(self) -> pa.Table | None:
         """The rows that could not be read; see `PassageReading`."""
         return self.sources.skipped
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Further entries of the report: none."""
+        return {}
 
     def corpora(self) -> list[TokenCorpus]:
         """Read all documents of each input."""

@@ -117,10 +117,8 @@ def passages(
     how = _settings_of(settings)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
-    output, clock = (
-        checks.optional(checks.path, "output", output),
-        Clock(progress, noun=None if workers is None else "task"),
-    )
+    output = checks.optional(checks.path, "output", output)
+    clock = Clock(progress, noun=None if workers is None else "task")
     columns = CorpusColumns(how.date, tuple(how.within), writing.by)
     given = [source] if other is None else [source, other]
     inputs = [open_documents(each, reading=reading, other_columns=columns.names) for each in given][::-1]
@@ -268,6 +266,7 @@ class _PassageSearch(NamedTuple):
             **({} if self.sources.reference is None else {"sources": self.sources.reference.describe()}),
             "counts": counts,
             **examples(table, documents),
+            **self.read.about,
         }
         if layout.groups is not None:
             report["by"] = by_report(layout.groups, found, np.concatenate([each.tokens.sizes for each in corpora]))
