@@ -49,7 +49,7 @@ TOKENS = pa.schema([("token", pa.uint64())])
 def in_tasks(
     sources: Sources, arguments: Arguments, columns: CorpusColumns, workers: Workers, clock: Clock
 ) -> Iterator[tuple[Path, ReadInTasks]]:
-    """Begin a job of tasks; yield the folder of the output, which appears after the block, and what reads the inputs.
+    """Begin a job of tasks; yield the folder of the output, which appears after the block, and the reading of the inputs.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def in_tasks(
 
 @dataclass(eq=False)
 class ReadInTasks:
-    """What reads the inputs of a search, by tasks.
+    """The reading of the inputs of a search, by tasks.
 
     Parameters
     ----------
@@ -268,7 +268,10 @@ def _joined(parts: list[TokenCorpus], column: str | None) -> TokenCorpus:
     full = [part for part in parts if len(part.ids)] or parts[:1]
     ids = one_array(pa.chunked_array(one_integer_type([part.ids for part in full])))
     columns = [part.column for part in full]
-    words, orders = [part.words for part in full], [part.categories for part in full if part.categories is not None]
+    words, orders = (
+        [part.words for part in full if part.words is not None],
+        [part.categories for part in full if part.categories is not None],
+    )
     return TokenCorpus(
         tokens=Ragged._trusted(np.concatenate([part.tokens.values for part in parts]), np.append(0, np.cumsum(sizes))),
         bars=np.concatenate([part.bars + start for part, start in zip(parts, before, strict=False)]),
@@ -276,7 +279,7 @@ def _joined(parts: list[TokenCorpus], column: str | None) -> TokenCorpus:
         ids=ids,
         column=None if columns[0] is None else one_array(pa.chunked_array(columns)),
         categories=one_order(orders, column or "") if orders else None,
-        words=None if words[0] is None else np.concatenate(words),
+        words=np.concatenate(words) if words else None,
         values=[chunk for part in full for chunk in part.values],
         counts=counts,
     )

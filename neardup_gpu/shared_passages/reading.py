@@ -16,7 +16,7 @@ from .placing import PlacedSpans, TokenSpans, place_spans
 
 
 class PassageReading(Protocol):
-    """What reads the inputs of a search, here or by tasks. Inputs are numbered, the sources first."""
+    """The reading of the inputs of a search, here or by tasks. Inputs are numbered, the sources first."""
 
     @property
     def skipped(self) -> pa.Table | None:
@@ -34,7 +34,7 @@ class PassageReading(Protocol):
 
 
 class ReadHere(NamedTuple):
-    """What reads the inputs of a search in this process.
+    """The reading of the inputs of a search in this process.
 
     sources : Sources
     columns : CorpusColumns
