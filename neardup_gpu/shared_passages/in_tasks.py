@@ -49,7 +49,7 @@ TOKENS = pa.schema([("token", pa.uint64())])
 def in_tasks(
     sources: Sources, arguments: Arguments, columns: CorpusColumns, workers: Workers, clock: Clock
 ) -> Iterator[tuple[Path, ReadInTasks]]:
-    """Begin a job of tasks; yield the folder of the output, which appears after the block, and the reading of the inputs.
+    """Begin a job of tasks; yield the folder of the output, which appears after the block, and the reading.
 
     Parameters
     ----------
