@@ -52,9 +52,10 @@ if TYPE_CHECKING:
     from .methods.minhash import MinHash
     from .methods.modm import ModM
     from .methods.simhash import SimHash
-    from .passages.substrings import substrings
     from .recipe import Recipe, Shingles
+    from .repeated_passages.substrings import substrings
     from .results.result import Result
+    from .shared_passages.search import passages
     from .tasks.workers import Workers
     from .text.unit_options import Unit
 
@@ -83,6 +84,7 @@ __all__ = [
     "hamming",
     "open_documents",
     "papers",
+    "passages",
     "plot",
     "sketches",
     "stages",
@@ -112,7 +114,8 @@ _MODULES = {
     "contaminated": "contamination.contaminated",
     "dedup": "jobs.dedup",
     "open_documents": "documents",
-    "substrings": "passages.substrings",
+    "passages": "shared_passages.search",
+    "substrings": "repeated_passages.substrings",
 }
 """The modules that define the functions and classes of `__all__`; its other names are modules."""
 

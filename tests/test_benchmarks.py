@@ -21,7 +21,10 @@ sys.path.append(str(ROOT))
 
 @pytest.mark.parametrize(
     "name",
-    ["compression", "deciding", "gpu", "hamming", "kernel_times", "peers", "planted", "run", "simhash", "substrings"],
+    [
+        *("compression", "deciding", "gpu", "hamming", "kernel_times", "passages", "peers", "planted", "run"),
+        *("simhash", "substrings"),
+    ],
 )
 def test_every_benchmark_can_be_run_as_a_module(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [name, "--help"])
@@ -71,6 +74,19 @@ def test_repeated_passages_of_a_corpus(tmp_path):
     found = substrings.run(tmp_path / "corpus.parquet", 20, 1)
     assert (found["covered"], found["removed"], found["no_copy_left"]) == (0.9677, 0.4839, 0.4839)
     assert found["removed_by_a_second_run"] == 0 and set(found["ns_per_token"]) == set(substrings.STAGES)
+
+
+def test_shared_passages_of_a_corpus(tmp_path):
+    """The command and the independent program find the same runs."""
+    from benchmarks import passages
+
+    random = np.random.default_rng(3)
+    texts = [" ".join(f"w{word}" for word in random.integers(0, 3, 60)) for _ in range(8)] + ["w0 w1 w2 " * 9] * 2
+    pq.write_table(pa.table({"text": texts}), tmp_path / "corpus.parquet")
+    found = passages.run(tmp_path / "corpus.parquet", 6, 1, 10)
+    assert found["runs"] == found["sample"]["runs"] > 100 and set(found["ns_per_token"]) == set(passages.STAGES)
+    assert found["sample"]["same_runs"] and found["sample"]["same_tokens"]
+    assert passages.matched([[1, 2, 3, 4], [9, 2, 3, 4]], 2) == {(1, 1, 0, 1, 3)}
 
 
 @pytest.mark.parametrize("name", some(["verification", "giant", "scale"], ["verification", "giant"]))

@@ -18,15 +18,17 @@ from neardup_gpu.documents import Documents
 from neardup_gpu.index import Added
 from neardup_gpu.jobs.comparison import Comparison
 from neardup_gpu.methods.minhash import Filter
-from neardup_gpu.passages.result import Substrings
+from neardup_gpu.repeated_passages.result import Substrings
 from neardup_gpu.results.explanation import Explanation
+from neardup_gpu.shared_passages.result import SharedText
 
 MODULES = [
     *neardup_gpu._MODULES.values(),
     *("data", "errors", "plot", "stages", "theory", "theory.error_bounds", "theory.prefix_filter"),
     *("jobs.greedy_clusters", "jobs.merging", "jobs.one_text", "jobs.sketch_jobs"),
     *("results.explanation", "results.fail_over", "results.grouping", "documents.source", "documents.stream"),
-    *("auditing.intervals", "auditing.verdict", "contamination.verdicts", "passages.result"),
+    *("auditing.intervals", "auditing.verdict", "contamination.verdicts", "repeated_passages.result"),
+    "shared_passages.result",
     *(f"methods.{name}" for name in ("contract", "elements", "frequencies")),
     *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs")),
     *("papers.estimates", "papers.filter_curves", "papers.lazy_sampling", "papers.prefix_costs"),
@@ -34,7 +36,7 @@ MODULES = [
 ]
 
 METHOD_CLASSES = set(neardup_gpu.stages.METHODS.values())
-RETURNED = [Audit, Comparison, Contamination, Documents, Explanation, Added, Filter, Substrings]
+RETURNED = [Audit, Comparison, Contamination, Documents, Explanation, Added, Filter, SharedText, Substrings]
 """Public classes that users get from functions and do not make."""
 
 

@@ -166,6 +166,13 @@ class World:
             f"source:source {COLUMNS} output:path? {RUN} reading:own? writing:own? settings:any",
         )
         yield (
+            "passages",
+            nd.passages,
+            {"source": self.table},
+            f"source:source other:source? {COLUMNS} output:path? {RUN} reading:own? writing:own? workers:own? "
+            "settings:any",
+        )
+        yield (
             "Reading",
             nd.Reading,
             {},

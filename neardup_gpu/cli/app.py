@@ -20,6 +20,7 @@ for name in (
         "audit",
         "contaminated",
         "substrings",
+        "passages",
         "sketch",
         "pairs",
         "clusters",

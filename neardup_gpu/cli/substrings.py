@@ -7,7 +7,7 @@ from typing import Any
 from ..documents.reading_options import Reading
 from ..documents.writing_options import Writing
 from ..engine.settings import Engine
-from ..passages.settings import SubstringSettings
+from ..repeated_passages.settings import SubstringSettings
 from .console import say, say_json, shown_progress
 from .options import DOCUMENTS, OUTPUT, RUNNING, Group, Inputs, ResultFolder, flags, given, one_or_all
 
@@ -29,8 +29,8 @@ def substrings(
 ) -> int:
     """Find every passage that occurs more than once, and write a corpus in which each stays once."""
     shown = ResultFolder(**given(written, of=ResultFolder))
-    from ..passages.result import summary
-    from ..passages.substrings import substrings as finding
+    from ..repeated_passages.result import summary
+    from ..repeated_passages.substrings import substrings as finding
 
     with shown_progress(shown) as progress:
         found = finding(

@@ -26,6 +26,7 @@ from ..engine.host import HostRuntime
 from ..kernels import (
     bbit as bbit_kernel,
     bucket_probe as bucket_probe_kernel,
+    common_chains as common_chains_kernel,
     common_runs as common_runs_kernel,
     gather as gather_kernel,
     hamming_table as table_kernel,
@@ -358,6 +359,29 @@ def removals(draw: Draw, size: int) -> tuple:
     values, offsets, length, k = repeats(draw, min(size, 2000))
     places, classes = repeats_kernel.cpu(values, offsets, length, k)
     return places, classes, length, draw.option([1, 2])
+
+
+def common_chains(draw: Draw, size: int) -> tuple:
+    """Draw the repeated windows of what `repeats` draws, compared with those of rows before theirs or of a part."""
+    values, offsets, length, k = repeats(draw, min(size, 2000))
+    places, classes = repeats_kernel.cpu(values, offsets, length, k)
+    begins = offsets[np.searchsorted(offsets, places, side="right") - 1] if len(offsets) > 1 else places
+    divided = begins[draw.integer(0, len(begins) - 1)] if len(begins) else 0
+    limits = draw.option([begins, np.where(begins < divided, 0, divided)])
+    linked = common_chains_kernel.prepare(places, classes, limits, draw.option([100, 2, 3]))
+    heads = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
+    first = draw.integer(0, len(heads) - 1)
+    return linked, heads[first], heads[draw.integer(first, len(heads) - 1)]
+
+
+def joined_runs(draw: Draw, size: int) -> tuple:
+    """Draw runs of pairs of documents, near one another or not, and how many tokens may lie between."""
+    number, far = size // 8, draw.option([40, 400])
+    runs = draw.random.integers(0, far, (2, number)), draw.random.integers(1, draw.option([20, 3]), number)
+    offsets = draw.offsets(number, draw.option([30, 4]))
+    pair = np.searchsorted(offsets, np.arange(number), side="right")
+    order = np.lexsort((runs[0][1], runs[0][0], pair))
+    return runs[0][0][order], runs[0][1][order], runs[1][order], offsets, draw.option([5, 0, 30])
 
 
 def drop(draw: Draw, size: int) -> tuple:

@@ -30,6 +30,7 @@ def rows_by_priority(
     categories: Sequence[str] | None = None,
     owner: np.ndarray | None = None,
     num_documents: int = 0,
+    parameter: str = "keep",
 ) -> np.ndarray:
     """Return the rows from the best priority to the worst.
 
@@ -45,6 +46,8 @@ def rows_by_priority(
         The order of its values, if these are ordered categories.
     owner : array of int64, shape (units,), default None
         The document of each unit, of `num_documents`; None if each document is a unit.
+    parameter : str, default "keep"
+        The name of the rule in errors.
 
     Returns
     -------
@@ -81,5 +84,5 @@ def rows_by_priority(
             sort_keys=[("value", "descending" if descending else "ascending"), ("row", "ascending")],
         )
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid):
-        raise InputError(f"keep {rule}: column {name!r} of type {column.type} has no order") from None
+        raise InputError(f"{parameter} {rule}: column {name!r} of type {column.type} has no order") from None
     return order.to_numpy().astype(np.int64)

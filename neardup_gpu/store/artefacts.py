@@ -33,7 +33,15 @@ CERTIFICATE = "certificate.json"
 SUBSTRINGS = "substrings.json"
 """The report of a search for repeated passages, which lists the files of its folder in the same way."""
 
-REPORTS = {AUDIT: "lost.parquet", CERTIFICATE: "evals.parquet", SUBSTRINGS: "spans.parquet"}
+PASSAGES = "passages.json"
+"""The report of a search for shared passages, which lists the files of its folder in the same way."""
+
+REPORTS = {
+    AUDIT: "lost.parquet",
+    CERTIFICATE: "evals.parquet",
+    SUBSTRINGS: "spans.parquet",
+    PASSAGES: "passages.parquet",
+}
 """The reports of folders that hold no result of dedup, and a table of each."""
 
 MOST_REPORT = 1 << 28

@@ -11,7 +11,19 @@ import pytest
 from agreement import on_host
 from flat import flat
 
-from neardup_gpu import Engine, Index, MinHash, Recipe, Shingles, SimHash, Workers, contaminated, dedup, substrings
+from neardup_gpu import (
+    Engine,
+    Index,
+    MinHash,
+    Recipe,
+    Shingles,
+    SimHash,
+    Workers,
+    contaminated,
+    dedup,
+    passages,
+    substrings,
+)
 from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import DEFAULT_SHARE
 from neardup_gpu.errors import NeardupError, ParameterError
@@ -376,6 +388,15 @@ def test_a_check_for_contamination(small):
     found = [contaminated(small, {"set": {"question": items}}, engine=backend) for backend in ("cpu", "gpu")]
     assert found[0].hits.num_rows > 2000
     assert found[1].hits.equals(found[0].hits) and found[1].evals.equals(found[0].evals)
+
+
+@pytest.mark.parametrize("options", [{}, {"length": 8, "gap": 30, "max_partners": 3}], ids=str)
+def test_shared_passages(small, options):
+    """Edited copies share passages with one another; all of them are the CPU's."""
+    found = [passages(small, engine=backend, **options) for backend in ("cpu", "gpu")]
+    assert found[0].passages.num_rows > 1000
+    assert found[1].passages.equals(found[0].passages) and found[1].documents.equals(found[0].documents)
+    assert found[1].counts == found[0].counts
 
 
 @pytest.mark.parametrize("options", [{}, {"length": 8, "keep": "longest", "keep_copies": 2}], ids=str)

@@ -17,7 +17,19 @@ import troubled
 from flat import flat
 from in_parts import compare
 
-from neardup_gpu import Engine, MinHash, Recipe, Shingles, SimHash, Workers, Writing, contaminated, dedup, substrings
+from neardup_gpu import (
+    Engine,
+    MinHash,
+    Recipe,
+    Shingles,
+    SimHash,
+    Workers,
+    Writing,
+    contaminated,
+    dedup,
+    passages,
+    substrings,
+)
 from neardup_gpu.engine import local
 from neardup_gpu.engine.local import LocalWorkers
 from neardup_gpu.hamming import HammingIndex, pairs as near_pairs
@@ -270,6 +282,18 @@ def test_a_check_for_contamination(tmp_path, action):
     ]
     assert found[0].hits.num_rows >= 2
     assert found[1].hits.equals(found[0].hits) and found[1].evals.equals(found[0].evals)
+    assert found[1].counts == found[0].counts
+
+
+@pytest.mark.parametrize("two", [False, True])
+def test_shared_passages(two):
+    """The passages that documents share with one another, or with others, are those of the CPU."""
+    texts = [" ".join(text.split()[:30]) for text in [*paragraphs()][:3]]
+    texts = [*texts, f"{texts[1]} {texts[0]}", "of " * 9 + texts[2].replace(" the ", " a ")]
+    other = {"text": [f"{texts[3]} of", texts[2]]} if two else None
+    found = [passages({"text": texts}, other, length=4, engine=backend) for backend in ("cpu", "gpu")]
+    assert found[0].counts["passages"] >= 3
+    assert found[1].passages.equals(found[0].passages) and found[1].documents.equals(found[0].documents)
     assert found[1].counts == found[0].counts
 
 

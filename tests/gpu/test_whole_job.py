@@ -18,7 +18,7 @@ from cupy_calls import DeviceArray, on_device
 from flat import flat
 from versions import WORDS, corpus, decisions, families
 
-from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, substrings
+from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, passages, substrings
 from neardup_gpu.errors import NeardupError
 from neardup_gpu.hamming import HammingIndex, join, pairs as near_pairs
 from neardup_gpu.installation import selftest
@@ -626,6 +626,13 @@ def test_the_spool_of_a_device(gpu, num_bytes, tmp_path):
         spool.append(Ragged(on_device(whole.values), on_device(whole.offsets)))
         assert spool.gather(np.array([40]))[0].get().tolist() == [1, 2]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_shared_passages(gpu):
+    found = [passages(TABLE, id_column="id", length=6, engine=backend) for backend in ("cpu", "gpu")]
+    assert found[0].passages.num_rows > 10
+    assert found[1].passages.equals(found[0].passages) and found[1].documents.equals(found[0].documents)
+    assert {"repeats._hash_pieces", "common_chains._find_runs", "joined_runs._join_pair"} <= set(gpu)
 
 
 @pytest.mark.parametrize("options", [{}, {"keep": "longest", "keep_copies": 2, "in_documents": 2}], ids=str)

@@ -138,7 +138,7 @@ def record(target: Path) -> None:
     from flat import flat
     from test_whole_job import OPTIONS, TABLE
 
-    from neardup_gpu import dedup, substrings
+    from neardup_gpu import dedup, passages, substrings
     from neardup_gpu.kernels import _launch as launch
 
     with (
@@ -150,6 +150,7 @@ def record(target: Path) -> None:
         for options in OPTIONS.values():
             flat(dedup, TABLE, id_column="id", engine="gpu", **options)
         substrings(TABLE, id_column="id", length=6, keep="longest", action="list", engine="gpu")
+        passages(TABLE, id_column="id", length=6, engine="gpu")
     target.write_bytes(pickle.dumps(list(calls.values())))
     print(f"{len(calls)} calls")
 

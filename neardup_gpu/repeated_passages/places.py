@@ -7,7 +7,8 @@ or joins two words. Between Han characters, all boundaries are open.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -47,28 +48,58 @@ class Placed(NamedTuple):
     closed: np.ndarray
 
 
-def place_again(
+class ChosenDocuments(NamedTuple):
+    """Documents whose tokens are placed.
+
+    numbers : array of int64
+        Ascending.
+    sizes : array of int64
+        The number of tokens of each at the first reading.
+    """
+
+    numbers: np.ndarray
+    sizes: np.ndarray
+
+
+class PlacedBatch(NamedTuple):
+    """Some documents of a batch, read again.
+
+    documents : slice
+        Which of the chosen documents they are.
+    text : Ragged of uint8
+    tokens : Tokens
+        From byte 0 of the text on.
+    """
+
+    documents: slice
+    text: Ragged
+    tokens: Tokens
+
+
+T = TypeVar("T")
+
+
+def placed_again(
     documents: Documents,
-    chosen: np.ndarray,
-    sizes: np.ndarray,
+    chosen: ChosenDocuments,
     recipe: Recipe,
     runtime: Runtime,
     max_bytes: int,
     clock: Clock,
-) -> Placed:
-    """Read documents again and place the tokens of the chosen ones.
+    work: Callable[[PlacedBatch], T],
+) -> Iterator[T]:
+    """Read documents again, place the tokens of the chosen ones, and yield what `work` makes of them, in order.
 
     Parameters
     ----------
     documents : Documents
-    chosen : array of int64
-        Numbers of documents, ascending.
-    sizes : array of int64
-        The number of tokens of each chosen document at the first reading.
+    chosen : ChosenDocuments
     recipe : Recipe
     runtime : Runtime
     max_bytes : int
     clock : Clock
+    work : callable
+        Called for some documents at a time, by several threads at once.
 
     Raises
     ------
@@ -76,29 +107,51 @@ def place_again(
         If a chosen document has another number of tokens now.
     """
     backend = "cpu" if runtime.backend == "gpu" else runtime.backend
+    changed = InputError("the documents are not those of the first reading; run again on files that do not change")
 
-    def place(piece: OfBatch) -> tuple[Batch, Tokens, np.ndarray, np.ndarray]:
+    def place(piece: OfBatch) -> tuple[Batch, int, T]:
         batch: Batch = piece.batch
-        bounds = np.searchsorted(chosen, [batch.first_row + piece.span.first, batch.first_row + piece.span.last])
-        rows = chosen[slice(*bounds)] - batch.first_row
+        first, last = batch.first_row + piece.span.first, batch.first_row + piece.span.last
+        some = slice(*np.searchsorted(chosen.numbers, [first, last]).tolist())
+        rows = chosen.numbers[some] - batch.first_row
         text = some_rows(batch.text, rows)
         tokens = place_tokens(text, recipe, backend, batch.ids.take(arrow(rows)))
-        return batch, tokens, text.sizes, closed(text, tokens, recipe)
+        if not np.array_equal(tokens.sizes, chosen.sizes[some]):
+            raise changed
+        return batch, len(rows), work(PlacedBatch(some, text, tokens))
 
-    found: list[tuple[Tokens, np.ndarray, np.ndarray]] = []
     with clock.stage("locate"):
         batches = documents.batches(max_bytes=max_bytes)
         pieces = (OfBatch(batch, Span.of_documents(batch.text.offsets, batch.ids)) for batch in batches)
-        for batch, tokens, text, shut in runtime.map(place, pieces):
-            found.append((tokens, text, shut))
+        placed = 0
+        for batch, number, result in runtime.map(place, pieces):
+            placed += number
             clock.report("locate", batch.first_row + batch.num_rows, documents.num_rows)
-    if not np.array_equal(np.concatenate([np.empty(0, np.int64), *(tokens.sizes for tokens, _, _ in found)]), sizes):
-        raise InputError("the documents are not those of the first reading; run again on files that do not change")
+            yield result
+        if placed < len(chosen.numbers):
+            raise changed
+
+
+def place_again(
+    documents: Documents, chosen: ChosenDocuments, recipe: Recipe, runtime: Runtime, max_bytes: int, clock: Clock
+) -> Placed:
+    """Read documents again and place the tokens of the chosen ones.
+
+    Raises
+    ------
+    InputError
+        If a chosen document has another number of tokens now.
+    """
+
+    def work(placed: PlacedBatch) -> tuple[Tokens, np.ndarray, np.ndarray]:
+        return placed.tokens, placed.text.sizes, closed(placed.text, placed.tokens, recipe)
+
+    found = list(placed_again(documents, chosen, recipe, runtime, max_bytes, clock, work))
     before = np.cumsum([0, *(int(text.sum()) for _, text, _ in found)]).tolist()
     none = np.empty(0, np.int64)
     return Placed(
-        documents=chosen,
-        offsets=np.append(0, np.cumsum(sizes)),
+        documents=chosen.numbers,
+        offsets=np.append(0, np.cumsum(chosen.sizes)),
         begins=np.concatenate([none, *(each[0].begins + start for each, start in zip(found, before, strict=False))]),
         ends=np.concatenate([none, *(each[0].ends + start for each, start in zip(found, before, strict=False))]),
         text=np.append(0, np.cumsum(np.concatenate([none, *(text for _, text, _ in found)]))),

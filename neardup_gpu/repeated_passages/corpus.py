@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._launch import check_rows
 
 from ..data import Ragged, large_enough, one_array
-from ..documents.seams import SeamedPiece, columns_of_seams, find_seams, joined_seams
+from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.sources import ids_of
 from ..documents.stream import Batch, Documents
-from ..engine.choice import to_host
+from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..recipe import Recipe
+from ..results.by_value import FILE, as_text
 from ..stages import count_tokens
 from ..stages.conditions import group_words
-from ..stages.priority import keep_column
 from ..stages.sketching import text_of
-from .settings import NOTHING, SubstringSettings
 
 
 class _Tokenized(NamedTuple):
@@ -39,6 +39,28 @@ class _Tokenized(NamedTuple):
     seams: Ragged | None
 
 
+class CorpusColumns(NamedTuple):
+    """The columns to read besides the text.
+
+    order : str or None
+        The column that documents are ordered by.
+    within : tuple of str
+        Only documents of equal values are compared.
+    by : str or None
+        The column, or "file", that a report counts by.
+    """
+
+    order: str | None = None
+    within: tuple[str, ...] = ()
+    by: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All columns of the input among them."""
+        others = [self.order, None if self.by == FILE else self.by]
+        return [*self.within, *(name for name in others if name is not None)]
+
+
 class TokenCorpus(NamedTuple):
     """The tokens of all documents, in input order.
 
@@ -49,11 +71,13 @@ class TokenCorpus(NamedTuple):
         The bytes of each document at which an earlier run cut its text.
     ids : pyarrow.Array
     column : pyarrow.Array or None
-        The column by which documents are kept.
+        The column by which documents are ordered.
     categories : list of str or None
         The order of its values, if these are ordered categories.
     words : array of uint64 or None
         The group word of each document, if only documents of equal values are compared.
+    values : list of pyarrow.Array
+        The values that a report counts by, as strings; empty without such a column.
     counts : dict of str to int
     """
 
@@ -64,26 +88,63 @@ class TokenCorpus(NamedTuple):
     column: Any
     categories: list[str] | None
     words: np.ndarray | None
+    values: list[pa.Array]
     counts: dict[str, int]
+
+    def in_order(self, order: np.ndarray, backend: str) -> tuple[Ragged, np.ndarray]:
+        """Return the tokens and the bars of documents in another order, which is a permutation of their numbers."""
+        bars = self.bars[self.bars < self.tokens.offsets[-1]]
+        owner = np.searchsorted(self.tokens.offsets, bars, side="right") - 1
+        inner = bars - self.tokens.offsets[owner]
+        values, offsets = kernel(gather, backend)(self.tokens.values, self.tokens.offsets, order)
+        tokens = Ragged._trusted(values, to_host(offsets))
+        return tokens, tokens.offsets[np.argsort(order)[owner]] + inner
 
 
 def read_corpus(
-    documents: Documents, recipe: Recipe, settings: SubstringSettings, runtime: Runtime, max_bytes: int, clock: Clock
+    documents: Documents,
+    recipe: Recipe,
+    columns: CorpusColumns,
+    runtime: Runtime,
+    max_bytes: int,
+    clock: Clock,
+    source: int = 0,
 ) -> TokenCorpus:
-    """Read all documents.
+    """Read all documents. Two inputs whose documents are compared with each other are of different `source`.
 
     Raises
     ------
     InputError
         If no document can be read, ids repeat, or the column of seams holds something else.
     """
-    kept_by = None if settings.keep == NOTHING else keep_column(settings.keep)[0]
-    find_seams(documents)
-    names = [*settings.within, *([] if kept_by is None else [kept_by]), *columns_of_seams(documents)]
+    found = corpus_of(documents, recipe, columns, runtime, max_bytes, clock, source)
+    if found.counts["documents"] == 0:
+        check_skipped(documents.skipped)
+    documents.check_unique(found.ids)
+    return found
+
+
+def corpus_of(
+    documents: Documents,
+    recipe: Recipe,
+    columns: CorpusColumns,
+    runtime: Runtime,
+    max_bytes: int,
+    clock: Clock,
+    source: int,
+) -> TokenCorpus:
+    """Read the documents of an input, or of a slice, whose column of seams is known. Ids may repeat.
+
+    Raises
+    ------
+    InputError
+        If the column of seams holds something else.
+    """
+    names = [*dict.fromkeys(columns.names), *columns_of_seams(documents)]
     values: list[np.ndarray] = []
     seams: list[Ragged] = []
     sizes, bars, words = ([np.empty(0, kind)] for kind in (np.int64, np.int64, np.uint64))
-    ids, column = [], []
+    ids, column, by = [], [], []
     counts = dict.fromkeys(("documents", "tokens", "text_bytes", "invalid_utf8", "null_text", "without_value"), 0)
 
     def tokenize(piece: SeamedPiece) -> _Tokenized:
@@ -97,10 +158,12 @@ def read_corpus(
     def add(batch: Batch) -> None:
         """Take over what is known of a batch besides its tokens."""
         ids.append(batch.ids)
-        if kept_by is not None:
-            column.append(batch.columns[kept_by])
-        if settings.within:
-            own, missing = group_words([batch.columns[name] for name in settings.within], 0, counts["documents"])
+        if columns.order is not None:
+            column.append(batch.columns[columns.order])
+        if columns.by is not None and columns.by != FILE:
+            by.append(as_text(batch.columns[columns.by], columns.by))
+        if columns.within:
+            own, missing = group_words([batch.columns[name] for name in columns.within], source, counts["documents"])
             words.append(own)
             counts["without_value"] += missing
         counts["documents"] += batch.num_rows
@@ -120,18 +183,15 @@ def read_corpus(
                 seams += [] if found.seams is None else [found.seams]
                 check_rows(counts["documents"], "documents")
                 clock.report("read", counts["documents"], documents.num_rows)
-    if counts["documents"] == 0:
-        check_skipped(documents.skipped)
-    all_ids = ids_of(documents, ids)
-    documents.check_unique(all_ids)
     return TokenCorpus(
         tokens=Ragged._trusted(_joined(values), np.append(0, np.cumsum(np.concatenate(sizes)))),
         bars=np.concatenate(bars),
         seams=joined_seams(seams, counts["documents"]),
-        ids=all_ids,
+        ids=ids_of(documents, ids),
         column=one_array(pa.chunked_array(large_enough(*column))) if column else None,
-        categories=None if kept_by is None else documents._categories(kept_by),
-        words=np.concatenate(words) if settings.within else None,
+        categories=None if columns.order is None else documents._categories(columns.order),
+        words=np.concatenate(words) if columns.within else None,
+        values=[as_text(documents.places()[FILE], FILE)] if columns.by == FILE else by,
         counts=counts,
     )
 

@@ -20,7 +20,7 @@ from ..documents import Documents, open_documents
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import write_kept
-from ..documents.seams import new_seams, seams_as_text
+from ..documents.seams import find_seams, new_seams, seams_as_text
 from ..documents.units import check_action
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
@@ -31,8 +31,8 @@ from ..stages.priority import keep_column
 from ..store.artefacts import KEPT, SUBSTRINGS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
-from .corpus import TokenCorpus, read_corpus
-from .places import Placed, place_again
+from .corpus import CorpusColumns, TokenCorpus, read_corpus
+from .places import ChosenDocuments, Placed, place_again
 from .repeats import RemovedPassages, Windows, cuts_of, find_windows, passages_of, remove
 from .result import REASONS, TABLES, Substrings, examples, spans_table
 from .settings import NOTHING, SubstringSettings
@@ -110,10 +110,11 @@ def substrings(
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output, clock = checks.optional(checks.path, "output", output), Clock(progress)
     kept_by = None if how.keep == NOTHING else keep_column(how.keep)[0]
-    others = [*how.within, *([] if kept_by is None else [kept_by])]
-    documents = open_documents(source, reading=reading, other_columns=others)
+    columns = CorpusColumns(kept_by, tuple(how.within))
+    documents = open_documents(source, reading=reading, other_columns=columns.names)
     if not documents.rewindable:
         raise InputError("the input is a stream and passages are placed by a second reading; pass a table or files")
+    find_seams(documents)
     if output is not None:
         writing = check_action(how.action, MARKS, writing, documents)
     engine = for_text(engine, lambda: None)
@@ -124,11 +125,11 @@ def substrings(
         with engine.start() as runtime:
             most = runtime.batch_bytes("set", 0) if engine.batch_bytes is None else engine.batch_bytes
             recipe = Recipe(shingles=Shingles(min(64, how.length), tokens=how.tokens))
-            corpus = read_corpus(documents, recipe, how, runtime, most, clock)
+            corpus = read_corpus(documents, recipe, columns, runtime, most, clock)
             with clock.stage("search"):
                 windows = find_windows(corpus, how, runtime.backend)
-            chosen = windows.documents
-            placed = place_again(documents, chosen, corpus.tokens.sizes[chosen], recipe, runtime, most, clock)
+            chosen = ChosenDocuments(windows.documents, corpus.tokens.sizes[windows.documents])
+            placed = place_again(documents, chosen, recipe, runtime, most, clock)
             with clock.stage("decide"):
                 removed = remove(windows, placed, how, runtime.backend)
                 passages = passages_of(removed, placed)

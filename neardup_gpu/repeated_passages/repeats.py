@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels import gather, removals, repeats
+from neardup_gpu.kernels import removals, repeats
 
 from ..contamination.cutting import bytes_to_cut, united
-from ..data import Ragged
 from ..documents.edits import Cuts
 from ..engine.choice import kernel, to_host
 from ..stages.conditions import apart
@@ -82,16 +81,11 @@ def covered(places: np.ndarray, length: int) -> int:
 def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str, k: int | None = None) -> Windows:
     """Find the repeated windows; `k` is the number of tokens of a seed, which changes no result."""
     length = settings.length
-    tokens = corpus.tokens if corpus.words is None else apart(corpus.tokens, corpus.words)
+    if corpus.words is not None:
+        apart(corpus.tokens, corpus.words)
     rule = "first" if settings.keep == NOTHING else settings.keep
     order = rows_by_priority(rule, corpus.tokens.sizes, corpus.column, corpus.categories)
-    bars = corpus.bars[corpus.bars < tokens.offsets[-1]]
-    if rule != "first":
-        owner = np.searchsorted(tokens.offsets, bars, side="right") - 1
-        inner = bars - tokens.offsets[owner]
-        values, offsets = kernel(gather, backend)(tokens.values, tokens.offsets, order)
-        tokens = Ragged._trusted(values, to_host(offsets))
-        bars = tokens.offsets[np.argsort(order)[owner]] + inner
+    tokens, bars = (corpus.tokens, corpus.bars) if rule == "first" else corpus.in_order(order, backend)
     rows = np.unique(np.concatenate([tokens.offsets, bars]))
     k = max(1, length // 2) if k is None else k
     places, classes = map(to_host, kernel(repeats, backend)(tokens.values, rows, length, k))

@@ -1,0 +1,325 @@
+"""The runs that two documents share, the best sources of each document, and the passages that runs make up.
+
+Runs are found for some documents at a time, so that memory is bounded; a document with many runs is searched alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup_gpu.kernels import common_chains, joined_runs, repeats
+
+from ..contamination.items import ranges
+from ..engine.choice import kernel, to_host
+from .layout import DocumentLayout
+from .settings import PassageSettings
+
+AT_ONCE = 1 << 22
+"""Runs that are found at once, unless one document has more."""
+
+
+class Runs(NamedTuple):
+    """Runs of equal tokens, by document, source and place; tokens count in the order of the layout.
+
+    document, source : arrays of int64
+        Ranks.
+    left, right, size : arrays of int64
+        The first token in the document and in the source, and the number of tokens.
+    """
+
+    document: np.ndarray
+    source: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    size: np.ndarray
+
+    def some(self, chosen: np.ndarray) -> Runs:
+        """Return some of the runs."""
+        return Runs(*(each[chosen] for each in self))
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """The first run of each pair of documents, and then the number of runs."""
+        new = np.ones(len(self.left) + 1, bool)
+        new[1:-1] = (np.diff(self.document) != 0) | (np.diff(self.source) != 0)
+        return np.flatnonzero(new)
+
+
+class SharedPassages(NamedTuple):
+    """Passages by document, place and source; arrays have a value per passage. Tokens count in each document.
+
+    document, source : arrays of int64
+        The numbers of the documents.
+    first, last, source_first, source_last : arrays of int64
+        The passage is tokens `first` to `last` of the document.
+    equal, longest : arrays of int64
+        The number of equal tokens, and the number of tokens of the longest run.
+    """
+
+    document: np.ndarray
+    source: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    source_first: np.ndarray
+    source_last: np.ndarray
+    equal: np.ndarray
+    longest: np.ndarray
+
+
+class PassageGaps(NamedTuple):
+    """The tokens in which a passage differs from its source, by passage and place; arrays have a value per gap.
+
+    passage : array of int64
+    first, last, source_first, source_last : arrays of int64
+        As in `SharedPassages`; either side may be empty.
+    """
+
+    passage: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    source_first: np.ndarray
+    source_last: np.ndarray
+
+
+class Coverage(NamedTuple):
+    """The tokens that documents take from sources, and give; arrays have a value per document, by number.
+
+    taken : array of int64
+        Tokens in passages with any source.
+    sources : array of int64
+        The number of documents that share a passage with it and may be its sources.
+    best : array of int64
+        The number of the source that shares the most tokens; -1 if there is none.
+    given, takers : arrays of int64
+        The same from the source's side.
+    common : array of int64
+        Tokens in common runs.
+    """
+
+    taken: np.ndarray
+    sources: np.ndarray
+    best: np.ndarray
+    given: np.ndarray
+    takers: np.ndarray
+    common: np.ndarray
+
+
+class FoundPassages(NamedTuple):
+    """The result of a search.
+
+    passages : SharedPassages
+    gaps : PassageGaps
+    coverage : Coverage
+    flows : dict of (int, int) to int
+        For each two groups, that of documents and that of sources, the tokens of documents that sources share.
+    counts : dict of str to int
+    """
+
+    passages: SharedPassages
+    gaps: PassageGaps
+    coverage: Coverage
+    flows: dict[tuple[int, int], int]
+    counts: dict[str, int]
+
+
+class _CoverageTally:
+    """The numbers of all documents, added up over some documents at a time. Arrays are by rank or by token."""
+
+    def __init__(self, layout: DocumentLayout) -> None:
+        number = len(layout.order)
+        self.layout = layout
+        self.taken, self.given = (np.zeros(len(layout.tokens.values) + 1, np.int32) for _ in range(2))
+        self.sources, self.takers = (np.zeros(number, np.int64) for _ in range(2))
+        self.best, self.best_tokens = np.full(number, -1, np.int64), np.zeros(number, np.int64)
+        self.flows: dict[tuple[int, int], int] = {}
+        self.counts = {"runs": 0, "pairs": 0, "pairs_listed": 0}
+
+    def add(self, runs: Runs, pairs: np.ndarray) -> np.ndarray:
+        """Count the runs of some documents; return the pairs, for each document from those that share most on.
+
+        Of pairs that share as many tokens of the document as another one, the one with the earlier source comes first.
+        """
+        for changes, begin in ((self.taken, runs.left), (self.given, runs.right)):
+            np.add.at(changes, begin, np.int32(1))  # an int of Python would be slow
+            np.add.at(changes, begin + runs.size, np.int32(-1))
+        pair = np.repeat(np.arange(len(pairs) - 1), np.diff(pairs))
+        tokens = _tokens_of(pair, runs.left, runs.size, len(pairs) - 1)
+        document, source = runs.document[pairs[:-1]], runs.source[pairs[:-1]]
+        np.add.at(self.sources, document, 1)
+        np.add.at(self.takers, source, 1)
+        ranked = np.lexsort((source, -tokens, document))
+        first = ranked[np.append(True, np.diff(document) != 0)[: len(ranked)]]  # `document` ascends
+        self.best[document[first]], self.best_tokens[document[first]] = source[first], tokens[first]
+        self.counts["runs"] += len(runs.left)
+        self.counts["pairs"] += len(tokens)
+        if self.layout.groups is not None:
+            self._flow(runs)
+        return ranked
+
+    def _flow(self, runs: Runs) -> None:
+        """Count the tokens that documents of one group share with sources of another one."""
+        assert self.layout.groups is not None
+        codes, number = self.layout.groups.codes[self.layout.order], len(self.layout.groups.names)
+        keys, inverse = np.unique(runs.document * number + codes[runs.source], return_inverse=True)
+        order = np.lexsort((runs.left, inverse))
+        of_keys = _tokens_of(inverse[order], runs.left[order], runs.size[order], len(keys))
+        kinds, of_key = np.unique(codes[keys // number] * number + keys % number, return_inverse=True)
+        tokens = np.bincount(of_key, of_keys, len(kinds)).astype(np.int64)
+        for kind, some in zip(kinds.tolist(), tokens.tolist(), strict=True):
+            pair = divmod(kind, number)
+            self.flows[pair] = self.flows.get(pair, 0) + some
+
+    def coverage(self, common: np.ndarray) -> Coverage:
+        """Return the coverage of all documents by number; `common` has the tokens in common runs by rank."""
+        order, offsets = self.layout.order, self.layout.tokens.offsets
+
+        def by_number(of_rank: np.ndarray) -> np.ndarray:
+            found = np.empty_like(of_rank)
+            found[order] = of_rank
+            return found
+
+        def tokens(changes: np.ndarray) -> np.ndarray:
+            before = np.append(0, np.cumsum(np.cumsum(changes[:-1], dtype=np.int32) > 0))
+            return by_number(np.diff(before[offsets]))
+
+        best = np.where(self.best < 0, -1, np.append(order, -1)[self.best])
+        return Coverage(
+            tokens(self.taken),
+            by_number(self.sources),
+            by_number(best),
+            tokens(self.given),
+            by_number(self.takers),
+            by_number(common),
+        )
+
+
+def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int | None = None) -> FoundPassages:
+    """Find the passages; `k` is the number of tokens of a seed, which changes no result."""
+    length, offsets = settings.length, layout.tokens.offsets
+    k = max(1, length // 2) if k is None else k
+    places, classes = map(to_host, kernel(repeats, backend)(layout.tokens.values, layout.rows, length, k))
+    rank = np.searchsorted(offsets, places, side="right") - 1
+    most = settings.most_places(len(layout.order))
+    linked = common_chains.prepare(places, classes, layout.limits[rank], most)
+    is_common = (np.bincount(classes, minlength=1) > most)[classes]
+    tally = _CoverageTally(layout)
+    passages: list[SharedPassages] = []
+    gaps: list[PassageGaps] = []
+    for runs in _runs(layout, linked, length, backend):
+        pairs = runs.pairs
+        chosen = _best(runs.document[pairs[:-1]], tally.add(runs, pairs), settings.max_partners)
+        tally.counts["pairs_listed"] += len(chosen)
+        listed = runs.some(ranges(pairs[chosen], np.diff(pairs)[chosen]))
+        before = sum(len(each.first) for each in passages)
+        own, differing = _joined(layout, listed, settings.gap, backend)
+        gaps.append(differing._replace(passage=differing.passage + before))
+        passages.append(own)
+    found, differing = _in_order(passages, gaps)
+    common = _covered_by_rank(places[is_common], rank[is_common], length, len(layout.order))
+    counts = {
+        **tally.counts,
+        "windows": len(places),
+        "windows_common": int(is_common.sum()),
+        "tokens_common": int(common.sum()),
+        "most_places": most,
+    }
+    return FoundPassages(found, differing, tally.coverage(common), tally.flows, counts)
+
+
+def _tokens_of(owner: np.ndarray, left: np.ndarray, size: np.ndarray, number: int) -> np.ndarray:
+    """Return how many tokens of documents the runs of each owner cover; runs lie in the order of (owner, left)."""
+    beyond = int(left.max(initial=0) + size.max(initial=0)) + 1
+    begin = left + owner * beyond  # so that no two owners have a token in common
+    reached = np.maximum.accumulate(begin + size)
+    new = begin + size - np.maximum(begin, np.append(0, reached[:-1]))
+    return np.bincount(owner, np.maximum(new, 0), number).astype(np.int64)
+
+
+def _covered_by_rank(places: np.ndarray, rank: np.ndarray, length: int, number: int) -> np.ndarray:
+    """Return the tokens of each document in windows, whose places ascend."""
+    new = np.full(len(places), length)  # the tokens up to the next window of the document
+    same = rank[1:] == rank[:-1]
+    new[:-1][same] = np.minimum(np.diff(places)[same], length)
+    return np.bincount(rank, new, number).astype(np.int64)
+
+
+def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, backend: str) -> Iterator[Runs]:
+    """Yield the runs of some documents at a time."""
+    offsets = layout.tokens.offsets
+    windows = np.searchsorted(linked.places, offsets)
+    most = np.append(0, np.cumsum(linked.pairs))[windows]
+    linked = linked.on_device() if backend == "gpu" else linked
+    places = to_host(linked.places)
+    begin, end, number = 0, 0, len(layout.order)
+    while begin < number:
+        end = max(begin + 1, int(np.searchsorted(most, most[begin] + AT_ONCE, side="right")) - 1)
+        if most[end] > most[begin]:
+            found = kernel(common_chains, backend)(linked, int(windows[begin]), int(windows[end]))
+            left, right, size = map(to_host, found)
+            left, right, size = places[left], places[right], size + length - 1
+            document, source = (np.searchsorted(offsets, each, side="right") - 1 for each in (left, right))
+            order = np.argsort(document * number + source, kind="stable")  # by left and right in each pair
+            yield Runs(document, source, left, right, size).some(order)
+        begin = end
+
+
+def _best(document: np.ndarray, ranked: np.ndarray, most: int) -> np.ndarray:
+    """Return the first `most` pairs of each document, ascending; `document` has that of each pair and ascends."""
+    place = np.arange(len(ranked)) - np.searchsorted(document, document)
+    return np.sort(ranked[place < most])
+
+
+def _joined(layout: DocumentLayout, runs: Runs, gap: int, backend: str) -> tuple[SharedPassages, PassageGaps]:
+    """Join runs to passages, and return the gaps between the runs of each."""
+    given = runs.left, runs.right, runs.size, runs.pairs, gap
+    passage, skipped = map(to_host, kernel(joined_runs, backend)(*given))
+    order = np.argsort(passage, kind="stable")
+    runs, skipped, passage = runs.some(order), skipped[order], passage[order]
+    new = np.ones(len(passage), bool)
+    new[1:] = passage[1:] != passage[:-1]
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(passage))[: len(first)] - 1
+    base, source_base = layout.tokens.offsets[runs.document], layout.tokens.offsets[runs.source]
+    begin, end = runs.left + skipped - base, runs.left + runs.size - base
+    source_begin, source_end = runs.right + skipped - source_base, runs.right + runs.size - source_base
+    equal = runs.size - skipped
+    nothing = np.empty(0, np.int64)
+    found = SharedPassages(
+        layout.order[runs.document[first]],
+        layout.order[runs.source[first]],
+        begin[first],
+        end[last],
+        source_begin[first],
+        source_end[last],
+        np.add.reduceat(equal, first) if len(first) else nothing,
+        np.maximum.reduceat(equal, first) if len(first) else nothing,
+    )
+    inner = np.flatnonzero(~new)
+    number = (np.cumsum(new) - 1)[inner]
+    gaps = PassageGaps(number, end[inner - 1], begin[inner], source_end[inner - 1], source_begin[inner])
+    return found, gaps
+
+
+def _in_order(passages: list[SharedPassages], gaps: list[PassageGaps]) -> tuple[SharedPassages, PassageGaps]:
+    """Put passages in the order of (document, place, source, place there), and their gaps, too."""
+    nothing = np.empty(0, np.int64)
+    found = (
+        SharedPassages(*(np.concatenate([nothing, *arrays]) for arrays in zip(*passages, strict=True)))
+        if passages
+        else SharedPassages(*[nothing] * 8)
+    )
+    differing = (
+        PassageGaps(*(np.concatenate([nothing, *arrays]) for arrays in zip(*gaps, strict=True)))
+        if gaps
+        else PassageGaps(*[nothing] * 5)
+    )
+    order = np.lexsort((found.source_first, found.source, found.last, found.first, found.document))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    number = place[differing.passage]
+    by_passage = np.lexsort((differing.first, number))
+    found = SharedPassages(*(each[order] for each in found))
+    return found, PassageGaps(number[by_passage], *(each[by_passage] for each in differing[1:]))

@@ -1,0 +1,129 @@
+"""The documents of one or two inputs in one order, so that the sources of each document come before it.
+
+Documents are numbered: those of the second input, if there is one, and then those of the first input. A *rank* is a
+place in the order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..data import Ragged, large_enough, numpy_of, one_array
+from ..errors import InputError
+from ..repeated_passages.corpus import TokenCorpus
+from ..results.grouping import Grouping
+from ..stages.conditions import apart
+from ..stages.priority import rows_by_priority
+from .settings import PassageSettings
+
+
+class DocumentLayout(NamedTuple):
+    """All documents, in an order in which each comes after those that may be its sources.
+
+    num_sources : int or None
+        The documents of the second input, which have the first numbers; None if there is no second input.
+    order : array of int64, shape (documents,)
+        The number of the document of each rank.
+    tokens : Ragged of uint64
+        By rank.
+    rows : array of int64
+        The first token of each document, and of each part between seams; then the number of tokens.
+    dates : array of int64, shape (documents,) or None
+        By number. Equal for equal dates, ascending with them; -1 for a document without a date.
+    groups : Grouping or None
+        By number: the values that the report counts by.
+    """
+
+    num_sources: int | None
+    order: np.ndarray
+    tokens: Ragged
+    rows: np.ndarray
+    dates: np.ndarray | None
+    groups: Grouping | None
+
+    @property
+    def limits(self) -> np.ndarray:
+        """For each rank, the token before which all of its sources lie; 0 for a document that has none."""
+        begins = self.tokens.offsets[:-1]
+        if self.num_sources is None:
+            return begins
+        limit = self.tokens.offsets[self.num_sources]
+        return np.where(begins < limit, 0, limit) * (np.arange(len(begins)) >= self.num_sources)
+
+
+def lay_out(corpora: list[TokenCorpus], settings: PassageSettings, by: str | None, backend: str) -> DocumentLayout:
+    """Put the documents of one input, or of two, the sources first, into an order.
+
+    Parameters
+    ----------
+    corpora : list of TokenCorpus
+        Their tokens are written over if only documents of equal values are compared.
+    settings : PassageSettings
+    by : str or None
+    backend : str
+
+    Raises
+    ------
+    InputError
+        If dates have no order.
+    """
+    for corpus in corpora:
+        if corpus.words is not None:
+            apart(corpus.tokens, corpus.words)
+    number = sum(len(corpus.tokens) for corpus in corpora)
+    order, dates = np.arange(number), None
+    if settings.date is not None:
+        by_date, dates = _by_date(settings.date, corpora)
+        order = order if len(corpora) > 1 else by_date
+    if len(corpora) > 1:
+        tokens, bars = _joined(corpora)
+    elif settings.date is None:
+        tokens, bars = corpora[0].tokens, corpora[0].bars
+    else:
+        tokens, bars = corpora[0].in_order(order, backend)
+    groups = None
+    if by is not None:
+        values = [each for corpus in corpora for each in corpus.values]
+        groups = Grouping.of(by, pa.chunked_array(values, pa.large_string()))
+    num_sources = len(corpora[0].tokens) if len(corpora) > 1 else None
+    return DocumentLayout(num_sources, order, tokens, np.unique(np.concatenate([tokens.offsets, bars])), dates, groups)
+
+
+def _joined(corpora: list[TokenCorpus]) -> tuple[Ragged, np.ndarray]:
+    """Return the tokens and the bars of two inputs, one after the other."""
+    first, second = corpora
+    end = first.tokens.offsets[-1]
+    values = np.concatenate([first.tokens.values, second.tokens.values])
+    offsets = np.concatenate([first.tokens.offsets, second.tokens.offsets[1:] + end])
+    return Ragged._trusted(values, offsets), np.concatenate([first.bars, second.bars + end])
+
+
+def _by_date(name: str, corpora: list[TokenCorpus]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the documents from the earliest to the latest, those without a date last, and a number per date.
+
+    Raises
+    ------
+    InputError
+        If the column has different types in two inputs, or its values have no order.
+    """
+    columns = [corpus.column for corpus in corpora]
+    kinds = {str(column.type) for column in columns}
+    if len(kinds) > 1:
+        raise InputError(f"date {name}: the column holds {' and '.join(sorted(kinds))}; give both inputs one type")
+    column: Any = one_array(pa.chunked_array(large_enough(*columns)))
+    categories = corpora[0].categories if all(each.categories == corpora[0].categories for each in corpora) else None
+    order = rows_by_priority(f"{name}:asc", np.zeros(len(column), np.int64), column, categories, "date")
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    codes = numpy_of(pc.fill_null(column.indices, -1)).astype(np.int64)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    first = np.full(len(order) + 1, len(order))
+    np.minimum.at(first, codes, ranks)
+    return order, np.where(codes < 0, -1, first[codes])

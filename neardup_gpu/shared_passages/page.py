@@ -1,0 +1,207 @@
+"""The page of shared passages: a map of sources, and pairs of documents side by side, with their passages linked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..data import numpy_of
+from ..documents.stream import Documents
+from ..printable import printable, readable_id
+from ..report import count, percent, shorten, shown
+from ..report_page.plain import count_table, plain_page, section
+from ..report_page.texts import clean
+from ..text.raw_text import to_readable, to_string
+from .result import BY_COLUMNS, SharedText, sentences
+
+PAGE = "passages.html"
+
+PAIRS = 8
+"""Pairs of documents that are shown."""
+
+EACH = 40
+"""Passages of a pair that are shown, at most."""
+
+AROUND, LONGEST = 160, 3000
+"""Bytes of text that are shown before and after a passage, and of a passage."""
+
+MAPPED = 14
+"""Values of a column that the map shows."""
+
+
+class ShownPair(NamedTuple):
+    """A document and a source, side by side.
+
+    title : str
+    names : (str, str)
+    sides : (str, str)
+        HTML.
+    """
+
+    title: str
+    names: tuple[str, str]
+    sides: tuple[str, str]
+
+
+def page_of(found: SharedText, pairs: list[ShownPair]) -> str:
+    """Return the page as one document of HTML."""
+    lead = " ".join(f"{line[:1].upper()}{line[1:]}." for _, line in sentences(found.report))
+    body: list[str] = []
+    if (by := found.report.get("by")) is not None:
+        body += section(f"Which {by['column']} feeds which", _map(by))
+        rows = ((shown(each["value"]), [f"{each[name]:,}" for name in BY_COLUMNS]) for each in by["values"])
+        body += section(f"By {by['column']}", count_table(by["column"], BY_COLUMNS, rows))
+    if pairs:
+        body += section("Documents that share the most", _side_by_side(pairs))
+    return plain_page("Passages", found.report, lead, body)
+
+
+# ------------------------------------------------------------------------------------------------------------ the map
+
+
+def _map(by: dict[str, Any]) -> Iterator[str]:
+    """Yield a map: a row for each value, a column for each value of sources, the darker the more tokens they share."""
+    tokens: dict[tuple[str, str], int] = {}
+    totals: dict[str, int] = {}
+    for each in by["pairs"]:
+        pair = shown(each["value"]), shown(each["source_value"])
+        tokens[pair] = tokens.get(pair, 0) + each["tokens"]
+        for name in dict.fromkeys(pair):
+            totals[name] = totals.get(name, 0) + each["tokens"]
+    if not tokens:
+        yield "<p>No value shares a passage with another one, or with itself.</p>"
+        return
+    names = sorted(totals, key=lambda name: (-totals[name], name))[:MAPPED]
+    left, top, size = 190, 120, 46
+    width, height = left + size * len(names) + 60, top + size * len(names) + 8
+    most = np.log1p(max(tokens.values()))
+    shape = f'viewBox="0 0 {width} {height}" style="max-width: {width}px"'
+    yield f'<figure class="chart"><svg {shape} role="img" aria-label="Tokens by source">'
+    for place, name in enumerate(names):
+        text, middle = escape(printable(shorten(name, 24))), place * size + size / 2
+        yield f'<text x="{left - 8}" y="{top + middle + 4}" text-anchor="end" font-size="13">{text}</text>'
+        turned = f'transform="translate({left + middle + 4} {top - 8}) rotate(-45)"'
+        yield f'<text {turned} font-size="13">{text}</text>'
+    for row, name in enumerate(names):
+        for column, source in enumerate(names):
+            number = tokens.get((name, source), 0)
+            x, y, dark = left + column * size, top + row * size, np.log1p(number) / most
+            yield (
+                f'<rect x="{x}" y="{y}" width="{size - 2}" height="{size - 2}" fill="var(--accent)" '
+                f'fill-opacity="{dark:.2f}" stroke="var(--line)"><title>{escape(printable(name))} from '
+                f"{escape(printable(source))}: {count(number, 'token')}</title></rect>"
+            )
+    yield "</svg><figcaption>Rows are the documents, columns their sources. The darker a square, the more tokens of "
+    yield "the row stand in documents of the column, on a logarithmic scale.</figcaption></figure>"
+    rows = (
+        (f"{shown(each['value'])} \u2190 {shown(each['source_value'])}", [f"{each['tokens']:,}"])
+        for each in by["pairs"]
+    )
+    yield from count_table(f"{by['column']} \u2190 source", ["tokens"], rows)
+
+
+# --------------------------------------------------------------------------------------------------- pairs of documents
+
+
+def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> list[ShownPair]:
+    """Return the pairs of documents to show: those that share the most tokens, each document and source once."""
+    table = found.passages
+    if not len(table):
+        return []
+    keys = pa.table({"id": table["id"], "source_id": table["source_id"], "equal": table["tokens_equal"]})
+    pairs = keys.group_by(["id", "source_id"], use_threads=False).aggregate([("equal", "sum")])
+    chosen, seen = [], set()
+    for row in np.argsort(-numpy_of(pairs["equal_sum"]), kind="stable").tolist():
+        pair = pairs["id"][row].as_py(), pairs["source_id"][row].as_py()
+        if pair[0] not in seen and ("source", pair[1]) not in seen:
+            seen |= {pair[0], ("source", pair[1])}
+            chosen.append((pair, pairs["equal_sum"][row].as_py()))
+        if len(chosen) == PAIRS:
+            break
+    own = _texts(documents, {pair[0] for pair, _ in chosen})
+    theirs = _texts(sources, {pair[1] for pair, _ in chosen})
+    made = []
+    for number, ((name, source), equal) in enumerate(chosen):
+        rows = table.filter(pc.and_(pc.equal(table["id"], name), pc.equal(table["source_id"], source)))
+        passages = rows.slice(0, EACH).to_pylist()
+        more = "" if len(passages) == len(rows) else f", the first {EACH} of {len(rows):,} shown"
+        title = f"{count(equal, 'equal token')} in {count(len(rows), 'passage')}{more}: "
+        title += f"{percent(sum(rows['share'].to_pylist()))} of the document, "
+        title += f"{percent(sum(rows['source_share'].to_pylist()))} of the source"
+        sides = (
+            _marked(own[name], passages, number, ""),
+            _marked(theirs[source], passages, number, "source_"),
+        )
+        made.append(ShownPair(title, (readable_id(name), readable_id(source)), sides))
+    return made
+
+
+def _texts(documents: Documents, ids: set[Any]) -> dict[Any, bytes]:
+    """Return the texts of some documents by their ids."""
+    found = {}
+    for batch in documents.batches():
+        wanted = pc.is_in(batch.ids, pa.array(list(ids), batch.ids.type))
+        for row in np.flatnonzero(numpy_of(wanted)).tolist():
+            found[batch.ids[row].as_py()] = batch.text[row].tobytes()
+    return found
+
+
+def _marked(text: bytes, passages: Sequence[dict[str, Any]], pair: int, side: str) -> str:
+    """Return a text as HTML: each passage is a link to the same passage on the other side, with its changes marked.
+
+    Text far from any passage is cut.
+    """
+    own, other = ("b", "a") if side else ("a", "b")
+    spans = sorted((each[f"{side}begin"], each[f"{side}end"], number) for number, each in enumerate(passages))
+    parts, at = [], 0
+    for begin, end, number in spans:
+        begin = max(begin, at)
+        parts.append(_between(text[at:begin], at == 0, False))
+        last = min(end, begin + LONGEST)
+        changes = [(each[f"{side}begin"], each[f"{side}end"]) for each in passages[number]["changes"]]
+        shown_text = _with_changes(text, begin, last, changes, "del" if side else "ins")
+        cut = '<span class="cut">...</span>' if end > last else ""
+        mark = f'id="p{pair}-{number}{own}" href="#p{pair}-{number}{other}" title="passage {number + 1}"'
+        parts.append(f'<a class="passage" {mark}>{shown_text or number + 1}{cut}</a>')
+        at = max(at, end)
+    return "".join([*parts, _between(text[at:], False, True)])
+
+
+def _with_changes(text: bytes, begin: int, end: int, changes: Iterable[tuple[int, int]], mark: str) -> str:
+    """Return the bytes `begin` to `end` of a text as HTML, with the changes among them in elements `mark`."""
+    parts, at = [], begin
+    for low, high in changes:
+        low, high = max(low, at), min(high, end)
+        if low < high:
+            parts += [_escaped(text[at:low]), f"<{mark}>{_escaped(text[low:high])}</{mark}>"]
+            at = high
+    return "".join([*parts, _escaped(text[at:end])])
+
+
+def _between(text: bytes, first: bool, last: bool) -> str:
+    """Return text outside of passages; of a long one, what is near a passage."""
+    if len(text) <= 2 * AROUND:
+        return _escaped(text)
+    cut = '<span class="cut"> [...] </span>'
+    before = "" if first else _escaped(text[:AROUND])
+    return before + cut + ("" if last else _escaped(text[-AROUND:]))
+
+
+def _escaped(text: bytes) -> str:
+    return escape(clean(to_readable(to_string(text))))
+
+
+def _side_by_side(pairs: list[ShownPair]) -> Iterator[str]:
+    """Yield each pair: a click on a passage leads to the same passage on the other side."""
+    yield '<p class="note">Each passage is a link to the same passage in the other document.</p>'
+    for pair in pairs:
+        boxes = "".join(
+            f'<div class="side"><h5><bdi>{kind}: {escape(printable(shorten(name, 200)))}</bdi></h5><p>{text}</p></div>'
+            for kind, name, text in zip(("document", "source"), pair.names, pair.sides, strict=True)
+        )
+        yield f'<div class="member"><h4>{escape(pair.title)}</h4><div class="sides">{boxes}</div></div>'

@@ -1,0 +1,96 @@
+"""The bytes of passages, and the words in which a passage and its source differ: documents are read again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..documents.stream import Documents
+from ..engine.clock import Clock
+from ..engine.contract import Runtime
+from ..recipe import Recipe
+from ..repeated_passages.places import ChosenDocuments, PlacedBatch, placed_again
+from ..text.raw_text import to_readable, to_string
+
+
+class TokenSpans(NamedTuple):
+    """Intervals of tokens; arrays have a value per interval.
+
+    document : array of int64
+        The number of the document in its input.
+    first, last : arrays of int64
+        Tokens `first` to `last` of the document. An empty interval is preceded by a token.
+    """
+
+    document: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+
+class PlacedSpans(NamedTuple):
+    """The bytes of intervals, in their documents' text, and the text of some of them.
+
+    begin, end : arrays of int64
+    text : dict of int to str
+    """
+
+    begin: np.ndarray
+    end: np.ndarray
+    text: dict[int, str]
+
+
+def place_spans(
+    documents: Documents,
+    spans: TokenSpans,
+    from_text: int,
+    sizes: np.ndarray,
+    recipe: Recipe,
+    runtime: Runtime,
+    max_bytes: int,
+    clock: Clock,
+) -> PlacedSpans:
+    """Place intervals of tokens; from the interval `from_text` on, return their texts as well.
+
+    Parameters
+    ----------
+    documents : Documents
+    spans : TokenSpans
+    from_text : int
+    sizes : array of int64
+        The number of tokens of each document at the first reading.
+    recipe : Recipe
+    runtime : Runtime
+    max_bytes : int
+        Bytes of text that are read at once.
+    clock : Clock
+
+    Raises
+    ------
+    InputError
+        If the documents have changed.
+    """
+    order = np.argsort(spans.document, kind="stable")
+    document, first, last = (each[order] for each in spans)
+    numbers = np.unique(document)
+    bounds = np.searchsorted(document, np.append(numbers, len(sizes)))
+    found = PlacedSpans(np.empty(len(order), np.int64), np.empty(len(order), np.int64), {})
+
+    def work(placed: PlacedBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, str]]:
+        some = slice(*bounds[[placed.documents.start, placed.documents.stop]].tolist())
+        row = np.searchsorted(numbers[placed.documents], document[some])
+        tokens, start = placed.tokens, placed.text.offsets[row]
+        low, high = tokens.offsets[row] + first[some], tokens.offsets[row] + last[some]
+        end = tokens.ends[high - 1]
+        begin = np.where(low < high, tokens.begins[np.minimum(low, len(tokens.begins) - 1)], end)
+        text = {
+            int(order[some][span]): to_readable(to_string(placed.text.values[begin[span] : end[span]].tobytes()))
+            for span in np.flatnonzero(order[some] >= from_text).tolist()
+        }
+        return order[some], begin - start, end - start, text
+
+    chosen = ChosenDocuments(numbers, sizes[numbers])
+    for number, begin, end, text in placed_again(documents, chosen, recipe, runtime, max_bytes, clock, work):
+        found.begin[number], found.end[number] = begin, end
+        found.text.update(text)
+    return found

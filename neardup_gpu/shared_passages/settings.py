@@ -1,0 +1,86 @@
+"""Define the settings of a search for shared passages, as flags and as keywords of `passages`."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+from .. import checks
+from ..records import dataclass
+from ..repeated_passages.settings import LEAST, LONGEST, TOKENS
+from ..settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageSettings:
+    """Settings of a search for shared passages.
+
+    Parameters
+    ----------
+    tokens : "words" or "code", default "words"
+        What a token is; see `Shingles`.
+    length : int, default 20
+        The shortest run of equal tokens that counts.
+    gap : int, default 10
+        Runs that two documents share are joined to one passage if at most this number of tokens lies between them in
+        each document. 0 joins only runs that touch.
+    within : str or sequence of str, default ()
+        Columns. Only documents with equal values are compared; null equals nothing.
+    date : str, default None
+        A column of dates, numbers, or text such as "2026-11-26". Of two documents, the earlier one is the source.
+    max_partners : int, default 64
+        The number of sources whose passages are listed per document: those that share the most tokens with it.
+        Coverage and the table of `by` count all sources.
+    ignore_common : int or float, default 1000
+        A run of `length` tokens that stands at more than this number of places is common; below 1, it is a share of
+        all documents. Passages that consist of common runs alone are not listed; their tokens are counted.
+    """
+
+    tokens: str = setting("words", "Kind of tokens: words or code.", metavar="KIND")
+    length: int = setting(20, "Number of tokens of the shortest run that counts.", metavar="N")
+    gap: int = setting(10, "Join runs with at most N tokens between them, in both documents.", metavar="N")
+    within: str | Sequence[str] = setting(
+        (),
+        "Compare only documents that have equal values in these columns.",
+        metavar="COLUMN[,COLUMN]",
+        shown="all are compared",
+    )
+    date: str | None = setting(
+        None, "Column of dates: the earlier one of two documents is the source.", metavar="COLUMN"
+    )
+    max_partners: int = setting(64, "Number of sources to list per document.", metavar="N")
+    ignore_common: int | float = setting(
+        1000, "Do not list passages whose runs all stand at more than N places, or a share.", metavar="N|SHARE"
+    )
+
+    def __post_init__(self) -> None:
+        within = checks.columns("within", self.within, none=True)
+        plain = {
+            "tokens": checks.one_of("tokens", self.tokens, TOKENS),
+            "length": checks.integer("length", self.length, LEAST, LONGEST),
+            "gap": checks.integer("gap", self.gap, 0, LONGEST),
+            "within": tuple(name for each in within for name in each.split(",") if name),
+            "date": checks.optional(checks.text, "date", self.date),
+            "max_partners": checks.integer("max_partners", self.max_partners, 1, 2**31 - 1),
+            "ignore_common": _number_or_share(self.ignore_common),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+    def most_places(self, num_documents: int) -> int:
+        """Return the most places of a run of `length` tokens that is not common, at least 2.
+
+        >>> PassageSettings(ignore_common=0.01).most_places(500)
+        5
+        """
+        most = self.ignore_common
+        return max(2, int(most if isinstance(most, int) else most * num_documents))
+
+
+def _number_or_share(value: Any) -> int | float:
+    """Return a number of places, at least 2, or a share of all documents below 1."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < value < 1:  # type: ignore[operator]
+        return float(value)
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    return checks.integer("ignore_common", whole, 2, 2**62, "give a number of places, or a share below 1")
