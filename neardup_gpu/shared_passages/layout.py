@@ -116,7 +116,7 @@ def _by_date(name: str, corpora: list[TokenCorpus]) -> tuple[np.ndarray, np.ndar
         raise InputError(f"date {name}: the column holds {' and '.join(sorted(kinds))}; give both inputs one type")
     column: Any = one_array(pa.chunked_array(large_enough(*columns)))
     categories = corpora[0].categories if all(each.categories == corpora[0].categories for each in corpora) else None
-    order = rows_by_priority(f"{name}:asc", np.zeros(len(column), np.int64), column, categories, "date")
+    order = rows_by_priority(f"{name}:asc", np.zeros(len(column), np.int64), column, categories, parameter="date")
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if not pa.types.is_dictionary(column.type):
