@@ -349,3 +349,17 @@ def test_joined_columns_that_are_not_utf_8(tmp_path):
     with pytest.raises(errors.InputError, match="holds text that is not UTF-8"):
         dedup(documents, text_columns=["a", "b"], unit="line", output=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_part_that_is_too_short_has_no_source_in_the_reference_set():
+    recipe = Recipe(unit=Unit("line", min_words=2))
+    reference = {"id": ["k"], "text": ["yes\nthe ferry is late"]}
+    result = nd.dedup(
+        {"id": ["a"], "text": ["yes\nThe ferry is late\nno more"]}, id_column="id", against=reference, recipe=recipe
+    )
+    rows = result.units.select(["kept", "source_id", "copies", "reason", "in_reference"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        (True, None, 1, None, False),
+        (False, "k", 2, "same_words", True),
+        (True, None, 1, None, False),
+    ]

@@ -292,9 +292,9 @@ class EqualUnits:
         """Yield the blocks of the input, and what their units repeat."""
         for block in self.of_input:
             best = self._best[block.groups]
-            is_known = best >> 32 < self.num_known
-            copies = self._sizes[block.groups] + is_known
             alone = (self.tokens < recipe.unit.min_words)[block.groups]
+            is_known = (best >> 32 < self.num_known) & ~alone
+            copies = self._sizes[block.groups] + is_known
             copies[alone | (~is_known & recipe.only_against)] = 1
             assert block.repeats is not None
             yield block, DecidedUnits(block.repeats, self._order[best >> 32], best & _NUMBER, copies, is_known)
