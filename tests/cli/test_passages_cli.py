@@ -34,8 +34,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def test_summary(run: Run) -> None:
-    status, out, _ = run("in.jsonl", "-o", "out", "--length", "6", "--date", "day", "--by", "host")
-    assert status == 0
+    status, out, errors = run("in.jsonl", "-o", "out", "--length", "6", "--date", "day", "--by", "host")
+    assert status == 0, errors
     assert [line for line in out.splitlines() if line and not line.startswith("time")] == [
         "looked     runs of 6 tokens or more that 3 documents of 32 tokens share with one another",
         "found      12 tokens (37.5%) of 1 document stand in another one: 1 passage of 1 pair of documents",
