@@ -32,7 +32,7 @@ from .keeps import Keeps
 from .locking import Hold, remove_unread
 from .validity import MOST_NUMBER, problem_of
 
-FORMAT = 2
+FORMAT = 3
 """The version that is written; earlier ones, which lacked some fields, are read."""
 
 MOST_BYTES = 1 << 28
@@ -119,6 +119,8 @@ class Manifest:
     inputs : list of Progress
     keeps : Keeps
         What is kept of documents; as long as an index lives.
+    reading : dict or None
+        How the documents were read, see `remembered.py`; None as long as none with columns were added.
     """
 
     number: int
@@ -133,6 +135,7 @@ class Manifest:
     segments: list[SegmentPlace] = field(default_factory=list)
     inputs: list[Progress] = field(default_factory=list)
     keeps: Keeps = Keeps()
+    reading: dict[str, Any] | None = None
 
     @property
     def id_type(self) -> pa.DataType:

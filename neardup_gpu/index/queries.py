@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from ..data import Ragged, arrow
 from ..documents.html import read_page
 from ..errors import InputError, ParameterError
 from ..methods.contract import Estimate
+from ..printable import readable_id
 from ..stages.conditions import group_words, of_like_lengths
 from .columns import with_columns
 from .comparing import compared
@@ -50,7 +52,13 @@ class QueryLimits(NamedTuple):
     nearest: int | None
 
 
-Answer = Callable[..., pa.Table]
+Note = dict[str, Any]
+"""A remark about the answer: `note` in words, and the `query_id` or the `ids` of documents that it is about."""
+
+NOTES = b"notes"
+"""The entry of an answer's metadata that holds its notes, as JSON."""
+
+Answer = Callable[..., tuple[pa.Table, list[Note]]]
 """A function that answers queries: `near_documents` or `containing_documents`, with its limits."""
 
 
@@ -97,8 +105,10 @@ def query_text(opened: Opened, text: str, html: bool | str, answer: Answer, colu
         offsets = np.array([0, len(data)], np.int64)
         offsets.flags.writeable = False
         manifest, snapshot = opened.snapshot(runtime)
-        found = answer(manifest, snapshot, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), opened.recipe, runtime)
-        return with_columns(found, manifest, snapshot, columns)
+        found, notes = answer(
+            manifest, snapshot, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), opened.recipe, runtime
+        )
+        return _answer_of(with_columns(found, manifest, snapshot, columns), notes, manifest)
 
 
 def query_documents(opened: Opened, documents: Documents, answer: Answer, columns: list[str]) -> pa.Table:
@@ -111,17 +121,61 @@ def query_documents(opened: Opened, documents: Documents, answer: Answer, column
     """
     with opened.running() as runtime:
         manifest, snapshot = opened.snapshot(runtime)
-        recipe, tables = opened.recipe, []
+        recipe, tables, notes = opened.recipe, list[pa.Table](), list[Note]()
         for name in recipe.within:
             documents._check_plain(name, "within")
         for batch in documents.batches(recipe.within, max_bytes=AT_ONCE):
             words = None
             if recipe.within:
                 words, _ = group_words([*batch.columns.values()], 1, batch.first_row)
-            tables.append(answer(manifest, snapshot, batch.ids, batch.text, recipe, runtime, words=words))
+            found, of_batch = answer(manifest, snapshot, batch.ids, batch.text, recipe, runtime, words=words)
+            tables.append(found)
+            notes += of_batch
         if not tables:
             raise InputError("the input holds no documents; there is nothing to ask")
-        return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
+        together = pa.concat_tables(tables, promote_options="permissive")
+        return _answer_of(with_columns(together, manifest, snapshot, columns), notes, manifest)
+
+
+def _answer_of(found: pa.Table, notes: list[Note], manifest: Manifest) -> pa.Table:
+    """Return matches with their notes; after a removal, also with a note about what `kept` says then."""
+    if manifest.disturbed:
+        awaiting = found["id"].filter(found["awaits"]).unique()
+        documents = "no document of this answer awaits" if not len(awaiting) else "`ids` await"
+        text = f"documents were removed since the last decision, which `kept` is of; {documents} the next one"
+        notes = [*notes, {"note": text, "ids": list(map(as_json, awaiting.to_pylist()))}]
+    return found.replace_schema_metadata({NOTES: json.dumps(notes).encode()})
+
+
+def as_json(id: Any) -> Any:
+    """Return an id as JSON can hold it."""
+    return readable_id(id) if isinstance(id, bytes) else id
+
+
+def notes_of(answer: pa.Table) -> list[Note]:
+    """Return the notes of an answer of `Index.query`.
+
+    Parameters
+    ----------
+    answer : pyarrow.Table
+        What `Index.query` returned, or the table of the file that `neardup index query --output` wrote.
+
+    Returns
+    -------
+    list of dict
+        Each has `note`, in words, and either `query_id`, `num_elements` and `num_not_followed`, or `ids`: the documents
+        of the answer that the next decision may keep.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from neardup_gpu.index import Index
+    >>> with Index.create(tempfile.mkdtemp() + "/news", containment=16) as index:
+    ...     answer = index.query("to be", containment=0.9)
+    >>> [each["note"] for each in notes_of(answer)]
+    ['too short for modulus 16']
+    """
+    return json.loads((answer.schema.metadata or {}).get(NOTES, b"[]"))
 
 
 def near_documents(
@@ -134,11 +188,11 @@ def near_documents(
     *,
     limits: QueryLimits,
     words: np.ndarray | None = None,
-) -> pa.Table:
+) -> tuple[pa.Table, list[Note]]:
     """Answer queries, the best first, ties by sequence number; `words` are those of their groups, if there are any.
 
     The columns are query_id, id, resemblance (or cosine, if simhashes are all that is known), low, high, exact, kept,
-    and the method's own columns of pairs.
+    awaits, and the method's own columns of pairs. There are no notes.
     """
     sketches = sketched(text, query_ids, recipe, manifest.keeps, runtime, words=words)
     present = np.flatnonzero(sketches.tokens > 0)
@@ -165,7 +219,7 @@ def near_documents(
         enough = like.estimate >= limits.least
         query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
         columns = {name: each[enough] for name, each in columns.items()}
-    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, limits.nearest)
+    return matches_of(snapshot, query_ids, query, entry, columns, told, manifest.id_type, limits.nearest), []
 
 
 def _other_measures(
@@ -193,7 +247,7 @@ def matches_of(
 ) -> pa.Table:
     """Return the live documents of entries, the greatest first by the first of the columns, which are of entries."""
     by = next(iter(columns))
-    kept = snapshot.kept(entry)
+    kept, awaits = snapshot.kept(entry), snapshot.awaits(entry)
     row, number, ids = snapshot.members(entry, kind)
     first = np.diff(row, prepend=-1) != 0
     order = np.lexsort((number, -columns[by][row], query[row]))
@@ -207,6 +261,7 @@ def matches_of(
             "id": ids.take(arrow(order)),
             **{name: arrow(each[row]) for name, each in columns.items()},
             "kept": arrow(stays),
+            "awaits": arrow(awaits[row]),
             **{name: arrow(each[row]) for name, each in told.items()},
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -260,20 +261,11 @@ def _keepers(
 
 
 def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Decided:
-    """Return the decisions about documents when they were added; those that founded an entry are in the last
-    segment."""
+    """Return the decisions about live documents when they were added."""
     kept = entry == sequence
-    kept[kept] = snapshot.segments[-1]["flags"] & KEPT != 0
+    kept[kept] = snapshot.kept(entry[kept])
     rest = np.flatnonzero(~kept)
-    keeper, value = entry[rest], np.ones(len(rest))
-    for segment, some, rows in snapshot.located(entry[rest]):
-        gone = segment["gone"].astype(np.int64)
-        if not len(gone):
-            continue
-        place = np.minimum(np.searchsorted(gone, rows), len(gone) - 1)
-        there = gone[place] == rows
-        keeper[some[there]] = segment["keeper"][place[there]]
-        value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
+    keeper, value = snapshot.keepers(entry[rest])
     dead = ~snapshot.live(keeper)  # removed since: what is left of the same words stands for it
     keeper[dead], value[dead] = entry[rest[dead]], 1.0
     keepers, values = entry.copy(), np.ones(len(entry))
@@ -493,3 +485,30 @@ def table_of(ids: pa.Array, found: Decided, snapshot: Snapshot, recipe: Recipe) 
         told = recipe.method.pair_columns(both, number, number + len(ids))
         columns |= {name: arrow(values, found.kept) for name, values in told.items()}
     return pa.table(columns)
+
+
+AT_ONCE = 1 << 16
+"""Documents whose decisions are read at a time."""
+
+
+def decisions_of(
+    snapshot: Snapshot, first: int, stop: int, kind: pa.DataType, recipe: Recipe
+) -> pa.RecordBatchReader:
+    """Return the decisions about the live documents with sequence numbers from `first` on and before `stop`."""
+
+    def tables() -> Iterator[pa.Table]:
+        for segment in snapshot.segments:
+            if segment.stop <= first or segment.first >= stop:
+                continue
+            sequence = segment["sequence"]
+            places = np.flatnonzero((sequence >= first) & (sequence < stop) & (segment.live_documents != 0))
+            for start in range(0, len(places), AT_ONCE):
+                some = places[start : start + AT_ONCE]
+                found = decided(snapshot, sequence[some], segment["entry"][some])
+                yield table_of(segment.ids.arrow(some).cast(kind), found, snapshot, recipe)
+
+    nothing = np.empty(0, np.int64)
+    none = Decided(nothing.astype(bool), nothing, nothing.astype(float), nothing)
+    schema = table_of(pa.nulls(0, kind), none, snapshot, recipe).schema
+    batches = (batch for table in tables() for batch in table.cast(schema).to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
