@@ -232,7 +232,7 @@ def candidates(
 def _with_sizes(
     found: pa.Table, query_ids: pa.Array, sizes: np.ndarray, not_followed: np.ndarray, modulus: int, common: int
 ) -> tuple[pa.Table, list[Note]]:
-    """Return matches, whose `query_id` is the number of the query, with the sizes of the queries; and notes on these."""
+    """Return matches with the sizes of their queries, and the notes; `query_id` is the number of a query until now."""
     number = found["query_id"].to_numpy()
     some = np.flatnonzero((sizes == 0) | (not_followed > 0))
     notes: list[Note] = []

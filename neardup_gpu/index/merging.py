@@ -248,9 +248,7 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
         Whether the block outlives the calls that add, so that none of them waits until all is merged.
     """
 
-    def __init__(
-        self, writer: Writer, committed: Callable[[], None], beside: bool, outlives: bool = False
-    ) -> None:
+    def __init__(self, writer: Writer, committed: Callable[[], None], beside: bool, outlives: bool = False) -> None:
         self._writer, self._committed, self._outlives = writer, committed, outlives
         self._pool = ThreadPoolExecutor(1, "neardup-merge") if beside else None
         self._under_way: tuple[Merge, Future[None]] | None = None

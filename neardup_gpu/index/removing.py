@@ -70,9 +70,7 @@ def remove(opened: Opened, ids: Any, missing: str, dry_run: bool, erases: bool) 
         return Removed(len(sequence), unknown, not dry_run and take_away(opened, sequence, erases))
 
 
-def remove_by_column(
-    opened: Opened, column: str, parameter: str, value: Any, dry_run: bool, erases: bool
-) -> Removed:
+def remove_by_column(opened: Opened, column: str, parameter: str, value: Any, dry_run: bool, erases: bool) -> Removed:
     """Take the documents away whose column has a value, or is before it, unless it is a dry run.
 
     Raises

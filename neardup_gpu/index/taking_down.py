@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..conditions import group_words
 from ..documents import open_described
 from ..engine.settings import Engine
 from ..errors import DamagedError, InputError
 from ..report import count
+from ..stages.conditions import group_words
 from ..store.artefacts import report_is_as_written, with_checksum
 from ..store.checksums import changed
 from .containment import RECALL, ContainmentQuery, containing_documents
@@ -103,7 +103,8 @@ def prove(path: Path, facts: dict[str, Any]) -> str:
             f"{path}: {count(len(found['id'].unique()), 'document')} of the index resembles or contains a text, the "
             f"first is {first!r}; take the texts down again"
         )
-    return f"{count(len(texts), 'text')} by digest, and {facts['index']}, in which no document resembles or contains one,"
+    index = facts["index"]
+    return f"{count(len(texts), 'text')} by digest, and {index}, in which no document resembles or contains one,"
 
 
 def _search(
@@ -162,9 +163,9 @@ def _promise(opened: Opened, limits: QueryLimits, by_content: ContainmentQuery |
         first += " The resemblance was estimated."
     if by_content is None:
         return first
-    what = {"in": "contains a text", "of": "is contained in a text", "either": "contains a text or is contained in it"}
+    ways = {"in": "contains a text", "of": "is contained in a text", "either": "contains a text or is contained in it"}
     return (
-        f"{first} A document that {what[by_content.direction]} by {by_content.least:g} or more was found with probability "
-        f"{RECALL:g}, or less if only a few elements of the text or of the document are in the index's table; a text "
-        "without such an element finds nothing."
+        f"{first} A document that {ways[by_content.direction]} by {by_content.least:g} or more was found with "
+        f"probability {RECALL:g}, or less if few elements of the text or of the document are in the index's table. A "
+        "text without elements finds nothing by containment."
     )

@@ -491,9 +491,7 @@ AT_ONCE = 1 << 16
 """Documents whose decisions are read at a time."""
 
 
-def decisions_of(
-    snapshot: Snapshot, first: int, stop: int, kind: pa.DataType, recipe: Recipe
-) -> pa.RecordBatchReader:
+def decisions_of(snapshot: Snapshot, first: int, stop: int, kind: pa.DataType, recipe: Recipe) -> pa.RecordBatchReader:
     """Return the decisions about the live documents with sequence numbers from `first` on and before `stop`."""
 
     def tables() -> Iterator[pa.Table]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.encoders import jsonable_encoder
@@ -117,7 +117,7 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
         if isinstance(body.text, str):
             found, number = reader.query(body.text, **given, reading=Reading(html=bodies.html)), 1
         else:
-            rows = [dict.fromkeys(bodies.texts, body.text)] if body.documents is None else body.model_dump()["documents"]
+            rows = body.model_dump()["documents"] or [dict.fromkeys(bodies.texts, body.text)]
             number = len(rows)
             found = reader.query(bodies.table(rows, reader.info()["columns"], []), **given, reading=reading)
         answers: list[dict[str, Any]] = [{"matches": [], "notes": []} for _ in range(number)]
@@ -129,7 +129,7 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
         return answered({"answers": answers, "notes": [each for each in notes if "ids" in each]})
 
     @app.delete("/documents", summary="Remove documents")
-    async def remove_some(id: list[str] = Query(max_length=limits.max_documents)) -> Response:
+    async def remove_some(id: Annotated[list[str], Query(max_length=limits.max_documents)]) -> Response:
         return answered(await change([], [id_of(each) for each in id], False, 0))
 
     @app.delete("/documents/{id:path}", summary="Remove a document")

@@ -38,8 +38,8 @@ class Bodies:
         self.html = (info["reading"] or {"html": False})["html"]
         self.columns = list(info["columns"])
         text: Any = list[int] if index.recipe.shingles.token_kind.of_integers else str
-        fields: dict[str, Any] = {name: (text, ...) for name in self.texts}
-        kept: dict[str, Any] = {name: (Any, None) for name in self.columns}
+        fields: dict[str, Any] = dict.fromkeys(self.texts, (text, ...))
+        kept: dict[str, Any] = dict.fromkeys(self.columns, (Any, None))
         document = create_model("Document", __base__=Strict, id=(Id, ...), **fields, **kept)
         asked = create_model("AskedDocument", __base__=Strict, **fields, **kept)
         most: Any = Field(min_length=1, max_length=limits.max_documents)
@@ -63,7 +63,7 @@ class Bodies:
         )
 
     def table(self, rows: list[dict[str, Any]], types: dict[str, str], names: list[str]) -> dict[str, Any]:
-        """Return rows as columns: some names, the text and the kept columns, in which strings become dates and times."""
+        """Return rows as columns: these names, the text, and the kept columns, in which strings become times."""
         found: dict[str, Any] = {name: [row[name] for row in rows] for name in (*names, *self.texts)}
         for name in self.columns:
             values, kind = pa.array([row.get(name) for row in rows]), type_named(types[name])

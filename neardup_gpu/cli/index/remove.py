@@ -83,8 +83,8 @@ def remove(
     texts, reading = given(taken, of=TakenDown), given(taken, of=Reading)
     if sum(name in {**how, **texts} for name in ("ids", "before", "equals", "texts")) != 1:
         raise ParameterError(
-            "--ids, --before, --equals and --texts: give one of them: a file with ids of documents, what their --column "
-            "is before, what it is, or a file of texts"
+            "--ids, --before, --equals and --texts: give one of them: a file with ids, a value that their --column is "
+            "before, a value that it has, or a file of texts"
         )
     if "texts" not in texts and (texts or reading):
         raise ParameterError("--texts: the options of texts and statements belong to it; leave them out")

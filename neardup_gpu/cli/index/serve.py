@@ -21,9 +21,7 @@ def serve(index: IndexFolder, /, *, serving: ServingFlags = None, engine: Engine
     try:
         from ...serving.running import run
     except ImportError as error:
-        raise ParameterError(
-            f"neardup index serve needs {error.name}; install neardup_gpu[serve]"
-        ) from None
+        raise ParameterError(f"neardup index serve needs {error.name}; install neardup_gpu[serve]") from None
     limits, token = Serving(**given(serving)), os.environ.get(TOKEN) or None
     if token is None and limits.host not in ("127.0.0.1", "localhost", "::1"):
         note(f"neardup: {TOKEN} is not set: everybody who reaches {limits.host} may change the index", "warning")
