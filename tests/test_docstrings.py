@@ -23,9 +23,10 @@ from neardup_gpu.results.explanation import Explanation
 
 MODULES = [
     *neardup_gpu._MODULES.values(),
-    *("data", "errors", "explanation", "greedy_clusters", "merging", "one_text", "plot", "sketch_jobs", "stages"),
-    *("theory", "error_bounds", "prefix_filter", "documents.source", "documents.stream"),
-    *("auditing.verdict", "contamination.verdicts", "passages.result", "fail_over", "grouping", "intervals"),
+    *("data", "errors", "plot", "stages", "theory", "theory.error_bounds", "theory.prefix_filter"),
+    *("jobs.greedy_clusters", "jobs.merging", "jobs.one_text", "jobs.sketch_jobs"),
+    *("results.explanation", "results.fail_over", "results.grouping", "documents.source", "documents.stream"),
+    *("auditing.intervals", "auditing.verdict", "contamination.verdicts", "passages.result"),
     *(f"methods.{name}" for name in ("contract", "elements", "frequencies")),
     *(f"hamming.{name}" for name in ("design", "index", "joins", "near_pairs")),
     *("papers.estimates", "papers.filter_curves", "papers.lazy_sampling", "papers.prefix_costs"),
