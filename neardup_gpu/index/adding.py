@@ -52,7 +52,7 @@ COMMIT_SHINGLES = 6 << 20
 """Shingles of documents that wait for a commit, at most about: 48 MB."""
 
 
-class _Counts(NamedTuple):
+class _CountsOfAdded(NamedTuple):
     documents: int
     kept: int
     removed: int
@@ -61,7 +61,7 @@ class _Counts(NamedTuple):
     skipped: int
 
 
-class Added(_Counts):
+class Added(_CountsOfAdded):
     """What `Index.add` did: six counts, and the decisions.
 
     Parameters
@@ -161,7 +161,7 @@ class Adding:
         self._next_sequence = 0  # and of the next document, behind a commit that is being made
         self._segments = writer.segments  # those that documents are compared with: of such a commit, too
         self._marks = Marks()
-        self.counts = _Counts(0, 0, 0, 0, 0, 0)
+        self.counts = _CountsOfAdded(0, 0, 0, 0, 0, 0)
 
     def add(self, source: Any, reading: Reading) -> None:
         """Add all inputs, one after another."""

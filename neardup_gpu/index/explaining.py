@@ -1,4 +1,4 @@
-"""What an index knows of documents that are named by their ids: the decisions about them, and their columns."""
+"""Look documents up by their ids: the decisions about them, and their columns."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .writer import TOO_LARGE, buried, checked_ids, ids_there, kind_of
 
 
 class Removed(NamedTuple):
-    """What `Index.remove` did.
+    """Describe what `Index.remove` or `Index.take_down` did.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def remove_by_column(opened: Opened, column: str, parameter: str, value: Any, dr
 
 
 def take_away(opened: Opened, sequence: np.ndarray, erases: bool) -> bool:
-    """Take documents away, and erase what is stored of them if that is asked for; returns whether all of it is erased.
+    """Take documents away, and erase what is stored of them if `erases`; return whether nothing of it is left.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What every request passes: the token, the limits, and the metrics."""
+"""Check the token and the limits of every request, and count it."""
 
 from __future__ import annotations
 

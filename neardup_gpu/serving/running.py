@@ -1,4 +1,4 @@
-"""The process of the service: it listens until it is asked to end, and answers what it has begun."""
+"""Run the service as a process: it listens until a signal ends it, and answers what it has begun."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ TOKEN = "NEARDUP_TOKEN"
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """Where the service listens, and the limits of requests.
+    """Set the address of the service and the limits of requests.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Change:
 
 
 class KnownIdsError(InputError):
-    """Documents of these ids are in the index already, and are not to be replaced."""
+    """The index has documents with these ids already, and the request replaces none."""
 
     def __init__(self, ids: list[Any]) -> None:
         more = f" and {len(ids) - 1} others are" if len(ids) > 1 else " is"
@@ -215,7 +215,7 @@ class WriteQueue:
 
 
 def status_of(error: BaseException) -> tuple[int, dict[str, Any]]:
-    """Return the HTTP status of an error, and what is said about it besides the message."""
+    """Return the HTTP status of an error, and the entries of the answer besides the message."""
     if isinstance(error, IndexHeldError):
         return 409, {"process": error.process, "host": error.host}
     if isinstance(error, KnownIdsError):
