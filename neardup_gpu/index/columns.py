@@ -172,9 +172,14 @@ def _write(tables: Iterable[pa.Table], schema: pa.Schema, sink: Any) -> None:
         for table in tables:
             waiting = pa.concat_tables([waiting, table.cast(schema)])
             whole = len(waiting) - len(waiting) % BATCH
-            file.write_table(waiting.slice(0, whole).combine_chunks(), BATCH)
+            file.write_table(_copied(waiting.slice(0, whole)), BATCH)
             waiting = waiting.slice(whole)
-        file.write_table(waiting.combine_chunks(), BATCH)
+        file.write_table(_copied(waiting), BATCH)
+
+
+def _copied(table: pa.Table) -> pa.Table:
+    """Return a table with buffers of its own: Arrow writes all of a buffer, also the values of rows outside a slice."""
+    return table.take(arrow(np.arange(len(table)))).combine_chunks()
 
 
 def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:

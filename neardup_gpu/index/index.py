@@ -38,7 +38,7 @@ from .manifest import Manifest
 from .opened import Opened
 from .queries import Answer, limits_of, near_documents, query_documents, query_text
 from .removing import Removed, remove, remove_by_column
-from .taking_down import take_down
+from .taking_down import is_statement, take_down
 
 if TYPE_CHECKING:
     from ..results.result import Result
@@ -532,7 +532,7 @@ class Index:
         with contextlib.ExitStack() as stack:
             file = None
             if place is not None and not flags[1]:
-                file = stack.enter_context(new_file(place, checks.flag("overwrite", overwrite)))
+                file = stack.enter_context(new_file(place, checks.flag("overwrite", overwrite), is_ours=is_statement))
             documents = open_documents(source, reading=reading, other_columns=self.recipe.within)
             return take_down(self._opened, documents, limits, by_content, file, *flags)
 

@@ -41,7 +41,7 @@ TOUCHED_EVERY = KEPT / 12
 class IndexHeldError(OutputError):
     """Another process writes to the index: `process` is its number and `host` its machine, None if unknown."""
 
-    def __init__(self, message: str, process: int | None, host: str | None) -> None:
+    def __init__(self, message: str, process: int | None = None, host: str | None = None) -> None:
         super().__init__(message)
         self.process, self.host = process, host
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +15,7 @@ from ..errors import InputError, ParameterError
 from ..log import log
 from ..report import count
 from .columns import kept_of, with_value
-from .manifest import numbers
+from .manifest import Progress, SegmentPlace, numbers
 from .merging import Merge, merge_now
 from .opened import Opened
 from .writer import TOO_LARGE, buried, checked_ids, ids_there, kind_of
@@ -67,7 +70,8 @@ def remove(opened: Opened, ids: Any, missing: str, dry_run: bool, erases: bool) 
         if unknown and missing == "error":
             more = f", nor {count(len(unknown) - 1, 'other id')}" if len(unknown) > 1 else ""
             raise InputError(f"id {unknown[0]!r} is not in the index{more}; nothing was removed")
-        return Removed(len(sequence), unknown, not dry_run and take_away(opened, sequence, erases))
+        erased = not dry_run and take_away(opened, sequence, erases, given.to_pylist() if erases else ())
+        return Removed(len(sequence), unknown, erased)
 
 
 def remove_by_column(opened: Opened, column: str, parameter: str, value: Any, dry_run: bool, erases: bool) -> Removed:
@@ -89,8 +93,10 @@ def remove_by_column(opened: Opened, column: str, parameter: str, value: Any, dr
         return Removed(len(sequence), [], not dry_run and take_away(opened, sequence, erases))
 
 
-def take_away(opened: Opened, sequence: np.ndarray, erases: bool) -> bool:
+def take_away(opened: Opened, sequence: np.ndarray, erases: bool, ids: Sequence[Any] = ()) -> bool:
     """Take documents away, and erase what is stored of them if `erases`; return whether nothing of it is left.
+
+    `ids` are names of documents that may have been removed earlier; they are erased from the list of inputs, too.
 
     Raises
     ------
@@ -101,32 +107,57 @@ def take_away(opened: Opened, sequence: np.ndarray, erases: bool) -> bool:
     if len(sequence):
         writer.change(death=buried(writer.segments, sequence))
         opened.committed(writer)
-    return erases and _erased(opened)
+    return erases and _erased(opened, ids)
 
 
-def _erased(opened: Opened) -> bool:
-    """Write again each segment in which something is dead, without it; returns whether no older file is left.
+def _erased(opened: Opened, ids: Sequence[Any]) -> bool:
+    """Write again each segment in which something is dead, without it; return whether no older file is left.
 
     A request that was interrupted is completed by the next one, which finds the same dead rows.
     """
     writer = opened.write()
+    inputs = _without_names(writer.manifest.inputs, ids)
+    if inputs != writer.manifest.inputs:
+        writer.change(inputs=inputs)
     opened.committed(writer)  # removes what an earlier request had to leave
     while (number := _first_with_dead(writer.manifest.segments)) is not None:
-        merge_now(Merge(writer, number, number + 1))
+        segment = writer.segments[number]
+        names = segment.ids.arrow(np.flatnonzero(segment.live_documents == 0)).to_pylist()
+        merge = Merge(writer, number, number + 1)
+        merge_now(merge, inputs=_without_names(writer.manifest.inputs, names))
         opened.committed(writer)
     older = [number for number in numbers(opened.folder) if number < writer.manifest.number]
     if older:
         log.warning(
-            "%s: a reader still uses %s with what was removed; the files vanish at the first change of the index after "
-            "it has refreshed or ended, so ask for the same again then",
+            "%s: a reader still uses %s with removed documents; repeat the request after the reader has refreshed or "
+            "ended",
             opened.folder,
             count(len(older), "older state"),
         )
     return not older
 
 
-def _first_with_dead(places: list[Any]) -> int | None:
+def _first_with_dead(places: list[SegmentPlace]) -> int | None:
     return next((number for number, each in enumerate(places) if each.deleted is not None), None)
+
+
+def _without_names(inputs: list[Progress], ids: Sequence[Any]) -> list[Progress]:
+    """Return inputs without the files that documents are named by: the ids of text files are paths."""
+    names = {id for id in ids if isinstance(id, str)}
+    found = []
+    for each in inputs:
+        files = [file for file in each.files if not _is_named(file[0], names)]
+        if len(files) == len(each.files):
+            found.append(each)
+        elif files:
+            found.append(replace(each, name=files[0][0], files=files))
+    return found
+
+
+def _is_named(path: str, ids: set[str]) -> bool:
+    """Return whether the end of a path, from the beginning of a name on, is one of some ids."""
+    parts = path.replace(os.sep, "/").split("/")
+    return any("/".join(parts[place:]) in ids for place in range(len(parts)))
 
 
 def checked_array(ids: Any) -> pa.Array:

@@ -21,8 +21,9 @@ from ..engine.settings import Engine
 from ..errors import DamagedError, InputError
 from ..report import count
 from ..stages.conditions import group_words
-from ..store.artefacts import report_is_as_written, with_checksum
+from ..store.artefacts import MOST_REPORT, TAKE_DOWN, report_is_as_written, with_checksum
 from ..store.checksums import changed
+from ..store.folder import Folder
 from .containment import RECALL, ContainmentQuery, containing_documents
 from .opened import Opened
 from .queries import AT_ONCE, QueryLimits, as_json, near_documents
@@ -33,8 +34,13 @@ if TYPE_CHECKING:
     from ..documents import Documents
     from ..engine.contract import Runtime
 
-KIND = "take-down"
-"""The entry `kind` of a statement."""
+
+def is_statement(path: Path) -> bool:
+    """Return whether a file is the statement of a take-down, as it was written."""
+    try:
+        return report_is_as_written(path.parent, path.name) and json.loads(path.read_bytes())["kind"] == TAKE_DOWN
+    except (KeyError, OSError, TypeError, ValueError):
+        return False
 
 
 def take_down(
@@ -57,7 +63,7 @@ def take_down(
         if statement is not None:
             removed = [_without_id(each) if erases else each for each in _listed(found)]
             facts = {
-                "kind": KIND,
+                "kind": TAKE_DOWN,
                 "index": str(opened.folder.resolve()),
                 "time": datetime.now(UTC).isoformat(timespec="seconds"),
                 "counts": {"texts": len(texts), "removed": len(ids), "documents": manifest.documents - len(ids)},
@@ -72,7 +78,7 @@ def take_down(
         return Removed(len(sequence), [], not dry_run and take_away(opened, sequence, erases))
 
 
-def prove(path: Path, facts: dict[str, Any]) -> str:
+def prove(path: Path) -> str:
     """Compare a statement with its texts and its index; returns what was compared, for people.
 
     Raises
@@ -84,8 +90,9 @@ def prove(path: Path, facts: dict[str, Any]) -> str:
     """
     if not report_is_as_written(path.parent, path.name):
         raise changed(path)
+    facts = json.loads(Folder(path.parent).read(path.name, MOST_REPORT))
     if facts["input"]["format"] == "memory":
-        raise InputError(f"{path}: its texts were in memory; read them from a file to prove the statement again")
+        raise InputError(f"{path}: its texts were in memory, so it cannot be proved again; take down texts of a file")
     limits = facts["limits"]
     by_content = None if limits["by_content"] is None else ContainmentQuery(**limits["by_content"])
     near = QueryLimits(*(limits[name] for name in QueryLimits._fields))
@@ -100,8 +107,8 @@ def prove(path: Path, facts: dict[str, Any]) -> str:
     if len(found):
         first = as_json(found["id"][0].as_py())
         raise DamagedError(
-            f"{path}: {count(len(found['id'].unique()), 'document')} of the index resembles or contains a text, the "
-            f"first is {first!r}; take the texts down again"
+            f"{path}: the index has {count(len(found['id'].unique()), 'document')} again, the first is {first!r}, found "
+            "by the texts; take them down again"
         )
     index = facts["index"]
     return f"{count(len(texts), 'text')} by digest, and {index}, in which no document resembles or contains one,"

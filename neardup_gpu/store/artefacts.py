@@ -36,6 +36,9 @@ SUBSTRINGS = "substrings.json"
 REPORTS = {AUDIT: "lost.parquet", CERTIFICATE: "evals.parquet", SUBSTRINGS: "spans.parquet"}
 """The reports of folders that hold no result of dedup, and a table of each."""
 
+TAKE_DOWN = "take-down"
+"""The entry `kind` of the statement of a take-down."""
+
 MOST_REPORT = 1 << 28
 """Bytes of a report, at most; almost all of a large one are the names of files of kept/."""
 
