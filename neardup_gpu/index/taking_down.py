@@ -105,10 +105,9 @@ def prove(path: Path) -> str:
     if texts != facts["texts"]:
         raise DamagedError(f"{path}: the texts are not those of the statement; restore the file that it names")
     if len(found):
-        first = as_json(found["id"][0].as_py())
+        first, number = as_json(found["id"][0].as_py()), count(len(found["id"].unique()), "document")
         raise DamagedError(
-            f"{path}: the index has {count(len(found['id'].unique()), 'document')} again, the first is {first!r}, found "
-            "by the texts; take them down again"
+            f"{path}: the index has {number} again that the texts find, the first is {first!r}; take them down again"
         )
     index = facts["index"]
     return f"{count(len(texts), 'text')} by digest, and {index}, in which no document resembles or contains one,"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import socket
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from ..engine.settings import Engine
 from ..errors import OutputError
 from .app import service
 from .settings import Serving
+
+log = logging.getLogger("uvicorn.error")
 
 
 class _Server(uvicorn.Server):
@@ -46,4 +49,5 @@ def run(folder: Path, limits: Serving, engine: Engine, token: str | None) -> Non
         raise OutputError(f"{limits.host}:{limits.port}: {error.strerror}; choose another host or port") from None
     with listening:
         config = uvicorn.Config(service(folder, limits, engine, token), access_log=False, lifespan="on")
+        log.info("Serving %s at http://%s:%d", folder, *listening.getsockname()[:2])
         _Server(config).run([listening])

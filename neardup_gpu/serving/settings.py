@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import checks
 from ..records import dataclass
 from ..settings import setting
 
@@ -28,6 +29,11 @@ class Serving:
     max_requests : int, default 256
         Maximum number of requests at a time; more are refused with status 503.
 
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a number is out of range or a value has another type.
+
     Examples
     --------
     >>> Serving().host
@@ -40,3 +46,9 @@ class Serving:
     max_body: int = setting(8 << 20, "Maximum bytes of a request.", metavar="N", shown="8 MiB")
     queue: int = setting(10_000, "Maximum number of documents that wait for the writer.", metavar="N")
     max_requests: int = setting(256, "Maximum number of requests at a time.", metavar="N")
+
+    def __post_init__(self) -> None:
+        checks.text("host", self.host)
+        checks.integer("port", self.port, 0, 65535)
+        for name in ("max_documents", "max_body", "queue", "max_requests"):
+            checks.integer(name, getattr(self, name), 1)
