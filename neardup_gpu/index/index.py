@@ -522,7 +522,8 @@ class Index:
         of_integers = self.recipe.shingles.token_kind.of_integers
         reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
         limits = limits_of(self.recipe, self._opened.finder, threshold, None, None)
-        by_content = self._containment(0.9 if containment is None else containment, direction, None, None)
+        share = 0.9 if containment is None else containment
+        by_content: by_elements.ContainmentQuery | None = self._containment(share, direction, None, None)
         if self._opened.manifest.keeps.containment is None:
             if containment is not None or direction != "in":
                 raise InputError(f"{self.folder}: cannot search by containment; make an index with containment=16")

@@ -24,13 +24,7 @@ class Strict(BaseModel):
 
 
 class Bodies:
-    """The bodies that a service takes.
-
-    Parameters
-    ----------
-    index : Index
-    limits : Serving
-    """
+    """The bodies that the service of an index takes."""
 
     def __init__(self, index: Index, limits: Serving) -> None:
         info = index.info()
@@ -43,24 +37,17 @@ class Bodies:
         document = create_model("Document", __base__=Strict, id=(Id, ...), **fields, **kept)
         asked = create_model("AskedDocument", __base__=Strict, **fields, **kept)
         most: Any = Field(min_length=1, max_length=limits.max_documents)
-        self.Additions = create_model(
-            "Additions",
-            __base__=Strict,
-            documents=(Annotated[list[document], most], ...),  # type: ignore[valid-type]
-            replace=(bool, Field(False, description="Let a document take the place of an earlier one with its id.")),
-        )
-        self.Query = create_model(
-            "Query",
-            __base__=Strict,
-            text=(text | None, Field(None, description="One text. Several are documents.")),
-            documents=(Annotated[list[asked], most] | None, None),  # type: ignore[valid-type]
-            threshold=(float | None, None),
-            radius=(int | None, None),
-            nearest=(Annotated[int, Field(ge=1, le=limits.max_documents)], min(100, limits.max_documents)),
-            containment=(float | None, None),
-            direction=(Literal["in", "of", "either"] | None, None),
-            columns=(list[str], []),
-        )
+        several: Any = Annotated[list[document], most]  # type: ignore[valid-type]
+        questions: Any = Annotated[list[asked], most] | None  # type: ignore[valid-type]
+        nearest: Any = Annotated[int, Field(ge=1, le=limits.max_documents)]
+        direction: Any = Literal["in", "of", "either"] | None
+        replace = Field(False, description="Let a document take the place of an earlier one with its id.")
+        fields = {"documents": (several, ...), "replace": (bool, replace)}
+        self.Additions: Any = create_model("Additions", __base__=Strict, **fields)
+        fields = {"text": (text | None, None), "documents": (questions, None), "columns": (list[str], [])}
+        fields |= dict.fromkeys(("threshold", "containment"), (float | None, None)) | {"radius": (int | None, None)}
+        fields |= {"nearest": (nearest, min(100, limits.max_documents)), "direction": (direction, None)}
+        self.Query: Any = create_model("Query", __base__=Strict, **fields)
 
     def table(self, rows: list[dict[str, Any]], types: dict[str, str], names: list[str]) -> dict[str, Any]:
         """Return rows as columns: these names, the text, and the kept columns, in which strings become times."""

@@ -18,16 +18,7 @@ OPEN = {"/health", "/docs", "/openapi.json"}
 
 
 class Gate:
-    """Middleware that refuses requests without the token, too many requests, and too large ones; and counts all.
-
-    Parameters
-    ----------
-    app : ASGI application
-    limits : Serving
-    metrics : Metrics
-    token : str or None
-        What requests have to show; None if they need not.
-    """
+    """Refuse requests without the token, too many requests and too large ones; count all."""
 
     def __init__(self, app: ASGIApp, limits: Serving, metrics: Metrics, token: str | None) -> None:
         self._app, self._limits, self._metrics, self._token = app, limits, metrics, token

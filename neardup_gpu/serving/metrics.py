@@ -16,16 +16,7 @@ BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 1
 
 
 class Metrics:
-    """The metrics of one service.
-
-    Parameters
-    ----------
-    reader : Index
-    waiting : callable
-        Returns the number of documents that wait for the writer.
-    most : int
-        How many may wait.
-    """
+    """The metrics of one service; `waiting` returns the number of documents that wait, `most` is how many may."""
 
     def __init__(self, reader: Index, waiting: Callable[[], int], most: int) -> None:
         self.registry = CollectorRegistry()

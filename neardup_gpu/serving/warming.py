@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from ..index import Index
 
 
 def load_kernels(index: Index, texts: list[str]) -> None:
-    """Add, query and remove in a small index of the same kind, in a temporary folder.
-
-    Parameters
-    ----------
-    index : Index
-    texts : list of str
-        Its columns of text.
-    """
+    """Add, query and remove in a small index of the same kind, with these columns of text, in a temporary folder."""
     info = index.info()
     keeps = {name: info[name] for name in ("containment", "sets", "expected")}
     of_integers = index.recipe.shingles.token_kind.of_integers
@@ -29,7 +23,7 @@ def load_kernels(index: Index, texts: list[str]) -> None:
         for number in range(2):  # the second one is looked up in files
             small.add({"id": [f"{number}a", f"{number}b"], **rows}, id_column="id", text_columns=texts)
         for each in [rows] if of_integers or index.recipe.within else [rows, words[0]]:
-            how = {} if isinstance(each, str) else {"text_columns": texts}
+            how: dict[str, Any] = {} if isinstance(each, str) else {"text_columns": texts}
             small.query(each, **how)
             if keeps["containment"] is not None:
                 small.query(each, containment=0.5, **how)

@@ -25,19 +25,7 @@ BATCH_DOCUMENTS, BATCH_BYTES = 5_000, 8 << 20
 
 @dataclass(eq=False)
 class Change:
-    """A request that waits: rows to add, or ids to remove.
-
-    rows : list of dict
-        With an id each; empty for a removal.
-    ids : set
-        The ids of the rows, or those to remove.
-    replace : bool
-        Whether rows may take the place of earlier documents.
-    num_bytes : int
-        Size of the request.
-    answer : Future
-        What is answered after the commit, or why there is none.
-    """
+    """A request that waits: rows to add and their ids, or ids to remove. It is answered after a commit."""
 
     rows: list[dict[str, Any]]
     ids: set[Any]
@@ -62,19 +50,8 @@ class QueueFullError(Exception):
 class WriteQueue:
     """Changes that wait, and the thread that commits them in their order.
 
-    The thread takes the right to write when it starts. If another process has it, each change tries again.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the index.
-    engine : Engine
-    most : int
-        Documents that may wait.
-    as_table : callable
-        Returns the rows of changes as a table.
-    reading : Reading
-        How the table is read.
+    The thread takes the right to write when it starts. If another process has it, each change tries again. `most` is
+    the number of documents that may wait, `as_table` returns rows as a table, and `reading` says how that is read.
     """
 
     def __init__(
@@ -199,7 +176,7 @@ class WriteQueue:
         if new and (known := index.explain(new)["id"].to_pylist()):
             raise KnownIdsError(known)
         rows = [row for each in batch for row in each.rows]
-        how = {"id_column": "id", "replace": True, "commit_every": len(rows)}
+        how: dict[str, Any] = {"id_column": "id", "replace": True, "commit_every": len(rows)}
         added = index.add(self._as_table(rows), **how, reading=self._reading)
         decided, start, answers = added.decisions.read_all().to_pylist(), 0, []
         for each in batch:

@@ -89,7 +89,7 @@ def remove(
     if "texts" not in texts and (texts or reading):
         raise ParameterError("--texts: the options of texts and statements belong to it; leave them out")
     with shown_progress(shown), Index.open(index) as opened:
-        run = {"erase": shown.erase, "dry_run": shown.dry_run}
+        run: dict[str, Any] = {"erase": shown.erase, "dry_run": shown.dry_run}
         if texts:
             if how:
                 raise ParameterError("--texts: finds documents by texts; leave out --column and --missing")
