@@ -22,17 +22,8 @@ sys.path.append(str(ROOT))
 @pytest.mark.parametrize(
     "name",
     [
-        "compression",
-        "deciding",
-        "gpu",
-        "hamming",
-        "kernel_times",
-        "peers",
-        "planted",
-        "run",
-        "serving",
-        "simhash",
-        "substrings",
+        *("compression", "deciding", "gpu", "hamming", "kernel_times", "peers", "planted", "run", "serving"),
+        *("simhash", "substrings"),
     ],
 )
 def test_every_benchmark_can_be_run_as_a_module(name, monkeypatch, capsys):

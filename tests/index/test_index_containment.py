@@ -4,6 +4,8 @@ import json
 import math
 import os
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -456,3 +458,24 @@ def test_bills_inside_other_bills(corpora, tmp_path) -> None:
     assert total > 500
     # At the least containment 1% is missed, of what contains more far less; pairs of one bill are not independent.
     assert missed <= 0.01 * total, (missed, total)
+
+
+def test_short_passages_are_found_as_the_page_says(tmp_path) -> None:
+    """The table of `growing_index.md`: the formula, and 300 passages by each modulus, by Hoeffding's bound."""
+    page = (Path(__file__).parents[2] / "docs" / "how_to" / "growing_index.md").read_text()
+    header = next(line for line in page.splitlines() if line.startswith("| modulus | "))
+    lengths = list(map(int, re.findall(r"(\d+) words", header)))
+    rows = re.findall(r"^\| (\d+) \| (.*%) \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert lengths == [10, 20, 50, 100] and [int(row[0]) for row in rows] == [1, 2, 4, 8, 16]
+    pages = [" ".join(f"p{number}x{i}" for i in range(120)) for number in range(300)]
+    for modulus, shares, num_bytes in ((int(a), b.split(" | "), float(c)) for a, b, c in rows):
+        wanted = [1 - (1 - 1 / modulus) ** (length - 4) for length in lengths]
+        assert shares == [f"{100 * share:.1f}%".replace("100.0%", "100%") for share in wanted]
+        assert num_bytes == 12 / modulus
+        with nd.Index.create(tmp_path / f"{modulus}", containment=modulus, engine="cpu") as index:
+            index.add(table(list(range(300)), pages), id_column="id")
+            for length, share in zip(lengths, wanted, strict=True):
+                passages = [" ".join(text.split()[7 : 7 + length]) for text in pages]
+                found = index.query(table(list(range(300)), passages), id_column="id", containment=0.9)
+                number = sum(row["query_id"] == row["id"] for row in found.to_pylist())
+                assert abs(number / 300 - share) <= math.sqrt(math.log(2 / 1e-9) / 600), (modulus, length)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pages import DOCS, REPOSITORY
-
-yaml = pytest.importorskip("yaml")
 
 from neardup_gpu.cli.app import app
 from neardup_gpu.cli.options import given
