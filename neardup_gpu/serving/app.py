@@ -103,13 +103,13 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
         return await asyncio.wrap_future(queue.put(Change(rows, set(ids), replace, num_bytes)))
 
     @app.post("/documents", summary="Add documents, and decide of each whether it is kept")
-    async def add(request: Request, body: bodies.Additions) -> Response:
+    async def add(request: Request, body: bodies.Additions) -> Response:  # type: ignore[name-defined]
         rows = [row.model_dump() for row in body.documents]
         size = int(request.headers.get("content-length", limits.max_body))
         return answered({"decisions": await change(rows, [row["id"] for row in rows], body.replace, size)})
 
     @app.post("/query", summary="Find documents that resemble texts, or contain them")
-    def query(body: bodies.Query) -> Response:
+    def query(body: bodies.Query) -> Response:  # type: ignore[name-defined]
         if (body.text is None) == (body.documents is None):
             raise HTTPException(422, "text and documents: give one of them")
         given = body.model_dump(exclude={"text", "documents"})
