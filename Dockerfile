@@ -1,6 +1,8 @@
-# Two images: `cpu`, and `cuda13` for NVIDIA GPUs with a driver of CUDA 13. docs/how_to/install.md says how to run them.
+# Three images: `cpu`; `serve`, the same as a service; and `cuda13` for NVIDIA GPUs with a driver of CUDA 13.
+# docs/how_to/install.md and docs/how_to/serve.md say how to run them.
 #
 #     docker build --target cpu -t neardup .
+#     docker build --target serve -t neardup:serve .
 #     docker build --target cuda13 -t neardup:cuda13 .
 
 FROM python:3.13-slim-trixie AS wheel
@@ -28,7 +30,12 @@ USER 1000
 
 FROM base AS cpu
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
-    find /wheels -name '*.whl' -exec pip install --no-cache-dir '{}[report,warc]' ';'
+    find /wheels -name '*.whl' -exec pip install --no-cache-dir '{}[report,serve,warc]' ';'
 USER 1000
 # Fails if the wheel lacks kernels and they could not be kept.
 RUN neardup doctor --compile
+
+FROM cpu AS serve
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=4)"]
+CMD ["index", "serve", "/data/index", "--host", "0.0.0.0"]

@@ -23,7 +23,7 @@ sys.path.append(str(ROOT))
     "name",
     [
         *("compression", "deciding", "gpu", "hamming", "kernel_times", "passages", "peers", "planted", "run"),
-        *("simhash", "substrings"),
+        *("serving", "simhash", "substrings"),
     ],
 )
 def test_every_benchmark_can_be_run_as_a_module(name, monkeypatch, capsys):

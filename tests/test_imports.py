@@ -195,7 +195,8 @@ def test_few_files_know_documents() -> None:
     An audit reads a corpus, and what a tool has written of it; a check for contamination, evaluation sets. Repeated
     and shared passages are placed by a second reading.
     """
-    jobs = {"jobs.dedup", "jobs.sketch_jobs", "results.explanation", "index.adding", "index.queries"}  # a verb each
+    jobs = {"jobs.dedup", "jobs.sketch_jobs", "results.explanation", "index.adding"}
+    jobs |= {"index.queries", "index.taking_down"}
     drivers = {"jobs.bounded", "tasks.job", "tasks.running"}
     rooms = {"documents", "auditing", "contamination", "repeated_passages", "shared_passages"}
     found = set()

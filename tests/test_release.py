@@ -183,7 +183,7 @@ def test_the_images_are_built_from_what_a_wheel_needs() -> None:
     dockerfile = (REPOSITORY / "Dockerfile").read_text()
     extras = {extra for found in re.findall(r"\[([\w,-]+)\]' ';'", dockerfile) for extra in found.split(",")}
     assert {"cuda13-clone"} <= extras <= set(PROJECT["optional-dependencies"])
-    assert re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE) == ["wheel", "base", "cuda13", "cpu"]
+    assert re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE) == ["wheel", "base", "cuda13", "cpu", "serve"]
 
 
 def workflow(name: str) -> dict[str, Any]:

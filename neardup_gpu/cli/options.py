@@ -55,6 +55,15 @@ class Given:
     """The dataclasses of settings by method, if the flags are those of several methods. The first is the default."""
 
 
+class _Unchecked:
+    """Marks flags that pydantic is not to check: cyclopts asks it wherever it is imported, and it refuses None."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.any_schema()
+
+
 def flags(heading: Group, *settings: type, without: Container[str] = ()) -> Any:
     """Return a dataclass of flags for dataclasses of settings; it annotates a parameter of a command.
 
@@ -113,7 +122,8 @@ def _annotated(
             made[name] = Annotated[kind | None, parameter]
     namespace = {"__annotations__": made, "__module__": __name__, "FLAGS": names, "METHODS": methods}
     gathered: Any = type("Flags", (Given,), namespace | dict.fromkeys(made))
-    return Annotated[dataclass(kw_only=True, repr=False, eq=False)(gathered), Parameter(name="*", group=heading)]
+    made_class = dataclass(kw_only=True, repr=False, eq=False)(gathered)
+    return Annotated[made_class, Parameter(name="*", group=heading), _Unchecked()]
 
 
 def words_of(field: dataclasses.Field[Any]) -> list[str]:

@@ -51,5 +51,7 @@ from __future__ import annotations
 
 from .adding import Added
 from .index import Index
+from .queries import notes_of
+from .removing import Removed
 
-__all__ = ["Added", "Index"]
+__all__ = ["Added", "Index", "Removed", "notes_of"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,9 +20,9 @@ from ..documents import open_documents
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, check_skipped, summary_of
-from ..documents.units import joined_places, placed_after, units_in
+from ..documents.units import placed_after, units_in
 from ..engine.pieces import OfBatch, Span
-from ..errors import InputError
+from ..errors import InputError, ParameterError
 from ..log import log
 from ..records import dataclass
 from ..report import count, skipped_in_words
@@ -35,8 +35,8 @@ from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
 from .inputs import inputs_of, rows_done, with_progress
 from .marks import Marks
-from .merging import Merges
 from .opened import Opened
+from .remembered import checked_reading
 from .sketches import SketchedEntries, joined, sketched_span
 from .snapshot import Snapshot, on_host, order_of
 from .writer import (
@@ -45,12 +45,12 @@ from .writer import (
     Writer,
     buried,
     checked_ids,
+    decisions_of,
     following,
     ids_there,
     kind_of,
     numbered as numbered_from,
     segment_of,
-    table_of,
 )
 
 if TYPE_CHECKING:
@@ -69,8 +69,17 @@ BATCH_BYTES = 16 << 20
 """Bytes of text that are read at a time, at most about."""
 
 
-class Added(NamedTuple):
-    """Report the work of `Index.add`.
+class _CountsOfAdded(NamedTuple):
+    documents: int
+    kept: int
+    removed: int
+    replaced: int
+    already: int
+    skipped: int
+
+
+class Added(_CountsOfAdded):
+    """Report the work of `Index.add`: six counts, and the decisions.
 
     Parameters
     ----------
@@ -94,12 +103,30 @@ class Added(NamedTuple):
     2
     """
 
-    documents: int
-    kept: int
-    removed: int
-    replaced: int
-    already: int
-    skipped: int
+    _decided: Callable[[], pa.RecordBatchReader] | None = None
+
+    @property
+    def decisions(self) -> pa.RecordBatchReader:
+        """The decision about each added document, in the order of the input, with the columns of documents.parquet.
+
+        The decisions are read from the index a batch at a time, as they were when `Index.add` returned. Documents that
+        the same call replaced are left out.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from neardup_gpu.index import Index
+        >>> with Index.create(tempfile.mkdtemp() + "/news") as index:
+        ...     added = index.add({"text": ["to be or not to be", "to be or not to be"]})
+        >>> added.decisions.read_all()["kept"].to_pylist()
+        [True, False]
+        """
+        if self._decided is None:
+            raise ParameterError("decisions: these counts were not made by Index.add; use what it returns")
+        return self._decided()
+
+    def __getstate__(self) -> None:
+        """Pickle the counts alone: decisions are read from the files of the index."""
 
 
 def _repeated(id: pa.Scalar) -> InputError:
@@ -154,14 +181,14 @@ class Adding:
     ) -> None:
         self._opened, self._writer, self._runtime, self._clock = opened, writer, runtime, clock
         self._commit_every, self._replace, self._output = commit_every, replace, output
-        self._tables: list[pa.Table] = []
         self._skipped: list[pa.Table] = []
+        self._begins = writer.manifest.next_sequence  # the sequence number of the first document of this call
         self._input_begins = 0  # the sequence number of the first document of the input that is being added
         self._next_sequence = 0  # and of the next unit, behind a commit that is being made
         self._next_document = 0  # the id of the next document, if ids are numbers that the index gives
         self._segments = writer.segments  # those that documents are compared with: of such a commit, too
         self._marks = Marks()
-        self.counts = Added(0, 0, 0, 0, 0, 0)
+        self.counts = _CountsOfAdded(0, 0, 0, 0, 0, 0)
 
     def add(self, source: Any, reading: Reading) -> None:
         """Add all inputs, one after another."""
@@ -170,7 +197,7 @@ class Adding:
         kept = list(self._writer.manifest.columns)
         with (
             clock.turns(),
-            Merges(self._writer, self._take_merged, beside) as self._merges,
+            self._opened.merging(self._writer, beside) as self._merges,
             Commits(beside) as self._commits,
         ):
             for documents, files in inputs_of(
@@ -190,9 +217,6 @@ class Adding:
                 self._merges.finish()
         self._say_outgrown()
 
-    def _take_merged(self) -> None:
-        self._opened.committed(self._writer)
-
     def _categories(self, manifest: Manifest) -> dict[str, list[str]]:
         """Return the order of the categories of each column that has ordered ones, in the index and in the input."""
         found = {}
@@ -205,6 +229,7 @@ class Adding:
     def _check_columns(self, documents: Any) -> None:
         """Find out the types of the columns that the index keeps, before anything is added."""
         self._types = types_of(documents, self._writer.manifest.column_types)
+        self._reading = checked_reading(documents.describe(), self._writer.manifest.reading)
         for name in self._opened.recipe.within:
             documents._check_plain(name, "within")
 
@@ -359,6 +384,7 @@ class Adding:
             "columns": {name: str(kind) for name, kind in self._types.items()},
             "categories": self._categories(manifest),
             "inputs": with_progress(manifest, files, rows, whole),
+            "reading": self._reading,
         }
         self._next_sequence, self._next_document = units.stop, self._next_document + len(names)
         segments = self._writer.segments if death is None else death.segments
@@ -392,12 +418,6 @@ class Adding:
             removed=self.counts.removed + int((~found.kept).sum()),
             replaced=self.counts.replaced + replaced,
         )
-        if self._output is not None:
-            self._tables.append(self._table_of(names, found, places))
-
-    def _table_of(self, names: pa.Array, found: Decided, places: Places | None) -> pa.Table:
-        snapshot = Snapshot(self._writer.segments, on_host(self._runtime.backend))
-        return table_of(names, found, places, snapshot, self._opened.recipe)
 
     def _in_the_way(self, names: pa.Array, kind: str) -> np.ndarray:
         """Numbers of the documents that have one of the ids, and die.
@@ -429,12 +449,19 @@ class Adding:
             )
         return sequence
 
+    def added(self) -> Added:
+        """The counts of this call, with the decisions about the documents that it added."""
+        found = Added(*self.counts)
+        manifest, snapshot = self._writer.manifest, Snapshot(self._writer.segments, on_host(self._runtime.backend))
+        found._decided = partial(
+            decisions_of, snapshot, self._begins, manifest.next_sequence, manifest.id_type, self._opened.recipe
+        )
+        return found
+
     def decisions(self) -> pa.Table:
-        """The decisions about all documents that were added, or about their parts."""
-        kind, places = self._opened.manifest.id_type, joined_places([], self._opened.recipe.unit)
-        nothing = np.empty(0, np.int64)
-        empty = Decided(nothing.astype(bool), nothing, nothing.astype(float), nothing)
-        return self._artefact(self._table_of(pa.nulls(0, kind), empty, places).schema, self._tables)
+        """The decisions about all documents that were added, or about their parts, as they are written to a file."""
+        found = self.added().decisions
+        return self._artefact(found.schema, [found.read_all()])
 
     def skipped(self) -> pa.Table:
         """Rows that cannot be read and were left out."""

@@ -172,9 +172,14 @@ def _write(tables: Iterable[pa.Table], schema: pa.Schema, sink: Any) -> None:
         for table in tables:
             waiting = pa.concat_tables([waiting, table.cast(schema)])
             whole = len(waiting) - len(waiting) % BATCH
-            file.write_table(waiting.slice(0, whole).combine_chunks(), BATCH)
+            file.write_table(_copied(waiting.slice(0, whole)), BATCH)
             waiting = waiting.slice(whole)
-        file.write_table(waiting.combine_chunks(), BATCH)
+        file.write_table(_copied(waiting), BATCH)
+
+
+def _copied(table: pa.Table) -> pa.Table:
+    """Return a table with buffers of its own: Arrow writes all of a buffer, also the values of rows outside a slice."""
+    return table.take(arrow(np.arange(len(table)))).combine_chunks()
 
 
 def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -279,19 +284,21 @@ def _of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, typ
     return pa.concat_tables(parts).combine_chunks().take(arrow(back))
 
 
-def earlier(snapshot: Snapshot, name: str, kind: pa.DataType, before: Any) -> np.ndarray:
-    """Numbers of the live documents whose column is less than a value; null and NaN are not.
+def with_value(snapshot: Snapshot, name: str, kind: pa.DataType, parameter: str, value: Any) -> np.ndarray:
+    """Return numbers of the live documents whose column has a value, or is less if the parameter is "before".
+
+    Null and NaN have no value, and are not less than any.
 
     Raises
     ------
     ParameterError, ArgumentTypeError
         If the value is not of the column's kind.
     """
-    bound = _bound(name, kind, before)
-    found = [np.empty(0, np.int64)]
-    for segment in snapshot.segments if bound is not None else []:
-        less = pc.fill_null(pc.less(_SegmentColumns(segment).column(name, kind), bound), False)
-        found.append(segment.document_numbers[numpy_of(less) & (segment.live_documents != 0)])
+    given = _given(name, kind, parameter, value)
+    found, compare = [np.empty(0, np.int64)], pc.less if parameter == "before" else pc.equal
+    for segment in snapshot.segments if given is not None else []:
+        fits = pc.fill_null(compare(_SegmentColumns(segment).column(name, kind), given), False)
+        found.append(segment.document_numbers[numpy_of(fits) & (segment.live_documents != 0)])
     return np.concatenate(found)
 
 
@@ -347,17 +354,20 @@ def _some_rows(file: _SegmentColumns, rows: np.ndarray) -> Iterator[pa.Table]:
 # ---------------------------------------------------------------------------------------------------------- compared
 
 
-def _bound(name: str, kind: pa.DataType, before: Any) -> pa.Scalar | None:
-    """Return the value that a column is compared with, from a value or from typed text; None if nothing is less."""
+def _given(name: str, kind: pa.DataType, parameter: str, before: Any) -> pa.Scalar | None:
+    """Return the value that a column is compared with, from a value or from typed text; None if no document fits."""
     types = pa.types
-    if types.is_boolean(kind):
+    if types.is_boolean(kind) and parameter == "before":
         raise ParameterError(f"column {name!r} holds bools, which have no order")
     if types.is_null(kind):
         return None
     if isinstance(before, np.datetime64):
         before = before.astype("datetime64[us]").item()
     try:
-        if types.is_large_string(kind):
+        if types.is_boolean(kind):
+            wanted = "true or false"
+            found = pa.scalar({"true": True, "false": False}[str(before).lower()])
+        elif types.is_large_string(kind):
             wanted = "a string"
             found = _text(before)
         elif types.is_date(kind):
@@ -368,9 +378,13 @@ def _bound(name: str, kind: pa.DataType, before: Any) -> pa.Scalar | None:
             found = _time(before, kind.tz)
         else:
             wanted = "a number"
-            found = _number(before, types.is_integer(kind))
-    except (ValueError, TypeError, OverflowError, pa.ArrowException):
-        raise ParameterError(f"before: {checks.shown(before)}; column {name!r} holds {kind}, give {wanted}") from None
+            whole = types.is_integer(kind)
+            found = _number(before, whole)
+            if whole and parameter != "before" and not _number(before, False).as_py().is_integer():
+                return None
+    except (KeyError, ValueError, TypeError, OverflowError, pa.ArrowException):
+        given = f"{parameter}: {checks.shown(before)}"
+        raise ParameterError(f"{given}; column {name!r} holds {kind}, give {wanted}") from None
     return found
 
 

@@ -56,7 +56,7 @@ from ..records import dataclass
 from ..stages.conditions import of_like_lengths
 from .comparing import compared
 from .elements import elements_of
-from .queries import Queries, matches_of
+from .queries import Note, Queries, as_json, matches_of
 from .segments import Segment
 from .sketches import sketched
 
@@ -106,7 +106,7 @@ def containing_documents(
     runtime: Runtime,
     *,
     limits: ContainmentQuery,
-) -> pa.Table:
+) -> tuple[pa.Table, list[Note]]:
     """Answer queries, as `Index.query` says."""
     assert manifest.keeps.containment is not None
     sketches = sketched(queries.text, queries.ids, recipe, manifest.keeps, runtime, features=False, words=queries.words)
@@ -123,7 +123,7 @@ def containing_documents(
     numbered = queries._replace(ids=arrow(np.arange(len(elements))))
     columns = {"containment": value, "low": value, "high": value, "exact": np.ones(len(value), bool)}
     found = matches_of(snapshot, numbered, query[some], entry[some], columns, {}, manifest.id_type, limits.nearest)
-    return _with_notes(found, queries, elements.sizes, lists.not_followed, manifest.keeps.containment, limits.common)
+    return _with_sizes(found, queries, elements.sizes, lists.not_followed, manifest.keeps.containment, limits.common)
 
 
 class Lists:
@@ -227,33 +227,30 @@ def candidates(
     return query[order], entry[order]
 
 
-def _with_notes(
+def _with_sizes(
     found: pa.Table, queries: Queries, sizes: np.ndarray, not_followed: np.ndarray, modulus: int, common: int
-) -> pa.Table:
-    """Matches: `query_id` is the number of the query, with the notes about each query.
-
-    A query with a note has a row, if necessary one without a document.
-    """
-    numbers = found["query_id"].to_numpy()
-    notes: list[str | None] = [None] * len(sizes)
-    for query in np.flatnonzero((sizes == 0) | (not_followed > 0)).tolist():
-        notes[query] = f"too short for modulus {modulus}"
+) -> tuple[pa.Table, list[Note]]:
+    """Return matches with the sizes of their queries, and the notes; `query_id` is the number of a query until now."""
+    number = found["query_id"].to_numpy()
+    some = np.flatnonzero((sizes == 0) | (not_followed > 0))
+    notes: list[Note] = []
+    for query, id in zip(some.tolist(), queries.ids.take(arrow(some)).to_pylist(), strict=True):
+        text = f"too short for modulus {modulus}"
         if sizes[query]:
-            numbers_of = f"{not_followed[query]:,} of {sizes[query]:,} elements"
-            notes[query] = f"{numbers_of} are in more than {common:,} entries and were not followed"
-    alone = np.setdiff1d([query for query, note in enumerate(notes) if note is not None], numbers).astype(np.int64)
-    without = {name: pa.nulls(len(alone), found.schema.field(name).type) for name in found.column_names}
-    merged = pa.concat_tables([found, pa.table({**without, "query_id": arrow(alone)})])
-    number = merged["query_id"].to_numpy()
-    order = np.argsort(number, kind="stable")
-    number, merged = number[order], merged.take(arrow(order))
-    return pa.table(
+            text = (
+                f"{not_followed[query]:,} of {sizes[query]:,} elements are in more than {common:,} entries and were "
+                "not followed"
+            )
+        counts = {"num_elements": int(sizes[query]), "num_not_followed": int(not_followed[query])}
+        place = {name: int(values[query]) for name, values in queries.columns.items()}
+        notes.append({"query_id": as_json(id), **place, "note": text, **counts})
+    table = pa.table(
         {
             "query_id": queries.ids.take(arrow(number)),
             **{name: arrow(values[number]) for name, values in queries.columns.items()},
-            **{name: merged[name] for name in found.column_names if name not in ("query_id", *queries.columns)},
+            **{name: found[name] for name in found.column_names if name not in ("query_id", *queries.columns)},
             "num_elements": arrow(sizes[number]),
             "num_not_followed": arrow(not_followed[number]),
-            "note": pa.array([notes[query] for query in number.tolist()], pa.string()),
         }
     )
+    return table, notes

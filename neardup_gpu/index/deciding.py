@@ -94,6 +94,8 @@ class StoredSets:
         Where temporary files go.
     """
 
+    table = None
+
     def __init__(self, snapshot: Snapshot, entries: np.ndarray, folder: Path) -> None:
         self.folder, self._snapshot, self._entries = folder, snapshot, entries
         self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(snapshot.set_sizes(entries))])

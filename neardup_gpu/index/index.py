@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace as changed_settings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 
@@ -26,18 +26,20 @@ from ..results.sketch_writing import skipped_path
 from ..stages.priority import keep_column
 from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
-from ..store.outputs import new_files
+from ..store.outputs import new_file, new_files
 from ..store.parquet import write_table
 from ..store.uris import refuse_uri
 from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
 from .columns import checked_names, kept_of
 from .deciding import decide
+from .explaining import explain
 from .keeps import chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
 from .queries import Answer, limits_of, near_documents, query_documents, query_text
-from .removing import remove, remove_before
+from .removing import Removed, remove, remove_by_column
+from .taking_down import is_statement, take_down
 
 if TYPE_CHECKING:
     from ..results.result import Result
@@ -367,58 +369,210 @@ class Index:
             adding.add(source, reading)
             for table, file in zip((adding.decisions, adding.skipped), files, strict=False):
                 write_table(table(), file)
-        return adding.counts
+            return adding.added()
 
     # ----------------------------------------------------------------------------------------------------- removing
 
-    def remove(self, ids: Any = None, *, before: Any = None, column: str | None = None, dry_run: bool = False) -> int:
-        """Take documents away. What was removed because of them may be kept by the next `decide`.
+    def remove(
+        self,
+        ids: Any = None,
+        *,
+        column: str | None = None,
+        before: Any = None,
+        equals: Any = None,
+        missing: Literal["return", "error"] = "return",
+        erase: bool = False,
+        dry_run: bool = False,
+    ) -> Removed:
+        """Remove documents. What was removed because of them may be kept by the next `decide`.
 
         Parameters
         ----------
         ids : array or list of integers, strings or bytes, default None
-            Of the type that the index's ids have.
-        before : date, datetime, number or str, default None
-            Instead of ids: take away the documents whose `column` is less than this; never those where it is null or
-            NaN. Dates and times may be strings such as "2026-01-31"; a time without a time zone is one of the
-            column's.
+            Ids of the documents, of the type that the index's ids have.
         column : str, default None
-            One of the columns that the index keeps.
+            Instead of ids: one of the columns that the index keeps.
+        before : date, datetime, number or str, default None
+            Remove the documents whose `column` is less than this; never those where it is null or NaN. Dates and times
+            may be strings such as "2026-01-31"; a time without a time zone is one of the column's.
+        equals : date, datetime, number, bool or str, default None
+            Remove the documents whose `column` has this value.
+        missing : "return" or "error", default "return"
+            What to do with ids that no document has:
+
+            - "return": remove the others, and return these. So a request may be repeated.
+            - "error": raise InputError, and remove nothing.
+        erase : bool, default False
+            Write the files again that hold removed documents, also documents that were removed earlier. Afterwards no
+            file of the index holds an id, a column value or a set of shingles of a removed document, unless another
+            document has the same words.
         dry_run : bool, default False
-            Take nothing away, and only say how many documents that would be.
+            Remove nothing, and only count the documents to remove.
 
         Returns
         -------
-        int
-            How many documents were taken away.
+        Removed
+            The number of documents, and the ids that are unknown.
 
         Raises
         ------
-        ParameterError
-            If the ids are not an array or a list of them, the index does not keep the column, or `before` is not what
-            the column holds.
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above, or the index does not keep the column.
         InputError
-            If an id is not there, or is null; nothing was taken away then.
+            If an id is null, or is unknown and `missing` is "error"; nothing was removed then.
         OutputError
             If the index is being written by another process, or cannot be written.
+
+        Notes
+        -----
+        Without `erase`, what is stored of a removed document vanishes when its segment is merged. With it, each segment
+        that has a removed document is written again, which takes as long as copying its file.
 
         Examples
         --------
         >>> import tempfile
         >>> with Index.create(tempfile.mkdtemp() + "/news") as index:
         ...     _ = index.add({"id": ["a", "b"], "text": ["to be or not to be", "to be or not"]}, id_column="id")
-        ...     index.remove(["a"]), len(index)
-        (1, 1)
+        ...     index.remove(["a", "c"]), len(index)
+        (Removed(documents=1, unknown=['c'], erased=False), 1)
         """
         self._opened.check_open()
-        dry_run = checks.flag("dry_run", dry_run)
-        if (ids is None) == (before is None):
-            raise ParameterError("ids and before: give one of them, to remove documents by their ids or by a column")
-        if (before is None) != (column is None):
-            raise ParameterError("before and column: belong together, as in before='2026-01-31', column='date'")
+        dry_run, erase = checks.flag("dry_run", dry_run), checks.flag("erase", erase)
+        missing = checks.one_of("missing", missing, ("return", "error"))
+        given = [name for name, value in (("ids", ids), ("before", before), ("equals", equals)) if value is not None]
+        if len(given) != 1:
+            raise ParameterError("ids, before and equals: give one of them, to remove documents by ids or by a column")
+        if (ids is None) != (column is not None):
+            raise ParameterError("column: belongs to before or equals, as in before='2026-01-31', column='date'")
         if column is None:
-            return remove(self._opened, ids, dry_run)
-        return remove_before(self._opened, checks.text("column", column), before, dry_run)
+            return remove(self._opened, ids, missing, dry_run, erase)
+        value = before if equals is None else equals
+        return remove_by_column(self._opened, checks.text("column", column), given[0], value, dry_run, erase)
+
+    def take_down(
+        self,
+        source: Any,
+        *,
+        text_columns: str | Sequence[str] | None = None,
+        id_column: str | None = None,
+        threshold: float | None = None,
+        containment: float | None = None,
+        direction: Literal["in", "of", "either"] = "in",
+        statement: str | Path | None = None,
+        overwrite: bool = False,
+        erase: bool = False,
+        dry_run: bool = False,
+        reading: Reading | None = None,
+    ) -> Removed:
+        """Remove the documents that resemble one of some texts or contain it, and write a statement about that.
+
+        Parameters
+        ----------
+        source : documents as in `dedup`
+            The texts. They need not be in the index.
+        text_columns : str or sequence of str, default None
+            The columns of text. If None, they are found by their names.
+        id_column : str, default None
+            The column of ids, which the statement repeats. If None, it is the row number.
+        threshold : float in (0, 1], default None
+            Least resemblance. If None, the index's.
+        containment : float in (0, 1], default None
+            Least containment, 0.9 if None. An index that was made without `containment` is searched by resemblance
+            alone.
+        direction : "in", "of" or "either", default "in"
+            By containment, which documents to remove:
+
+            - "in": the documents that contain a text.
+            - "of": the documents that a text contains.
+            - "either": both.
+        statement : path, default None
+            A file of JSON to write: digests of the texts, the documents that were removed, and what was promised.
+            `neardup info --check` proves it again.
+        overwrite : bool, default False
+            Replace a statement that an earlier call wrote.
+        erase : bool, default False
+            As in `remove`. The statement then holds digests of the removed ids, and no ids.
+        dry_run : bool, default False
+            Remove nothing and write nothing, and only count the documents to remove.
+        reading : Reading, default None
+            How the texts are read.
+
+        Returns
+        -------
+        Removed
+            The number of documents.
+
+        Raises
+        ------
+        InputError
+            If the texts cannot be read.
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+        OutputError
+            If the index is being written by another process, or the index or the statement cannot be written.
+
+        Notes
+        -----
+        By method "exact" and resemblance every document at the threshold is found. Other methods, and containment, find
+        a document with a probability, which the statement names as `promise`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> texts = ["to be or not to be that is the question", "to be or not to be that is a question", "all else"]
+        >>> with Index.create(tempfile.mkdtemp() + "/news", method="exact", threshold=0.4) as index:
+        ...     _ = index.add({"id": ["a", "b", "c"], "text": texts}, id_column="id")
+        ...     index.take_down({"text": texts[:1]}).documents, len(index)
+        (2, 1)
+        """
+        self._opened.check_open()
+        of_integers = self.recipe.shingles.token_kind.of_integers
+        reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
+        limits = limits_of(self.recipe, self._opened.finder, threshold, None, None)
+        share = 0.9 if containment is None else containment
+        by_content: by_elements.ContainmentQuery | None = self._containment(share, direction, None, None)
+        if self._opened.manifest.keeps.containment is None:
+            if containment is not None or direction != "in":
+                raise InputError(f"{self.folder}: cannot search by containment; make an index with containment=16")
+            by_content = None
+        flags = checks.flag("erase", erase), checks.flag("dry_run", dry_run)
+        place = None if statement is None else Path(checks.path("statement", statement))
+        with contextlib.ExitStack() as stack:
+            file = None
+            if place is not None and not flags[1]:
+                file = stack.enter_context(new_file(place, checks.flag("overwrite", overwrite), is_ours=is_statement))
+            documents = open_documents(source, reading=reading, other_columns=self.recipe.within)
+            return take_down(self._opened, documents, limits, by_content, file, *flags)
+
+    def explain(self, ids: Any) -> pa.Table:
+        """Return the decisions about documents, from when they were added, with the columns that the index keeps.
+
+        Parameters
+        ----------
+        ids : array or list of integers, strings or bytes
+            Of the type that the index's ids have. Ids that no document has are left out.
+
+        Returns
+        -------
+        pyarrow.Table
+            The columns of documents.parquet, then `awaits` and the columns of the index; a row for each id, in the
+            given order. `awaits` is true for a document that was removed because of one that is gone: the next `decide`
+            may keep it, and `duplicate_of` is null if it has no other copy.
+
+        Raises
+        ------
+        ParameterError, InputError
+            If the ids are not an array or a list of the index's type, or one is null.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with Index.create(tempfile.mkdtemp() + "/news") as index:
+        ...     _ = index.add({"id": ["a", "b"], "text": ["to be or not to be"] * 2}, id_column="id")
+        ...     index.explain(["b"]).select(["id", "kept", "duplicate_of"]).to_pylist()
+        [{'id': 'b', 'kept': False, 'duplicate_of': 'a'}]
+        """
+        return explain(self._opened, ids)
 
     # ------------------------------------------------------------------------------------------------------- asking
 
@@ -476,22 +630,25 @@ class Index:
         Returns
         -------
         pyarrow.Table
-            query_id, id, resemblance, low, high, exact, kept: best first, ties in order of sequence, one query
+            query_id, id, resemblance, low, high, exact, kept, awaits: best first, ties in order of sequence, one query
             after the other. `query_id` is 0 for a single text. Resemblance is exact; in an index without sets it is
             the share of equal samples, an estimate between `low` and `high` with 99% confidence, and `exact` is false.
             In an index of simhashes without sets, `cosine` takes its place: the estimated cosine of the angle between
             the weights of both documents. `pairs` names the pairs whose interval is too narrow. `kept` says whether
-            the document was kept when it was added; by simhash, `distance` is the number of bits in which the simhashes
-            differ. If parts of documents are compared, query_unit, query_begin and query_end say which part of the
-            query was looked up, and unit, begin and end which part of the document was found, in bytes of the texts.
+            the document was kept when it was added, and `awaits` whether it was removed because of a document that is
+            gone, so that the next `decide` may keep it; by simhash, `distance` is the number of bits in which the
+            simhashes differ. If parts of documents are compared, query_unit, query_begin and query_end say which part
+            of the query was looked up, and unit, begin and end which part of the document was found, in bytes of the
+            texts.
 
-            With `containment`: that in place of resemblance, exact too, and num_elements, num_not_followed and note.
-            A query is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has
-            the share c or more is found with probability 0.99 (0.98995 where all of them are needed), or
-            1 - (1 - c)**s if that is less: index/containment.py says why.
-            `note` is null, but for queries without elements, "too short for modulus 16", and queries with elements that
-            were not followed, which it counts; such a query has a row even if nothing is found for it, whose `id` is
-            null.
+            With `containment`: that in place of resemblance, exact too, and num_elements and num_not_followed. A query
+            is looked up by its elements, about every m-th of its shingles. Of s elements, a document that has the share
+            c or more is found with probability 0.99 (0.98995 where all of them are needed), or 1 - (1 - c)**s if that
+            is less: index/containment.py says why.
+
+            `neardup_gpu.index.notes_of` gives the notes of an answer: queries that were too short to be looked up,
+            queries with elements that were not followed, and, after a removal, the documents that await the next
+            decision.
 
         Raises
         ------
@@ -524,15 +681,10 @@ class Index:
             if threshold is not None or radius is not None:
                 other = "threshold" if radius is None else "radius"
                 raise ParameterError(f"{other} and containment: both say what is near; leave one of them out")
-            least = checks.fraction("containment", containment, zero=False, hint="0.9 is usual")
             if self._opened.manifest.keeps.containment is None:
                 raise InputError(f"{self.folder}: cannot search by containment; make an index with containment=16")
-            way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
-            most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
-            nearest = checks.optional(checks.integer, "nearest", nearest, 1)
-            answer = partial(
-                by_elements.containing_documents, limits=by_elements.ContainmentQuery(least, way, most, nearest)
-            )
+            limits = self._containment(containment, direction, common, nearest)
+            answer = partial(by_elements.containing_documents, limits=limits)
         elif direction is not None or common is not None:
             raise ParameterError("direction and common: are for containment; give that too, or leave them out")
         kept = self._opened.manifest.column_types
@@ -547,6 +699,13 @@ class Index:
         return query_documents(
             self._opened, open_documents(source, reading=reading, other_columns=list(kept)), answer, names
         )
+
+    @staticmethod
+    def _containment(share: Any, direction: Any, common: Any, nearest: Any) -> by_elements.ContainmentQuery:
+        least = checks.fraction("containment", share, zero=False, hint="0.9 is usual")
+        way = checks.one_of("direction", "in" if direction is None else direction, DIRECTIONS)
+        most = checks.integer("common", by_elements.COMMON if common is None else common, 1)
+        return by_elements.ContainmentQuery(least, way, most, checks.optional(checks.integer, "nearest", nearest, 1))
 
     # ----------------------------------------------------------------------------------------------------- deciding
 

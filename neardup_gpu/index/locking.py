@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from ..errors import InputError, OutputError
 from ..store import locks
@@ -34,6 +36,17 @@ KEPT = 3600.0
 
 TOUCHED_EVERY = KEPT / 12
 """Seconds after which a reader that is used makes its manifest young again."""
+
+
+class IndexHeldError(OutputError):
+    """Another process writes to the index: `process` is its number and `host` its machine, None if unknown."""
+
+    def __init__(self, message: str, process: int | None = None, host: str | None = None) -> None:
+        super().__init__(message)
+        self.process, self.host = process, host
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.process, self.host)
 
 
 class WriterLock(contextlib.AbstractContextManager["WriterLock"]):
@@ -97,8 +110,10 @@ class WriterLock(contextlib.AbstractContextManager["WriterLock"]):
             raise self._refusal(other, f"; if that was killed, try again after {locks.LEASE:.0f} seconds")
         self._lease = lease
 
-    def _refusal(self, who: str, more: str = "") -> OutputError:
-        return OutputError(f"{self._folder}: is being written by {who}; wait until it has ended{more}")
+    def _refusal(self, who: str, more: str = "") -> IndexHeldError:
+        named = re.match(r"process (\d+) on (\S+)", who)
+        message = f"{self._folder}: is being written by {who}; wait until it has ended{more}"
+        return IndexHeldError(message, *((int(named[1]), named[2]) if named else (None, None)))
 
     def check(self) -> None:
         """See that this process may still write.

@@ -121,6 +121,8 @@ class Manifest:
     inputs : list of Progress
     keeps : Keeps
         What is kept of documents; as long as an index lives.
+    reading : dict or None
+        How the documents were read, see `remembered.py`; None as long as none with columns were added.
     """
 
     number: int
@@ -136,6 +138,7 @@ class Manifest:
     inputs: list[Progress] = field(default_factory=list)
     keeps: Keeps = Keeps()
     next_document: int | None = None
+    reading: dict[str, Any] | None = None
 
     @property
     def first_number(self) -> int:

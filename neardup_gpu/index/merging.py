@@ -244,10 +244,12 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
         Called after each commit of a merge.
     beside : bool
         Whether there may be a second thread; otherwise the thread that adds merges.
+    outlives : bool, default False
+        Whether the block outlives the calls that add, so that none of them waits until all is merged.
     """
 
-    def __init__(self, writer: Writer, committed: Callable[[], None], beside: bool) -> None:
-        self._writer, self._committed = writer, committed
+    def __init__(self, writer: Writer, committed: Callable[[], None], beside: bool, outlives: bool = False) -> None:
+        self._writer, self._committed, self._outlives = writer, committed, outlives
         self._pool = ThreadPoolExecutor(1, "neardup-merge") if beside else None
         self._under_way: tuple[Merge, Future[None]] | None = None
 
@@ -278,7 +280,7 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
             self._committed()
 
     def finish(self) -> None:
-        """Merge all that is due, and publish it.
+        """Merge all that is due, and publish it, unless the block outlives the call that adds.
 
         Raises
         ------
@@ -286,7 +288,7 @@ class Merges(contextlib.AbstractContextManager["Merges"]):
             As `Merge` does.
         """
         self.turn()
-        while self._under_way is not None:
+        while self._under_way is not None and not self._outlives:
             self._publish()
             self.turn()
 

@@ -21,6 +21,7 @@ from . import manifest as manifests
 from .finding.contract import Finder
 from .locking import WriterLock
 from .manifest import Held, Manifest
+from .merging import Merges
 from .segments import SEGMENT, Segment
 from .snapshot import Snapshot, on_host, order_of
 from .validity import misses
@@ -47,6 +48,7 @@ class Opened:
         self._held: Held | None = None
         self.state: tuple[Manifest, list[Segment]] = Manifest(0, ""), []
         self._snapshot: tuple[tuple[Manifest, list[Segment]], Snapshot] | None = None
+        self._merges: Merges | None = None
         self._closed, self._process = False, os.getpid()
         self._load()
 
@@ -91,6 +93,7 @@ class Opened:
         """Let go of the index; a writer lets others write."""
         self._closed = True
         self.state, self._snapshot, self._writer = (self.manifest, []), None, None
+        self._merges = None
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -175,6 +178,19 @@ class Opened:
             else:  # which may have committed something and failed afterwards
                 self.state = self._writer.manifest, self._writer.segments
         return self._writer
+
+    def go_on_merging(self) -> None:
+        """Merge from now on until `close`, in a second thread, instead of to the end of each call that adds."""
+        if self._merges is None:
+            writer = self.write()
+            merges = Merges(writer, lambda: self.committed(writer), beside=True, outlives=True)
+            self._merges = self._stack.enter_context(merges)
+
+    def merging(self, writer: Writer, beside: bool) -> contextlib.AbstractContextManager[Merges]:
+        """Merge what is due while documents are added in the block."""
+        if self._merges is not None:
+            return contextlib.nullcontext(self._merges)
+        return Merges(writer, lambda: self.committed(writer), beside)
 
     def committed(self, writer: Writer) -> None:
         """Go on with what the writer has committed, and remove what it has made superfluous."""

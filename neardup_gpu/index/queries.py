@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from ..documents.stream import Batch
 from ..documents.units import Units, divided, units_in
 from ..errors import InputError, ParameterError
 from ..methods.contract import Estimate
+from ..printable import readable_id
 from ..stages.conditions import group_words, of_like_lengths
 from .columns import with_columns
 from .comparing import compared
@@ -77,7 +79,13 @@ class Queries(NamedTuple):
         return cls(units.ids, units.text, columns, words)
 
 
-Answer = Callable[..., pa.Table]
+Note = dict[str, Any]
+"""A remark about the answer: `note` in words, and the `query_id` or the `ids` of documents that it is about."""
+
+NOTES = b"notes"
+"""The entry of an answer's metadata that holds its notes, as JSON."""
+
+Answer = Callable[..., tuple[pa.Table, list[Note]]]
 """A function that answers queries: `near_documents` or `containing_documents`, with its limits."""
 
 
@@ -126,8 +134,8 @@ def query_text(opened: Opened, text: str, html: bool | str, answer: Answer, colu
         manifest, snapshot = opened.snapshot(runtime)
         batch, unit = Batch(0, arrow(np.zeros(1, np.int64)), Ragged(data, offsets), 0, {}), opened.recipe.unit
         queries = Queries.of(divided(batch, unit) if unit.divides else Units(batch.text, batch))
-        found = answer(manifest, snapshot, queries, opened.recipe, runtime)
-        return with_columns(found, manifest, snapshot, columns)
+        found, notes = answer(manifest, snapshot, queries, opened.recipe, runtime)
+        return _answer_of(with_columns(found, manifest, snapshot, columns), notes, manifest)
 
 
 def query_documents(opened: Opened, documents: Documents, answer: Answer, columns: list[str]) -> pa.Table:
@@ -140,17 +148,61 @@ def query_documents(opened: Opened, documents: Documents, answer: Answer, column
     """
     with opened.running() as runtime:
         manifest, snapshot = opened.snapshot(runtime)
-        recipe, tables = opened.recipe, []
+        recipe, tables, notes = opened.recipe, list[pa.Table](), list[Note]()
         for name in recipe.within:
             documents._check_plain(name, "within")
         for units in units_in(documents, recipe.unit, recipe.within, AT_ONCE):
             words = None
             if recipe.within:
                 words, _ = group_words([*units.batch.columns.values()], 1, units.batch.first_row)
-            tables.append(answer(manifest, snapshot, Queries.of(units, words), recipe, runtime))
+            found, of_batch = answer(manifest, snapshot, Queries.of(units, words), recipe, runtime)
+            tables.append(found)
+            notes += of_batch
         if not tables:
             raise InputError("the input holds no documents; there is nothing to ask")
-        return with_columns(pa.concat_tables(tables, promote_options="permissive"), manifest, snapshot, columns)
+        together = pa.concat_tables(tables, promote_options="permissive")
+        return _answer_of(with_columns(together, manifest, snapshot, columns), notes, manifest)
+
+
+def _answer_of(found: pa.Table, notes: list[Note], manifest: Manifest) -> pa.Table:
+    """Return matches with their notes; after a removal, also with a note about what `kept` says then."""
+    if manifest.disturbed:
+        awaiting = found["id"].filter(found["awaits"]).unique()
+        documents = "no document of this answer awaits" if not len(awaiting) else "`ids` await"
+        text = f"documents were removed since the last decision, which `kept` is of; {documents} the next one"
+        notes = [*notes, {"note": text, "ids": list(map(as_json, awaiting.to_pylist()))}]
+    return found.replace_schema_metadata({NOTES: json.dumps(notes).encode()})
+
+
+def as_json(id: Any) -> Any:
+    """Return an id as JSON can hold it."""
+    return readable_id(id) if isinstance(id, bytes) else id
+
+
+def notes_of(answer: pa.Table) -> list[Note]:
+    """Return the notes of an answer of `Index.query`.
+
+    Parameters
+    ----------
+    answer : pyarrow.Table
+        What `Index.query` returned, or the table of the file that `neardup index query --output` wrote.
+
+    Returns
+    -------
+    list of dict
+        Each has `note`, in words, and either `query_id`, `num_elements` and `num_not_followed`, or `ids`: the documents
+        of the answer that the next decision may keep.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from neardup_gpu.index import Index
+    >>> with Index.create(tempfile.mkdtemp() + "/news", containment=16) as index:
+    ...     answer = index.query("to be", containment=0.9)
+    >>> [each["note"] for each in notes_of(answer)]
+    ['too short for modulus 16']
+    """
+    return json.loads((answer.schema.metadata or {}).get(NOTES, b"[]"))
 
 
 def near_documents(
@@ -161,11 +213,12 @@ def near_documents(
     runtime: Runtime,
     *,
     limits: QueryLimits,
-) -> pa.Table:
+) -> tuple[pa.Table, list[Note]]:
     """Answer queries, the best first, ties by sequence number.
 
     The columns are query_id, id, resemblance (or cosine, if simhashes are all that is known), low, high, exact, kept,
-    and the method's own columns of pairs; if parts of documents are compared, also where the two parts are.
+    awaits, and the method's own columns of pairs; if parts of documents are compared, also where the two parts are.
+    There are no notes.
     """
     sketches = sketched(queries.text, queries.ids, recipe, manifest.keeps, runtime, words=queries.words)
     present = np.flatnonzero(sketches.tokens >= recipe.unit.min_words)
@@ -194,7 +247,7 @@ def near_documents(
         enough = like.estimate >= limits.least
         query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
         columns = {name: each[enough] for name, each in columns.items()}
-    return matches_of(snapshot, queries, query, entry, columns, told, manifest.id_type, limits.nearest)
+    return matches_of(snapshot, queries, query, entry, columns, told, manifest.id_type, limits.nearest), []
 
 
 def _other_measures(
@@ -222,7 +275,7 @@ def matches_of(
 ) -> pa.Table:
     """Return the live units of entries, the greatest first by the first of the columns, which are of entries."""
     by = next(iter(columns))
-    kept = snapshot.kept(entry)
+    kept, awaits = snapshot.kept(entry), snapshot.awaits(entry)
     row, number, ids, where = snapshot.members(entry, kind)
     first = np.diff(row, prepend=-1) != 0
     of_units = [name.removeprefix("query_") for name in queries.columns]
@@ -239,6 +292,7 @@ def matches_of(
             **{name: arrow(where.get(name, order)[order]) for name in of_units},
             **{name: arrow(each[row]) for name, each in columns.items()},
             "kept": arrow(stays),
+            "awaits": arrow(awaits[row]),
             **{name: arrow(each[row]) for name, each in told.items()},
         }
     )

@@ -180,6 +180,27 @@ class Snapshot:
         """Return the number of the document of each entry's founder, if parts of documents are compared: int64."""
         return self._of_entries(OWNER, entries, -1)
 
+    def keepers(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(the entry that was kept in place of each, their resemblance), from when it was added; itself and 1 if none.
+
+        The resemblance is NaN where nothing is verified.
+        """
+        keeper, value = entries.copy(), np.ones(len(entries))
+        for segment, some, rows in self.located(entries):
+            gone = segment["gone"].astype(np.int64)
+            if not len(gone):
+                continue
+            place = np.minimum(np.searchsorted(gone, rows), len(gone) - 1)
+            there = gone[place] == rows
+            keeper[some[there]] = segment["keeper"][place[there]]
+            value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
+        return keeper, value
+
+    def awaits(self, entries: np.ndarray) -> np.ndarray:
+        """Whether each entry was removed because of one that is gone, and may be kept by the next `decide`: bool."""
+        keeper, _ = self.keepers(entries)
+        return (keeper != entries) & ~self.live(keeper)
+
     def tokens(self, entries: np.ndarray) -> np.ndarray:
         """Words of each entry: int64."""
         return self._of_entries("tokens", entries, 0)

@@ -129,6 +129,7 @@ def info(opened: Opened) -> dict[str, Any]:
         "ids": manifest.id_kind,
         "containment": manifest.keeps.containment,
         "columns": manifest.columns,
+        "reading": manifest.reading,
         "commit": manifest.number,
         "sets": manifest.keeps.sets,
         "expected": manifest.keeps.expected,

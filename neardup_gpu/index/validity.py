@@ -17,6 +17,7 @@ from ..errors import InputError, ParameterError
 from ..stages.conditions import WITHIN
 from ..store.ids import KINDS, NAMES, Ids
 from .columns import kept_as, type_named
+from .remembered import problems_of_reading
 
 if TYPE_CHECKING:
     from ..recipe import Recipe
@@ -54,6 +55,7 @@ def _problems(manifest: Manifest) -> Iterator[str]:
         yield f"disturbed is {manifest.disturbed!r:.40}"
     yield from _problems_of_types(manifest)
     yield from _problems_of_keeps(manifest.keeps)
+    yield from problems_of_reading(manifest.reading)
     if len(manifest.segments) > MOST_SEGMENTS:
         yield f"{len(manifest.segments):,} segments are named, and there may be {MOST_SEGMENTS:,}"
     yield from _problems_of_segments(manifest)

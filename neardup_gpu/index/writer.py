@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import identical
 
 from ..data import arrow
+from ..documents.units import joined_places
 from ..errors import InputError, OutputError, ParameterError, ResourceError
 from ..stages.conditions import WITHIN
 from ..store.folder import Folder
@@ -223,11 +225,7 @@ def segment_of(
     new = Segment.in_memory(arrays, kind, order)
     grown = Snapshot(snapshot.segments, snapshot.backend, new, snapshot.marks)
     decide_entries(grown, mine, recipe, keeps, runtime)
-    found = decided(grown, sequence, entry)
-    if units.arrays and not recipe.unit.inside:  # equal parts of one document are all kept
-        inside = (found.keeper == found.entry) & (grown.owners(found.keeper) == units.owner)
-        found = found._replace(kept=found.kept | inside)
-    return new, found
+    return new, decided(grown, sequence, entry, units.owner if units.arrays and not recipe.unit.inside else None)
 
 
 def decide_entries(
@@ -320,25 +318,21 @@ def _keepers(
     return keeper, value
 
 
-def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray) -> Decided:
-    """Return the decisions about documents when they were added; those that founded an entry are in the last
-    segment."""
+def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray, owner: np.ndarray | None = None) -> Decided:
+    """Return the decisions about live units when they were added.
+
+    `owner` has the document of each unit, if equal parts of one document are all kept.
+    """
     kept = entry == sequence
-    kept[kept] = snapshot.segments[-1]["flags"] & KEPT != 0
+    kept[kept] = snapshot.kept(entry[kept])
     rest = np.flatnonzero(~kept)
-    keeper, value = entry[rest], np.ones(len(rest))
-    for segment, some, rows in snapshot.located(entry[rest]):
-        gone = segment["gone"].astype(np.int64)
-        if not len(gone):
-            continue
-        place = np.minimum(np.searchsorted(gone, rows), len(gone) - 1)
-        there = gone[place] == rows
-        keeper[some[there]] = segment["keeper"][place[there]]
-        value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
+    keeper, value = snapshot.keepers(entry[rest])
     dead = ~snapshot.live(keeper)  # removed since: what is left of the same words stands for it
     keeper[dead], value[dead] = entry[rest[dead]], 1.0
     keepers, values = entry.copy(), np.ones(len(entry))
     keepers[rest], values[rest] = keeper, value
+    if owner is not None:
+        kept |= (keepers == entry) & (snapshot.owners(keepers) == owner)
     return Decided(kept, keepers, values, entry)
 
 
@@ -537,14 +531,19 @@ def ids_there(snapshot: Snapshot, ids: pa.Array, kind: str) -> tuple[np.ndarray,
     return query, numbers
 
 
-def table_of(ids: pa.Array, found: Decided, places: Places | None, snapshot: Snapshot, recipe: Recipe) -> pa.Table:
-    """Return the decisions about documents, with the columns of documents.parquet; or about their parts."""
+def table_of(
+    ids: pa.Array, found: Decided, places: dict[str, np.ndarray], snapshot: Snapshot, recipe: Recipe
+) -> pa.Table:
+    """Return the decisions about documents, with the columns of documents.parquet; or about their parts.
+
+    `ids` has the id of the document of each unit, and `places` where each unit is in it, unless it is the document.
+    """
     names, of_keeper = snapshot.names_of(found.keeper, ids.type)
-    if places is not None:
+    if recipe.unit.divides:
         alone = found.kept | np.isnan(found.resemblance)
         columns = {
-            "id": ids.take(arrow(places.owner)),
-            **{name: arrow(values) for name, values in places.columns.items()},
+            "id": ids,
+            **{name: arrow(values) for name, values in places.items()},
             "kept": arrow(found.kept),
             "source_id": pc.if_else(arrow(found.kept), pa.nulls(len(names), names.type), names),
             "source_unit": arrow(of_keeper.get("unit", np.empty(0, np.int64)), found.kept),
@@ -566,3 +565,32 @@ def table_of(ids: pa.Array, found: Decided, places: Places | None, snapshot: Sna
         told = recipe.method.pair_columns(both, number, number + len(ids))
         columns |= {name: arrow(values, found.kept) for name, values in told.items()}
     return pa.table(columns)
+
+
+AT_ONCE = 1 << 16
+"""Documents whose decisions are read at a time."""
+
+
+def decisions_of(snapshot: Snapshot, first: int, stop: int, kind: pa.DataType, recipe: Recipe) -> pa.RecordBatchReader:
+    """Return the decisions about the live units with sequence numbers from `first` on and before `stop`."""
+
+    def tables() -> Iterator[pa.Table]:
+        for segment in snapshot.segments:
+            if segment.stop <= first or segment.first >= stop:
+                continue
+            sequence = segment["sequence"]
+            units = np.flatnonzero((sequence >= first) & (sequence < stop) & (segment.live_units != 0))
+            for start in range(0, len(units), AT_ONCE):
+                some = units[start : start + AT_ONCE]
+                documents = segment.owners(some)
+                owner = segment.document_numbers[documents] if segment.is_divided and not recipe.unit.inside else None
+                found = decided(snapshot, sequence[some], segment["entry"][some], owner)
+                ids = segment.ids.arrow(documents).cast(kind)
+                yield table_of(ids, found, segment.unit_columns(some), snapshot, recipe)
+
+    nothing = np.empty(0, np.int64)
+    none = Decided(nothing.astype(bool), nothing, nothing.astype(float), nothing)
+    nowhere = joined_places([], recipe.unit)
+    schema = table_of(pa.nulls(0, kind), none, {} if nowhere is None else nowhere.columns, snapshot, recipe).schema
+    batches = (batch for table in tables() for batch in table.cast(schema).to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)

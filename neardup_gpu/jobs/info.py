@@ -21,6 +21,7 @@ from ..store.artefacts import (
     REPORT,
     REPORTS,
     SKETCHES,
+    TAKE_DOWN,
     check_regular,
     index_around,
     read_report,
@@ -71,7 +72,7 @@ def describe(path: Path) -> dict[str, Any]:
     if INDEX.matches(path):
         return _describe_index(path)
     if path.suffix == ".json":
-        return _describe_plan(path)
+        return _json(path, _describe_statement) or _describe_plan(path)
     return _describe_tables([path])
 
 
@@ -156,6 +157,13 @@ def _describe_plan(path: Path) -> dict[str, Any]:
     return _json(path, plan)
 
 
+def _describe_statement(facts: dict[str, Any]) -> dict[str, Any]:
+    """Describe the statement of a take-down; empty if it is another file."""
+    if facts.get("kind") != TAKE_DOWN:
+        return {}
+    return {name: facts[name] for name in ("kind", "time", "index", "promise", "counts", "recipe")}
+
+
 def _json(path: Path, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
     """Return a function's result for a JSON file of this package's."""
     try:
@@ -219,6 +227,10 @@ def check(path: Path, hits_only: bool = False) -> str:
         return f"all {number:,} files of {folder}{again}"
     if hits_only:
         raise InputError(f"{path}: not a certificate of a check for contamination; leave out hits_only")
+    if path.suffix == ".json" and _json(path, _describe_statement):
+        from ..index.taking_down import prove
+
+        return prove(path)
     if INDEX.matches(path):
         ArraysFile(path, INDEX).verify_all()
         return f"all {os.path.getsize(path):,} bytes of {path}"

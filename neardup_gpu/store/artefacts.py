@@ -44,6 +44,9 @@ REPORTS = {
 }
 """The reports of folders that hold no result of dedup, and a table of each."""
 
+TAKE_DOWN = "take-down"
+"""The entry `kind` of the statement of a take-down."""
+
 MOST_REPORT = 1 << 28
 """Bytes of a report, at most; almost all of a large one are the names of files of kept/."""
 
@@ -223,11 +226,11 @@ def write_report(folder: Path, report: dict[str, Any], name: str = REPORT) -> No
             pool.submit(sync_file, path)  # the disk writes while checksums are computed; errors come back in `sync`
         checksums = {name: checksum_of_file(path) for name, path in names.items()}
     text = json.dumps({**report, "files": sizes, "checksums": checksums}, indent=1, default=str)
-    (folder / name).write_bytes(_with_checksum(text.encode()))
+    (folder / name).write_bytes(with_checksum(text.encode()))
 
 
-def _with_checksum(text: bytes) -> bytes:
-    """A JSON object with one more entry, the checksum of the text before it."""
+def with_checksum(text: bytes) -> bytes:
+    """Return a JSON object, indented by one space, with one more entry: the checksum of the text before it."""
     before = text.removesuffix(b"\n}")
     return before + f',\n "checksum": "{checksum(before):016x}"\n}}\n'.encode()
 
@@ -236,7 +239,7 @@ def report_is_as_written(folder: Path, name: str = REPORT) -> bool:
     """Whether no byte of a report was changed."""
     text = Folder(folder).read(name, MOST_REPORT)
     before, comma, _ = text.rpartition(b',\n "checksum": ')
-    return bool(comma) and _with_checksum(before + b"\n}") == text
+    return bool(comma) and with_checksum(before + b"\n}") == text
 
 
 @contextlib.contextmanager

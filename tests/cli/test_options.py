@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -78,3 +80,11 @@ def test_the_library_takes_what_flags_give() -> None:
     fields = dataclasses.fields(get_args(ReadingFlags)[0])
     assert [field.name for field in fields] == [field.name for field in dataclasses.fields(Reading)]
     assert Reading(**given(None)) == Reading()
+
+
+def test_commands_are_understood_where_pydantic_is_imported() -> None:
+    """A command takes no flags for None, which pydantic would refuse: the service imports it, and notebooks do."""
+    pytest.importorskip("pydantic")
+    code = "import pydantic; from neardup_gpu.cli.process import main; raise SystemExit(main(['doctor', '--json']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

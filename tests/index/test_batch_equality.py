@@ -33,7 +33,7 @@ def test_batches_decide_as_all_at_once(case: int, tmp_path) -> None:
         same_as_dedup(index, live, cluster="components")
         for turn in range(2):
             gone = texts.random.sample(sorted(live), len(live) // 6)
-            assert index.remove(gone) == len(gone)
+            assert index.remove(gone).documents == len(gone)
             live = {id: text for id, text in live.items() if id not in gone}
             same_as_dedup(index, live)
             ids, some = [f"e{turn}-{i}" for i in range(20)], texts.some(20)

@@ -16,6 +16,7 @@ from growing import Texts, recipe_of, same_as_dedup, table
 
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
+from neardup_gpu.index.locking import IndexHeldError
 from neardup_gpu.index.segments import SEGMENT
 from neardup_gpu.store.arrays import ArraysFile
 
@@ -89,7 +90,7 @@ def test_what_is_refused_changes_nothing(grown, tmp_path) -> None:
             with pytest.raises(nd.errors.InputError, match=words):
                 index.add(source, id_column="id")
         with pytest.raises(nd.errors.InputError, match="100000 is not in the index; nothing was removed"):
-            index.remove([there, 100000])
+            index.remove([there, 100000], missing="error")
         with pytest.raises(nd.errors.ParameterError, match="keeps no column 'date'; it keeps none"):
             index.decide(keep="date")
         with pytest.raises(
@@ -116,8 +117,9 @@ def test_one_writes_and_names_itself(grown) -> None:
     folder, live = grown
     with nd.Index.open(folder, engine="cpu") as writer, nd.Index.open(folder, engine="cpu") as other:
         writer.add(table([500], ["all else is silence"]), id_column="id")
-        with pytest.raises(nd.errors.OutputError, match=f"is being written by process {os.getpid()} on"):
+        with pytest.raises(nd.errors.OutputError, match=f"is being written by process {os.getpid()} on") as caught:
             other.remove([500])
+        assert isinstance(caught.value, IndexHeldError) and caught.value.process == os.getpid()
         assert len(other) == len(live)
         assert len(other.refresh()) == len(live) + 1
         writer.remove([500])
@@ -284,7 +286,9 @@ def test_the_commands(tmp_path, monkeypatch, capsys) -> None:
     assert run(["index", "add", "x", "a.parquet", "--id-column", "id", "-o", "d.parquet", "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["removed"] == 1
     assert run(["index", "query", "x", "--text", "to be or not to go", "--json"]) == 0
-    assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["a", "b"]
+    *matches, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [match["id"] for match in matches] == ["a", "b"]
+    assert last == {"status": "done", "output": None, "matches": 2, "notes": []}
     assert run(["index", "query", "x", "a.parquet", "-o", "m.parquet", "--id-column", "id"]) == 0
     assert pq.read_table("m.parquet").num_rows == 5
     assert run(["index", "remove", "x", "--ids", "gone.txt"]) == 0
@@ -293,7 +297,7 @@ def test_the_commands(tmp_path, monkeypatch, capsys) -> None:
     assert run(["index", "compact", "x"]) == run(["index", "check", "x"]) == run(["index", "info", "x"]) == 0
     for words, message in (
         (["query", "x"], "--text and INPUT"),
-        (["remove", "x", "--ids", "gone.txt"], "'b' is not in the index"),
+        (["remove", "x", "--ids", "gone.txt", "--missing", "error"], "'b' is not in the index"),
         (["create", "x"], "is an index already"),
         (["create", "y", "--method", "bottomk"], "--method bottomk"),
         (["add", "nowhere", "a.parquet"], "there is no index"),

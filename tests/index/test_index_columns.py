@@ -124,7 +124,7 @@ def test_removes_what_is_before(grown, name: str) -> None:
         number = len(index)
         for bound in BOUNDS[name]:
             expected = sum(value is not None and value < plain(bound, name) for value in values)
-            assert index.remove(before=bound, column=name, dry_run=True) == expected, bound
+            assert index.remove(before=bound, column=name, dry_run=True).documents == expected, bound
         assert len(index.refresh()) == number == len(live)
 
 
@@ -133,16 +133,16 @@ def test_a_time_without_a_zone_is_one_of_the_columns(tmp_path: Path) -> None:
     kind = pa.timestamp("s", "Europe/Berlin")  # two hours ahead of UTC: 23:00, and 1:00 on the next day
     with nd.Index.create(tmp_path / "index", columns="at") as index:
         index.add(pa.table({"text": ["to be", "or not"], "at": times.cast(kind)}))
-        assert index.remove(before="2026-07-02", column="at") == 1
-        assert index.remove(before="2026-07-02T01:00", column="at") == 0
-        assert index.remove(before="2026-07-02T00:00+00:00", column="at") == 1
+        assert index.remove(before="2026-07-02", column="at").documents == 1
+        assert index.remove(before="2026-07-02T01:00", column="at").documents == 0
+        assert index.remove(before="2026-07-02T00:00+00:00", column="at").documents == 1
 
 
 def test_columns_outlive_merges_and_deaths(grown, tmp_path: Path) -> None:
     folder, live = grown
     shutil.copytree(folder, tmp_path / "index")
     with nd.Index.open(tmp_path / "index", engine="cpu") as index:
-        earlier = index.remove(before=DAY, column="date")
+        earlier = index.remove(before=DAY, column="date").documents
         index.compact()
         assert index.info()["segments"] == 1 and index.check()["documents"] == len(live) - earlier
         left = [row for row in live.to_pylist() if row["date"] is None or row["date"] >= DAY]
@@ -196,7 +196,7 @@ def test_rows_of_many_batches(tmp_path: Path, monkeypatch) -> None:
             left = [i for i in range(50) if i not in gone]
             assert sorted(found["n"].to_pylist()) == left == sorted(int(each[1:]) for each in found["s"].to_pylist())
             assert found["n"].to_pylist() == found["id"].to_pylist()
-            assert index.remove(before=20, column="n", dry_run=True) == sum(i < 20 for i in left)
+            assert index.remove(before=20, column="n", dry_run=True).documents == sum(i < 20 for i in left)
             index.compact()
 
 
@@ -213,7 +213,7 @@ def test_files_of_all_kinds_and_types(tmp_path: Path) -> None:
     with nd.Index.create(tmp_path / "index", columns=["year", "who"]) as index:
         index.add(table.slice(1, 1).set_column(1, "year", pa.nulls(1)).set_column(2, "who", pa.nulls(1)))
         assert index.info()["columns"] == {"year": "null", "who": "null"}
-        assert index.remove(before=9999, column="year") == 0
+        assert index.remove(before=9999, column="year").documents == 0
         index.add(tmp_path / "b.jsonl")
         index.add(tmp_path / "c.csv")
         index.add(wide)
@@ -222,8 +222,8 @@ def test_files_of_all_kinds_and_types(tmp_path: Path) -> None:
         index.compact()
         kept = index.decide(keep="year:desc").documents
         assert kept.filter(kept["kept"])["id"].to_pylist() == [3]
-        assert index.remove(before=1600, column="year") == 4
-        assert index.remove(before="b", column="who") == 0 and len(index) == 9
+        assert index.remove(before=1600, column="year").documents == 4
+        assert index.remove(before="b", column="who").documents == 0 and len(index) == 9
 
 
 def test_a_file_that_lacks_a_column_adds_nothing(tmp_path: Path, capsys) -> None:
@@ -274,10 +274,12 @@ def test_values_that_do_not_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({}, "ids and before: give one of them"),
-        ({"ids": ["d1"], "before": 1, "column": "whole"}, "ids and before: give one of them"),
-        ({"before": 1}, "before and column: belong together"),
-        ({"ids": ["d1"], "column": "whole"}, "before and column: belong together"),
+        ({}, "ids, before and equals: give one of them"),
+        ({"ids": ["d1"], "before": 1, "column": "whole"}, "ids, before and equals: give one of them"),
+        ({"before": 1}, "column: belongs to before or equals"),
+        ({"ids": ["d1"], "column": "whole"}, "column: belongs to before or equals"),
+        ({"equals": "yes", "column": "draft"}, "equals: 'yes'; column 'draft' holds bool, give true or false"),
+        ({"equals": 5, "column": "source"}, "equals: 5; column 'source' holds large_string, give a string"),
         ({"before": 1, "column": "when"}, "column: the index keeps no column 'when'; it keeps whole, share, source"),
         ({"before": 1, "column": "draft"}, "column 'draft' holds bools"),
         ({"before": "soon", "column": "date"}, "before: 'soon'; column 'date' holds date32.day., give a date such as"),
@@ -342,13 +344,15 @@ def test_commands(tmp_path: Path, capsys) -> None:
     said("add", index, str(tmp_path / "a.parquet"), "--id-column", "id", "--quiet")
     shown = said("query", index, "--text", table["text"][0], "--columns", "date,source", "--quiet", "--json")
     rows = [json.loads(line) for line in shown.splitlines()]
-    assert [(row["id"], row["date"], row["source"]) for row in rows] == [
+    assert [(row["id"], row["date"], row["source"]) for row in rows[:-1]] == [
         ("a", "2026-01-30", "x"),
         ("b", "2026-01-31", "y"),
     ]
     assert "date (date32[day]), source (large_string)" in said("info", index)
     said("decide", index, "--keep", "date:desc", "--output", out, "--quiet")
     assert pq.read_table(f"{out}/documents.parquet")["kept"].to_pylist() == [False, True, True]
+    equal = said("remove", index, "--column", "source", "--equals", "z", "--dry-run", "--json")
+    assert json.loads(equal)["removed"] == 1
     before = "--before", "2026-01-31", "--column", "date"
     assert said("remove", index, *before, "--dry-run").strip() == "1 document of 3 would be removed"
     assert json.loads(said("remove", index, *before, "--dry-run", "--json"))["removed"] == 1

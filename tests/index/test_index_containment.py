@@ -4,6 +4,8 @@ import json
 import math
 import os
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from growing import table
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
 from neardup_gpu.definitions import mix64, one_draw
-from neardup_gpu.index import elements
+from neardup_gpu.index import elements, notes_of
 from neardup_gpu.index.containment import RECALL, ContainmentQuery, Lists, candidates
 from neardup_gpu.index.segments import SEGMENT
 from neardup_gpu.index.sketches import sketched
@@ -144,21 +146,19 @@ def same_as_expected(index: nd.Index, live: dict, queries: list[str], **how) -> 
     for row in found.to_pylist():
         rows[row["query_id"]].append(row)
     assert found["query_id"].to_pylist() == [id for id in ids for _ in rows[id]]
+    noted = {note["query_id"]: note for note in notes_of(found) if "query_id" in note}
     for id, (matches, size, unfollowed) in zip(ids, answers, strict=True):
         mine = rows[id]
-        if not matches and (size == 0 or unfollowed):
-            assert [row["id"] for row in mine] == [None] and mine[0]["containment"] is None
-        else:
-            assert [(row["id"], row["containment"]) for row in mine] == matches, id
+        assert [(row["id"], row["containment"]) for row in mine] == matches, id
         for row in mine:
             assert (row["num_elements"], row["num_not_followed"]) == (size, unfollowed)
-            assert row["low"] == row["high"] == row["containment"] and row["exact"] in (True, None)
-            assert (row["kept"] is None) == (row["id"] is None)
-            short = f"too short for modulus {modulus}" if size == 0 else None
-            common = (
-                f"{unfollowed} of {size} elements are in more than {asked['common']:,} entries and were not followed"
-            )
-            assert row["note"] == (common if unfollowed else short)
+            assert row["low"] == row["high"] == row["containment"] and row["exact"]
+        short = f"too short for modulus {modulus}" if size == 0 else None
+        common = f"{unfollowed} of {size} elements are in more than {asked['common']:,} entries and were not followed"
+        expected_note = common if unfollowed else short
+        assert noted.get(id, {}).get("note") == expected_note
+        if expected_note:
+            assert (noted[id]["num_elements"], noted[id]["num_not_followed"]) == (size, unfollowed)
     return sum(len(matches) for matches, *_ in answers)
 
 
@@ -262,12 +262,13 @@ def test_recall(tmp_path) -> None:
         pages.append(" ".join(words[:184] + [f"y{draw.random()}" for _ in range(draw.randrange(300))]))  # 180 of them
     with nd.Index.create(tmp_path / "x", containment=16, engine="cpu") as index:
         index.add(table(list(range(400)), pages), id_column="id")
-        found = index.query(table(list(range(400)), parts), id_column="id", containment=0.9).to_pylist()
+        answer = index.query(table(list(range(400)), parts), id_column="id", containment=0.9)
+        found = answer.to_pylist()
+        assert all(note["num_elements"] == 0 for note in notes_of(answer))
         sizes = [len(elements_of(each, 16, index.recipe)) for each in sets_of(parts, index.recipe)]
         index.add(table(list(range(1000, 1400)), parts), id_column="id")
         parts_found = index.query(table(list(range(400)), pages), id_column="id", containment=0.9, direction="of")
     right = {row["query_id"] for row in found if row["id"] == row["query_id"] and row["containment"] == 0.9}
-    assert all(row["note"] is None for row in found)
     long = [number for number in range(400) if sizes[number] >= 2]
     missed = len([number for number in long if number not in right])
     assert len(long) > 390 and missed <= _most(len(long), 1 + math.log(RECALL), 1e-9)
@@ -306,9 +307,8 @@ def test_an_index_without_elements_answers(tmp_path) -> None:
     ) as index:
 
         def found(direction: str) -> list:
-            assert index.query("", containment=1.0, direction=direction)["note"].to_pylist() == [
-                "too short for modulus 1"
-            ]
+            notes = notes_of(index.query("", containment=1.0, direction=direction))
+            assert notes[0]["note"] == "too short for modulus 1"
             return index.query("to be or not", containment=0.9, direction=direction)["id"].to_pylist()
 
         assert found("in") == found("of") == []
@@ -407,17 +407,17 @@ def test_the_commands_say_what_was_not_looked_up(tmp_path, monkeypatch, capsys) 
     assert shown.err == "query c: too short for modulus 1\n"
     assert run([*ask, "--common", "1", "--json"]) == 0
     shown = capsys.readouterr()
-    rows = [json.loads(line) for line in shown.out.splitlines()]
-    assert [(row["query_id"], row["id"]) for row in rows] == [("a", "a"), ("b", None), ("c", None)]
-    assert [row["num_not_followed"] for row in rows] == [4, 4, 0]
+    *rows, last = [json.loads(line) for line in shown.out.splitlines()]
+    assert [(row["query_id"], row["id"], row["num_not_followed"]) for row in rows] == [("a", "a", 4)]
+    assert [(note["query_id"], note["num_not_followed"]) for note in last["notes"]] == [("a", 4), ("b", 4), ("c", 0)]
     assert shown.err == (
-        "query c: too short for modulus 1; "
-        "query a and 1 other: 4 of 17 elements are in more than 1 entries and were not followed\n"
+        "query a and 1 other: 4 of 17 elements are in more than 1 entries and were not followed; "
+        "query c: too short for modulus 1\n"
     )
     assert run([*ask, "--direction", "of", "-o", "m.parquet", "--json"]) == 0
     said = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (said["matches"], said["too_short"], said["not_followed"]) == (3, 1, 0)
-    assert pq.read_table("m.parquet")["note"].to_pylist() == [None, None, None, "too short for modulus 1"]
+    assert (said["matches"], [note["note"] for note in said["notes"]]) == (3, ["too short for modulus 1"])
+    assert notes_of(pq.read_table("m.parquet")) == said["notes"]
 
 
 @pytest.mark.corpus
@@ -443,7 +443,6 @@ def test_bills_inside_other_bills(corpora, tmp_path) -> None:
         assert part not in index.query(text, threshold=0.3)["id"].to_pylist()
     answers: dict[str, dict] = {}
     for row in found.to_pylist():
-        assert row["note"] is None or row["id"] is None or "not followed" in row["note"]
         answers.setdefault(row["query_id"], {})[row["id"]] = row["containment"]
     total = missed = 0
     for at in chosen:
@@ -459,3 +458,24 @@ def test_bills_inside_other_bills(corpora, tmp_path) -> None:
     assert total > 500
     # At the least containment 1% is missed, of what contains more far less; pairs of one bill are not independent.
     assert missed <= 0.01 * total, (missed, total)
+
+
+def test_short_passages_are_found_as_the_page_says(tmp_path) -> None:
+    """The table of `growing_index.md`: the formula, and 300 passages by each modulus, by Hoeffding's bound."""
+    page = (Path(__file__).parents[2] / "docs" / "how_to" / "growing_index.md").read_text()
+    header = next(line for line in page.splitlines() if line.startswith("| modulus | "))
+    lengths = list(map(int, re.findall(r"(\d+) words", header)))
+    rows = re.findall(r"^\| (\d+) \| (.*%) \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert lengths == [10, 20, 50, 100] and [int(row[0]) for row in rows] == [1, 2, 4, 8, 16]
+    pages = [" ".join(f"p{number}x{i}" for i in range(120)) for number in range(300)]
+    for modulus, shares, num_bytes in ((int(a), b.split(" | "), float(c)) for a, b, c in rows):
+        wanted = [1 - (1 - 1 / modulus) ** (length - 4) for length in lengths]
+        assert shares == [f"{100 * share:.1f}%".replace("100.0%", "100%") for share in wanted]
+        assert num_bytes == 12 / modulus
+        with nd.Index.create(tmp_path / f"{modulus}", containment=modulus, engine="cpu") as index:
+            index.add(table(list(range(300)), pages), id_column="id")
+            for length, share in zip(lengths, wanted, strict=True):
+                passages = [" ".join(text.split()[7 : 7 + length]) for text in pages]
+                found = index.query(table(list(range(300)), passages), id_column="id", containment=0.9)
+                number = sum(row["query_id"] == row["id"] for row in found.to_pylist())
+                assert abs(number / 300 - share) <= math.sqrt(math.log(2 / 1e-9) / 600), (modulus, length)

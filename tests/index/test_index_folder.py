@@ -35,9 +35,9 @@ def test_empty_folders_that_a_copy_left_out(folder, tmp_path) -> None:
     with nd.Index.open("empty", engine="cpu") as index:
         assert index.check()["documents"] == len(index.query("to be")) == 0
         index.add(table(["a"], ["to be"]), id_column="id")
-        assert index.remove(["a"]) == 1
+        assert index.remove(["a"]).documents == 1
     with nd.Index.open(folder, engine="cpu") as index:
-        assert index.remove(["a"]) == 1
+        assert index.remove(["a"]).documents == 1
         same_as_dedup(index, {id: text for id, text in LIVE.items() if id != "a"})
 
 

@@ -73,14 +73,14 @@ class Growing(RuleBasedStateMachine):
     @rule(data=st.data())
     def remove(self, data: st.DataObject) -> None:
         ids = data.draw(st.lists(st.sampled_from(sorted(self.live)), min_size=1, max_size=6, unique=True))
-        assert self.index.remove(ids) == len(ids)
+        assert self.index.remove(ids).documents == len(ids)
         for id in ids:
             del self.live[id]
 
     @rule(before=st.integers(0, 5))
     def remove_before(self, before: int) -> None:
         gone = [id for id in self.live if (value_of(id) or before) < before]
-        assert self.index.remove(before=before, column="value") == len(gone)
+        assert self.index.remove(before=before, column="value").documents == len(gone)
         for id in gone:
             del self.live[id]
 

@@ -95,6 +95,7 @@ def test_queries_are_all_within_the_radius(tmp_path: Path) -> None:
             "high": 1.0,
             "exact": False,
             "kept": of_one["kept"],
+            "awaits": of_one["awaits"],
             "distance": 0,
         }
         assert 0.9 < of_one["low"] < 1

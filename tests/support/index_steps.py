@@ -189,14 +189,14 @@ class Run:
 
     def remove(self) -> None:
         ids = self._some_ids(200 if len(self.live) > MOST_DOCUMENTS else self.random.choice([3, 30]))
-        assert self.index.remove(ids) == len(ids)
+        assert self.index.remove(ids).documents == len(ids)
         for id in ids:
             del self.live[id]
 
     def remove_before(self) -> None:
         before = self.random.randint(0, 2)
         gone = [id for id in self.live if (value_of(id) or before) < before]
-        assert self.index.remove(before=before, column="value") == len(gone)
+        assert self.index.remove(before=before, column="value").documents == len(gone)
         for id in gone:
             del self.live[id]
 

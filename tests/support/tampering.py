@@ -47,7 +47,7 @@ from neardup_gpu import dedup
 from neardup_gpu.arrow_versions import is_about_null_lists
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.store import arrays as stored_arrays
-from neardup_gpu.store.artefacts import _with_checksum
+from neardup_gpu.store.artefacts import with_checksum
 from neardup_gpu.store.checksums import checksum, seal
 
 SECONDS = 5.0
@@ -473,7 +473,7 @@ def change_report(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     found = json.loads(path.read_bytes())
     found.pop("checksum", None)
     change(found)
-    path.write_bytes(_with_checksum(json.dumps(found, indent=1).encode()))
+    path.write_bytes(with_checksum(json.dumps(found, indent=1).encode()))
 
 
 def _in_record(path: Path, data: bytes, draw: random.Random) -> str | None:

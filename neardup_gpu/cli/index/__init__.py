@@ -1,4 +1,5 @@
-"""The commands `neardup index create`, `add`, `query`, `remove`, `decide`, `compact`, `copy`, `check` and `info`."""
+"""The commands `neardup index create`, `add`, `query`, `remove`, `decide`, `compact`, `copy`, `check`, `info` and
+`serve`."""
 
 from __future__ import annotations
 
@@ -9,5 +10,5 @@ app = App(
     help="An index that grows: add documents all day, ask which are there already, remove some, decide who is kept.",
     version_flags=(),
 )
-for name in ("create", "add", "query", "remove", "decide", "compact", "copy", "check", "info"):
+for name in ("create", "add", "query", "remove", "decide", "compact", "copy", "check", "info", "serve"):
     app.command(f"{__package__}.{name}:{name}", name=name)

@@ -10,7 +10,7 @@ from ...engine.settings import Engine
 from ...printable import shell_path
 from ...records import dataclass
 from ...settings import setting
-from ..console import say_written, shown_progress
+from ..console import say_json, say_written, shown_progress
 from ..options import OUTPUT, RUNNING, EngineFlags, Inputs, Output, ReadingFlags, flags, given, one_or_all
 from .options import IndexFolder
 
@@ -36,7 +36,14 @@ class AddSettings:
     replace: bool = setting(False, "Let a document take the place of an earlier one with its id.")
 
 
-DecisionsFlags: Any = flags(OUTPUT, DecisionsFile)
+@dataclass(frozen=True, kw_only=True)
+class PrintedDecisions:
+    """Whether decisions are printed."""
+
+    decisions: bool = setting(False, "Print the decision about each added document as a line of JSON.")
+
+
+DecisionsFlags: Any = flags(OUTPUT, DecisionsFile, PrintedDecisions)
 AddingFlags: Any = flags(RUNNING, AddSettings)
 
 
@@ -52,21 +59,29 @@ def add(
     """Add documents to an index, and decide of each whether it is kept."""
     from ...index import Index
 
-    shown = DecisionsFile(**given(written))
+    output = given(written)
+    decisions = output.pop("decisions", False)
+    shown = DecisionsFile(**output)
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
         try:
-            found = opened.add(
+            added = opened.add(
                 one_or_all(inputs),
                 **given(adding),
                 reading=Reading(**given(reading)),
                 output=shown.output,
                 overwrite=shown.overwrite,
                 progress=progress,
-            )._asdict()
+            )
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted; the same command continues after the last commit") from None
-        found["total"] = len(opened)
+        found = {**added._asdict(), "total": len(opened)}
         if opened.recipe.unit.divides:
             found = {f"units_{name}" if name in ("kept", "removed") else name: found[name] for name in found}
+    if decisions:
+        for batch in added.decisions:
+            for row in batch.to_pylist():
+                say_json(row)
+        if not shown.json:
+            return
     shown = shown if shown.output is not None else replace(shown, output=index)
     say_written(found, None, shown, f"neardup index query {shell_path(index)} --text TEXT")

@@ -78,7 +78,7 @@ def query(
 ) -> None:
     """Find the documents of an index that resemble a text, or each of many, or that contain it: the best first."""
     from ...definitions import METADATA_KEY
-    from ...index import Index
+    from ...index import Index, notes_of
 
     output = given(written)
     columns = names_in(output.pop("columns", []))
@@ -91,46 +91,40 @@ def query(
     with shown_progress(shown), Index.open(index, engine=Engine(**given(engine))) as opened:
         source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
         found = opened.query(source, **given(near), columns=columns, reading=Reading(**how))
-        about = {METADATA_KEY: opened.recipe.to_json().encode()}
-    matches = found.filter(found["id"].is_valid())
-    remarks = _remarks(found) if "note" in found.column_names else {}
-    if any(remarks.values()) and not shown.quiet:
-        _say_remarks(remarks)
+        about = {METADATA_KEY: opened.recipe.to_json().encode(), **(found.schema.metadata or {})}
+    notes = notes_of(found)
+    if notes and not shown.quiet:
+        _say_notes(notes)
     if shown.output is None:
         if shown.json:
             for match in found.to_pylist():
                 say_json(match)
+            say_json({"status": "done", "output": None, "matches": len(found), "notes": notes})
         elif not shown.quiet:
-            _say_table(matches, columns)
-            unit = "document" if "unit" not in matches.column_names else "part"
-            say(("\n" if len(matches) else "") + count(len(matches), unit))
+            _say_table(found, columns)
+            unit = "document" if "unit" not in found.column_names else "part"
+            say(("\n" if len(found) else "") + count(len(found), unit))
         return
     from ...store.outputs import new_file
     from ...store.parquet import write_table
 
     with new_file(shown.output, shown.overwrite) as file:
         write_table(found.replace_schema_metadata(about), file)
-    counts = {"matches": len(matches), **{name: len(rows) for name, rows in remarks.items()}}
-    say_written(counts, None, shown, f"neardup index info {shell_path(index)}")
+    say_written({"matches": len(found), "notes": notes}, None, shown, f"neardup index info {shell_path(index)}")
 
 
-def _remarks(found: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    """Return one row per query that was too short to be looked up, or that has elements that were not followed."""
-    noted = found.filter(found["note"].is_valid()).to_pylist()
-    of_each = {str(row["query_id"]): row for row in reversed(noted)}
-    rows = list(reversed(of_each.values()))
-    return {
-        "too_short": [row for row in rows if row["num_elements"] == 0],
-        "not_followed": [row for row in rows if row["num_not_followed"]],
-    }
-
-
-def _say_remarks(remarks: dict[str, list[dict[str, Any]]]) -> None:
-    """Print a line on stderr that names the queries that may have more matches, and the reason."""
+def _say_notes(notes: list[dict[str, Any]]) -> None:
+    """Print a line on stderr with the first note of each kind."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for each in notes:
+        kind = "removal" if "ids" in each else "short" if each["num_elements"] == 0 else "not followed"
+        kinds.setdefault(kind, []).append(each)
     said = []
-    for rows in filter(None, remarks.values()):
-        others = f" and {count(len(rows) - 1, 'other')}" if len(rows) > 1 else ""
-        said.append(f"query {_shown(rows[0]['query_id'])}{others}: {rows[0]['note']}")
+    for first, *more in kinds.values():
+        others = f" and {count(len(more), 'other')}" if more else ""
+        listed = ", ".join(map(_shown, first.get("ids", [])[:5]))
+        about = f"query {_shown(first['query_id'])}{others}: " if "query_id" in first else ""
+        said.append(about + first["note"] + (f": {listed}" if listed else ""))
     note("; ".join(said), "warning")
 
 
