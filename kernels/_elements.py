@@ -4,14 +4,19 @@ import numpy as np
 
 from ._cpu import jit
 from ._gf2 import mix64
+from ._launch import array_module
+
+EMPTY = np.uint64(2**64 - 1)
+"""Stands for no element in a sketch of fixed width."""
 
 
-def images(values, salt):
-    """mix64(value ^ salt) of each value, an array of NumPy or CuPy."""
-    z = values ^ salt
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+def beginnings(values, offsets, width):
+    """The first `width` values of each row, and `EMPTY` after them, where they lie: uint64, shape (rows, width)."""
+    xp = array_module(values)
+    if len(values) == 0:
+        return xp.full((len(offsets) - 1, width), EMPTY)
+    places = offsets[:-1, None] + xp.arange(width)
+    return xp.where(places < offsets[1:, None], values[xp.minimum(places, len(values) - 1)], EMPTY)
 
 
 @jit()

@@ -96,6 +96,13 @@ def known(array: Any) -> np.ndarray | None:
     return on_host if reference is not None and reference() is array else None
 
 
+def fetch_offsets(offsets: Any) -> np.ndarray:
+    """Return where rows begin, in host memory, and remember it; the host waits only if that is not `known`."""
+    on_host = to_host(offsets)
+    know(offsets, on_host)
+    return on_host
+
+
 def bounds_of(offsets: Any) -> tuple[int, int]:
     """Where the first row of a ragged array begins and its last one ends. Waits, once, if that is not `known`."""
     found = known(offsets)

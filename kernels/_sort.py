@@ -3,7 +3,7 @@
 import numpy as np
 
 from ._cpu import jit, num_threads, parallel
-from ._launch import bounds_of, check_rows, cuda, kernel, namespace, on_device, row_of
+from ._launch import Device, bounds_of, check_rows, cuda, kernel, namespace, on_device, row_of
 
 
 @parallel("uint64[::1], uint64, int64[:, ::1]")
@@ -198,6 +198,127 @@ def _unpack(words, place_bits, order, begins):
         at += cuda.gridsize(1)
 
 
+@Device
+def _agree(words, at, place_bits):
+    """Whether a word and the word before it have the same row and the same highest bits of a key."""
+    return (words[at - 1] ^ words[at]) >> place_bits == np.uint64(0)
+
+
+@Device
+def _differ(keys, top, words, at, below):
+    """Whether the whole keys of a word and of the word before it differ."""
+    return (keys[words[at - 1] & below] ^ keys[words[at] & below]) & top != np.uint64(0)
+
+
+@Device
+def _is_before(keys, top, one, other):
+    """Whether the key at the place `one` comes before the key at the place `other`; equal keys stay as they are."""
+    x, y = keys[one] & top, keys[other] & top
+    return x < y or (x == y and one < other)
+
+
+@Device
+def _sort_places(keys, top, order, first, last):
+    """Sort order[first:last] by key, on this thread: heapsort."""
+    root, end = (last - first) >> 1, last - first
+    while end > 1:
+        if root > 0:
+            root -= 1
+            moved = order[first + root]
+        else:
+            end -= 1
+            moved = order[first + end]
+            order[first + end] = order[first]
+        hole, child = root, 2 * root + 1
+        while child < end:
+            if child + 1 < end and _is_before(keys, top, order[first + child], order[first + child + 1]):
+                child += 1
+            if not _is_before(keys, top, moved, order[first + child]):
+                break
+            order[first + hole] = order[first + child]
+            hole, child = child, 2 * child + 1
+        order[first + hole] = moved
+
+
+@kernel("void(uint64[::1], uint64, uint64[::1], uint64, uint32[::1], boolean[::1])")
+def _order_by_the_rest(keys, top, words, place_bits, order, begins):
+    """One thread some words: put words in order that agree in all the bits that were sorted by, and whose keys differ.
+
+    The thread at the first such difference of a run does so for the whole run; runs are read from `words`, which stay.
+    """
+    at, below = np.int64(cuda.grid(1)), (np.uint64(1) << place_bits) - np.uint64(1)
+    while at < len(words):
+        if at > 0 and _agree(words, at, place_bits) and _differ(keys, top, words, at, below):
+            first = at - 1
+            while first > 0 and _agree(words, first, place_bits) and not _differ(keys, top, words, first, below):
+                first -= 1
+            if first == 0 or not _agree(words, first, place_bits):
+                last = at + 1
+                while last < len(words) and _agree(words, last, place_bits):
+                    last += 1
+                _sort_places(keys, top, order, first, last)
+                for i in range(first + 1, last):
+                    begins[i] = (keys[order[i - 1]] ^ keys[order[i]]) & top != np.uint64(0)
+        at += cuda.gridsize(1)
+
+
+@kernel("void(boolean[::1], int64[::1], int64[::1])")
+def _write_firsts(begins, numbers, firsts):
+    """One thread a place: write it, where a run begins there, to the number of the run."""
+    at = cuda.grid(1)
+    if at < len(begins) and begins[at]:
+        firsts[numbers[at] - 1] = at
+
+
+def firsts_of(begins):
+    """Find where runs begin, without a wait of the host for their number; for `gpu`.
+
+    Parameters
+    ----------
+    begins : array of bool, shape (n,)
+        Whether a run begins at each place; at the first place one does.
+
+    Returns
+    -------
+    numbers : array of int64, shape (n,)
+        The number of the run of each place, from 1 on.
+    firsts : array of int64, shape (n,)
+        Where each run begins; only as many values as there are runs mean something.
+    """
+    xp = namespace()
+    numbers = xp.cumsum(begins)
+    firsts = xp.empty(len(begins), np.int64)
+    _write_firsts.threads(len(begins), begins, numbers, firsts)
+    return numbers, firsts
+
+
+def counted_before(flags):
+    """Count the true values before each place of an array, and all of them: int64, shape (n + 1,); for `gpu`."""
+    xp = namespace()
+    before = xp.zeros(len(flags) + 1, np.int64)
+    before[1:] = xp.cumsum(flags)
+    return before
+
+
+@kernel("void(uint64[::1], uint32[::1], int64[::1], uint64[::1])")
+def keep_in_order(values, order, before, kept):
+    """One thread a place of an order: write its value if it is kept, as far as there is room in `kept`.
+
+    `before` is `counted_before` of whether each place of the order is kept.
+    """
+    at = cuda.grid(1)
+    if at < len(order) and before[at] < before[at + 1] and before[at] < len(kept):
+        kept[before[at]] = values[order[at]]
+
+
+@kernel("void(uint64[::1], int64[::1], uint64[::1])")
+def keep(values, before, kept):
+    """One thread a value: as `keep_in_order`, in the order given."""
+    at = cuda.grid(1)
+    if at < len(values) and before[at] < before[at + 1] and before[at] < len(kept):
+        kept[before[at]] = values[at]
+
+
 def sort_words(words):
     """Sort words where they lie, on the device; benchmarks/tracing.py times it."""
     words.sort()
@@ -208,8 +329,9 @@ def order_of(keys, num_bits=64, offsets=None):
 
     What is sorted are words of 8 bytes: a key's row, as many of its highest bits as there is room for, and its place.
     CuPy sorts keys with places of 8 bytes alone, which moves twice as much: 264 bytes a key and not 136; by key and
-    then by row it was 364. Keys of a row that differ only where there was no room are put in order afterwards: of n
-    uniform ones about n**3 / 2**65 pairs, 30 of 10 million.
+    then by row it was 364. Keys of a row that differ only where there was no room are put in order afterwards, a thread
+    for each run of them: of n uniform ones about n**3 / 2**65 pairs, 30 of 10 million. The host does not wait: CuPy's
+    sorts do not, from version 14 on.
 
     Parameters
     ----------
@@ -242,30 +364,8 @@ def order_of(keys, num_bits=64, offsets=None):
     order, begins = xp.empty(n, np.uint32), xp.empty(n, bool)
     _unpack.threads(-(-n // _EACH), words, shift, order, begins)
     if num_bits + row_bits + place_bits > 64:
-        _order_by_the_rest(xp, keys, top, words, shift, order, begins)
+        _order_by_the_rest.threads(-(-n // _EACH), keys, top, words, shift, order, begins)
     return order, begins
-
-
-def _order_by_the_rest(xp, keys, top, words, place_bits, order, begins):
-    """Put in order what agrees in the bits that were sorted by, and correct where it begins."""
-    joined = xp.zeros(len(words) + 1, bool)
-    joined[:-1] = ~begins
-    later = xp.flatnonzero(joined[:-1])
-    differ = (keys[order[later]] ^ keys[order[later - 1]]) & top != np.uint64(0)
-    begins[later] = differ
-    mixed = words[later[differ]] >> place_bits
-    if len(mixed) == 0:
-        return
-    some = xp.flatnonzero(joined[1:] | joined[:-1])
-    heads = words[some] >> place_bits
-    theirs = xp.isin(heads, mixed)
-    some, heads = some[theirs], heads[theirs]
-    places = order[some]
-    rest = keys[places] & top
-    by = xp.argsort(rest, kind="stable")
-    by = by[xp.argsort(heads[by], kind="stable")]
-    order[some], rest = places[by], rest[by]
-    begins[some[1:]] = (rest[1:] != rest[:-1]) | (heads[1:] != heads[:-1])
 
 
 def order_in_rows(values, offsets):

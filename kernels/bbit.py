@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._constants import constant
 from ._cpu import jit, parallel
 from ._gf2 import mix64, mixed
 from ._launch import Kernel, cuda, kernel, namespace, on_device
@@ -102,7 +103,7 @@ _PACK = {kind: _pack_kernel(kind) for kind in ("uint32", "uint64")}
 def gpu(signatures, salts, bits):
     """As `reference`; words in parallel."""
     xp = namespace()
-    signatures, salts = on_device(signatures), on_device(salts)
+    signatures, salts = on_device(signatures), constant(salts)
     packed = xp.empty((len(signatures), num_words(len(salts), bits)), np.uint64)
     _PACK[signatures.dtype.name].threads(packed.size, signatures, salts, bits, packed)
     return packed

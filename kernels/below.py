@@ -13,16 +13,17 @@ I, the fingerprints, and {0..2**l - 1} are meant.
 Cost: a mixing for each value, and a sort of those that stay.
 """
 
+import math
 from itertools import pairwise
 
 import numpy as np
 
-from . import sets
 from ._cpu import parallel, shares
 from ._elements import BLOCK, keep_small, zeros_above
 from ._gf2 import mix64, mixed
-from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
+from ._launch import cuda, fetch_offsets, kernel, know, known, namespace, on_device, row_of, to_host
 from ._ragged import close_gaps, longest_row
+from ._sort import counted_before, keep, keep_in_order, order_of
 from .sets import distinct
 
 
@@ -94,13 +95,40 @@ def _write_images(values, offsets, salt, most, images, small):
         small[at] = image <= most[row_of(offsets, offsets[0] + at)]
 
 
+def _room(sizes, most):
+    """Places for small images, about: what is expected of values that are all different, and rarely too few."""
+    expected = float((sizes * (most.astype(np.float64) / 2.0**64)).sum())
+    return min(int(sizes.sum()), math.ceil(expected + 8 * math.sqrt(expected) + 64))
+
+
 def gpu(values, offsets, salt, most):
-    """As `reference`: images side by side; what is small is gathered, and all rows are put in order together."""
-    xp = namespace()
+    """As `reference`: images side by side; what is small is gathered, and all rows are put in order together.
+
+    There is room for as many small images as `most` leads to expect. So the host waits once, for what was found, or
+    twice where repeats take more room; and once more if `most` is not in host memory. Where rows begin is `known` then.
+    """
+    xp, on_host = namespace(), fetch_offsets(offsets)
+    bound = known(most)
+    first, last = int(on_host[0]), int(on_host[-1])
     values, offsets, most = (on_device(each) for each in (values, offsets, most))
-    first, last = bounds_of(offsets)
     images, small = xp.empty(last - first, np.uint64), xp.empty(last - first, bool)
     _write_images.threads(len(images), values, offsets, np.uint64(salt), most, images, small)
-    before = xp.zeros(len(images) + 1, np.int64)
-    before[1:] = xp.cumsum(small)
-    return sets.gpu(images[small], before[offsets - first])
+    before = counted_before(small)
+    found = int(before[-1]) if bound is None else -1
+    room = found if bound is None else _room(np.diff(on_host), bound)
+    ends = before[offsets - first]
+    while True:
+        some = xp.zeros(room, np.uint64)  # what is not written is a row of its own, after all others
+        keep.threads(len(images), images, before, some)
+        rows = xp.append(xp.minimum(ends, room), xp.full(1, room, np.int64))
+        order, begins = order_of(some, offsets=rows)
+        distinct_before = counted_before(begins)
+        new_offsets = distinct_before[rows[:-1]]
+        fetched = to_host(xp.append(new_offsets, before[-1:]))
+        if fetched[-1] <= room:
+            break
+        room = int(fetched[-1])
+    know(new_offsets, fetched[:-1])
+    kept = xp.empty(int(fetched[-2]), np.uint64)
+    keep_in_order.threads(len(order), some, order, distinct_before, kept)
+    return kept, new_offsets

@@ -14,15 +14,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from . import below, gather, sets
+from . import below, gather
 from ._cpu import parallel, shares
-from ._elements import BLOCK, images, keep_small, zeros_above
+from ._elements import BLOCK, EMPTY, beginnings, keep_small, zeros_above
 from ._gf2 import mixed
-from ._launch import array_module, namespace, on_device
+from ._launch import fetch_offsets, namespace
 from ._ragged import longest_row
 from .sets import distinct
-
-EMPTY = np.uint64(2**64 - 1)
 
 
 def reference(values, offsets, salt, s):
@@ -86,27 +84,16 @@ def cpu(values, offsets, salt, s):
 def gpu(values, offsets, salt, s):
     """As `reference`: of each row only the images below the bound of `cpu` are put in order, all rows together.
 
-    Rows in which fewer than s distinct images lie below it are done again without a bound.
+    Rows in which fewer than s distinct images lie below it are done again without a bound. The host waits once for
+    each of the two.
     """
     xp = namespace()
-    values, offsets = on_device(values), on_device(offsets)
-    sizes, wanted = (offsets[1:] - offsets[:-1]).astype(np.uint64), np.uint64(s + s // 4 + 16)
-    most = xp.where(sizes > wanted, EMPTY // xp.maximum(sizes, np.uint64(1)) * wanted, EMPTY)
+    sizes, wanted = np.diff(fetch_offsets(offsets)).astype(np.uint64), np.uint64(s + s // 4 + 16)
+    most = np.where(sizes > wanted, EMPTY // np.maximum(sizes, np.uint64(1)) * wanted, EMPTY)
     small, places = below.gpu(values, offsets, salt, most)
-    sketches = _beginnings(small, places, s)
-    again = xp.flatnonzero((sketches[:, -1] == EMPTY) & (most < EMPTY))
+    sketches = beginnings(small, places, s)
+    again = np.flatnonzero((np.diff(fetch_offsets(places)) < s) & (most < EMPTY))
     if len(again):
         some, places = gather.gpu(values, offsets, again)
-        elements, places = sets.gpu(images(some, salt), places)
-        sketches[again] = _beginnings(elements, places, s)
-    return sketches
-
-
-def _beginnings(values, offsets, s):
-    """The first s values of each row, and `EMPTY` after them."""
-    xp = array_module(values)
-    places = offsets[:-1, None] + xp.arange(s)
-    there = places < offsets[1:, None]
-    sketches = xp.full(there.shape, EMPTY)
-    sketches[there] = values[places[there]]
+        sketches[xp.asarray(again)] = beginnings(*below.gpu(some, places, salt, np.full(len(again), EMPTY)), s)
     return sketches

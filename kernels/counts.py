@@ -11,9 +11,9 @@ import numpy as np
 
 from ._cpu import parallel, shares
 from ._gf2 import mix64
-from ._launch import namespace
+from ._launch import bounds_of, cuda, fetch_offsets, kernel, namespace, on_device
 from ._ragged import copy_row, longest_row
-from ._sort import order_in_rows
+from ._sort import counted_before, firsts_of, keep, order_of
 
 
 def reference(values, offsets):
@@ -89,15 +89,36 @@ def cpu(values, offsets):
     return new_values, new_offsets, new_counts
 
 
+@kernel("void(uint32[::1], boolean[::1], int64[::1], int64[::1], uint64[::1])")
+def _write_counts(order, begins, numbers, firsts, of_first):
+    """One thread a place of the order: where a value's run begins, the length of the run, at the value's first place.
+
+    It is the first because the order is stable.
+    """
+    at = cuda.grid(1)
+    if at < len(order) and begins[at]:
+        run, end = numbers[at], len(order)
+        if run < numbers[end - 1]:
+            end = firsts[run]
+        of_first[order[at]] = np.uint64(end - at)
+
+
 def gpu(values, offsets):
-    """As `reference`; all rows are sorted together, and each count is put where its value first occurs."""
+    """As `reference`; all rows are sorted together, and each count is put where its value first occurs.
+
+    The host waits once, for where rows begin, which is `known` then.
+    """
     xp = namespace()
-    values, offsets = xp.asarray(values), xp.asarray(offsets)
-    order, begins = order_in_rows(values, offsets)
-    before = xp.zeros(len(begins) + 1, np.int64)
-    before[1:] = xp.cumsum(begins)
-    counts = xp.diff(xp.append(xp.flatnonzero(begins), xp.asarray(len(begins))))
-    of_first = xp.zeros(len(order), np.int64)
-    of_first[order[begins]] = counts  # each run begins with the value's first occurrence, as the order is stable
-    there = xp.flatnonzero(of_first)
-    return values[int(offsets[0]) :][there], before[offsets - offsets[0]], of_first[there]
+    first, last = bounds_of(offsets)
+    values, offsets = on_device(values), on_device(offsets)
+    values, offsets = values[first:last], offsets - first if first else offsets
+    order, begins = order_of(values, offsets=offsets)
+    of_first = xp.zeros(len(order), np.uint64)
+    _write_counts.threads(len(order), order, begins, *firsts_of(begins), of_first)
+    before = counted_before(of_first > np.uint64(0))
+    new_offsets = before[offsets]
+    size = int(fetch_offsets(new_offsets)[-1])
+    kept, counts = xp.empty(size, np.uint64), xp.empty(size, np.uint64)
+    keep.threads(len(values), values, before, kept)
+    keep.threads(len(values), of_first, before, counts)
+    return kept, new_offsets, counts.view(np.int64)

@@ -38,10 +38,10 @@ from itertools import count, pairwise
 
 import numpy as np
 
-from . import gather
+from ._constants import constants
 from ._cpu import jit, parallel, shares
 from ._gf2 import mix64, mixed
-from ._launch import cuda, kernel, namespace, on_device, row_of
+from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._logarithm import log2, table
 
 EMPTY = np.uint64(2**64 - 1)
@@ -283,30 +283,32 @@ def _throw_all(features, offsets, weights, salt, farthest, thresholds, ranks, na
 def gpu(features, offsets, weights, salt, samples):
     """As `reference`; features in parallel, twice: for the least rank of each sample, then for that dart's name.
 
-    Rows of which a sample got no dart are gathered and thrown again, farther.
+    Darts of rows of which a sample got none are thrown again, farther; threads of other rows end at once. This is done
+    once without asking, and then as often as the host, which waits, finds that samples are missing: mostly not at all.
     """
     xp = namespace()
+    first, last = bounds_of(offsets)
     features, offsets, weights = (on_device(array) for array in (features, offsets, weights))
-    num_rows, num_features = len(offsets) - 1, int(offsets[-1] - offsets[0])
     before = xp.zeros(len(features) + 1, np.int64)
     before[1:] = xp.cumsum(weights)
     totals = (before[offsets[1:]] - before[offsets[:-1]]).astype(np.uint64)
-    thresholds = xp.asarray(poisson())
-    ranks = xp.full((num_rows, samples), np.uint64(FARTHEST))
-    names = xp.full((num_rows, samples), EMPTY)
-    farthest = np.uint64(first_darts(samples) << 40) // xp.maximum(totals, np.uint64(1)) + np.uint64(1)
-    farthest[totals == np.uint64(0)] = np.uint64(0)
-    _throw_all.threads(num_features, features, offsets, weights, salt, farthest, thresholds, ranks, names, np.uint64(0))
-    lacking = (ranks == np.uint64(FARTHEST)).any(axis=1) & (farthest < np.uint64(FARTHEST))
-    waiting = xp.flatnonzero(lacking & (totals > np.uint64(0)))
-    while len(waiting):
-        end = farthest[waiting]
-        end = xp.minimum(end + (end >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
-        some, places = gather.gpu(features, offsets, waiting)
-        their_weights = gather.gpu(weights.view(np.uint64), offsets, waiting)[0].view(np.int64)
-        found = xp.full((len(waiting), samples), np.uint64(FARTHEST))
-        _throw_all.threads(len(some), some, places, their_weights, salt, end, thresholds, found, names, np.uint64(0))
-        farthest[waiting], ranks[waiting] = end, found
-        waiting = waiting[(found == np.uint64(FARTHEST)).any(axis=1) & (end < np.uint64(FARTHEST))]
-    _throw_all.threads(num_features, features, offsets, weights, salt, farthest, thresholds, ranks, names, np.uint64(1))
+    (thresholds,) = constants(poisson)
+    ranks = xp.full((len(offsets) - 1, samples), np.uint64(FARTHEST))
+    names = xp.full(ranks.shape, EMPTY)
+    end = np.uint64(first_darts(samples) << 40) // xp.maximum(totals, np.uint64(1)) + np.uint64(1)
+    end = xp.where(totals == np.uint64(0), np.uint64(0), end)
+
+    def throw(farthest, naming):
+        where = salt, farthest, thresholds, ranks, names, np.uint64(naming)
+        _throw_all.threads(last - first, features, offsets, weights, *where)
+
+    throw(end, False)
+    for time in count():
+        lacking = (ranks == np.uint64(FARTHEST)).any(axis=1) & (end > np.uint64(0)) & (end < np.uint64(FARTHEST))
+        if time and not lacking.any():
+            break
+        farther = xp.minimum(end + (end >> np.uint64(1)) + np.uint64(1), np.uint64(FARTHEST))
+        throw(xp.where(lacking, farther, np.uint64(0)), False)
+        end = xp.where(lacking, farther, end)
+    throw(end, True)
     return names

@@ -8,7 +8,7 @@ Cost: one copy of what is asked for.
 import numpy as np
 
 from ._cpu import parallel, shares
-from ._launch import cuda, kernel, namespace, on_device, row_of
+from ._launch import array_module, cuda, fetch_offsets, kernel, know, known, namespace, on_device, row_of
 
 
 def reference(values, offsets, rows):
@@ -53,7 +53,11 @@ def _copy_rows(begin, end, values, starts, new_offsets, bounds, gathered):
 def cpu(values, offsets, rows):
     """As `reference`; rows in parallel."""
     starts = offsets[rows]
-    new_offsets = _new_offsets(np, offsets[rows + 1] - starts)
+    return _copied(values, starts, _new_offsets(np, offsets[rows + 1] - starts))
+
+
+def _copied(values, starts, new_offsets):
+    """The values of rows that begin at `starts` and are as long as `new_offsets` says, in host memory."""
     gathered = np.empty(new_offsets[-1], np.uint64)
     bounds = shares(new_offsets)
     _copy_rows(len(bounds) - 1, values, starts, new_offsets, bounds, gathered)
@@ -69,12 +73,34 @@ def _copy_values(values, starts, new_offsets, gathered):
         gathered[at] = values[starts[row] + at - new_offsets[row]]
 
 
-def gpu(values, offsets, rows):
-    """As `reference`; values in parallel, neighbours from neighbouring places."""
-    xp = namespace()
-    values, offsets, rows = on_device(values), on_device(offsets), on_device(rows)
-    starts = offsets[rows]
-    new_offsets = _new_offsets(xp, offsets[rows + 1] - starts)
-    gathered = xp.empty(int(new_offsets[-1]), np.uint64)
+def _copied_on_device(values, starts, new_offsets):
+    """As `_copied`, on the device; values in parallel, neighbours from neighbouring places."""
+    gathered = namespace().empty(int(fetch_offsets(new_offsets)[-1]), np.uint64)
     _copy_values.threads(len(gathered), values, starts, new_offsets, gathered)
     return gathered, new_offsets
+
+
+def gpu(values, offsets, rows):
+    """As `reference`. The host waits for the number of values, unless rows and where they begin are `known`."""
+    xp = namespace()
+    ends, numbers = known(offsets), known(rows)
+    if ends is not None and numbers is not None:
+        on_host = _new_offsets(np, ends[numbers + 1] - ends[numbers])
+        starts, new_offsets = on_device(ends[numbers]), on_device(on_host)
+        know(new_offsets, on_host)
+    else:
+        offsets, rows = on_device(offsets), on_device(rows)
+        starts = offsets[rows]
+        new_offsets = _new_offsets(xp, offsets[rows + 1] - starts)
+    return _copied_on_device(on_device(values), starts, new_offsets)
+
+
+def beginnings(values, offsets, most):
+    """Return the first `most` values of each row, where they lie: values and offsets, as `gpu` returns them."""
+    xp = array_module(values)
+    new_offsets = _new_offsets(xp, xp.minimum(offsets[1:] - offsets[:-1], most))
+    if xp is np:
+        return _copied(values, offsets[:-1], new_offsets)
+    if (ends := known(offsets)) is not None:
+        know(new_offsets, _new_offsets(np, np.minimum(np.diff(ends), most)))
+    return _copied_on_device(values, offsets[:-1], new_offsets)

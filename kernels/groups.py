@@ -13,10 +13,10 @@ Cost: two mixings an element.
 import numpy as np
 
 from ._cpu import jit, parallel
+from ._elements import EMPTY
 from ._gf2 import mix64, mixed
 from ._launch import Device, cuda, kernel, namespace, on_device
 
-EMPTY = np.uint64(2**64 - 1)
 ONE_IN = 10
 
 

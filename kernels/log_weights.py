@@ -21,6 +21,7 @@ from functools import cache
 
 import numpy as np
 
+from ._constants import constants
 from ._launch import namespace
 
 ONE = 256
@@ -72,7 +73,7 @@ def cpu(counts):
 def gpu(counts):
     """As `cpu`."""
     xp = namespace()
-    return xp.searchsorted(xp.asarray(_least_counts()), xp.asarray(counts), side="right") + (ONE - 1)
+    return xp.searchsorted(constants(_least_counts)[0], xp.asarray(counts), side="right") + (ONE - 1)
 
 
 def inverse(frequencies, documents):

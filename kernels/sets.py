@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from ._cpu import jit, parallel, shares
-from ._launch import namespace, on_device
+from ._launch import bounds_of, fetch_offsets, namespace, on_device
 from ._ragged import close_gaps, longest_row
-from ._sort import order_in_rows
+from ._sort import counted_before, keep_in_order, order_of
 
 
 def reference(values, offsets):
@@ -127,10 +127,18 @@ def cpu(values, offsets):
 
 
 def gpu(values, offsets):
-    """As `reference`; all rows sorted together."""
+    """As `reference`; all rows sorted together. The host waits once, for where rows begin, which is `known` then."""
     xp = namespace()
+    first, last = bounds_of(offsets)
     values, offsets = on_device(values), on_device(offsets)
-    order, begins = order_in_rows(values, offsets)
-    before = xp.zeros(len(begins) + 1, np.int64)
-    before[1:] = xp.cumsum(begins)
-    return values[int(offsets[0]) :][order[begins]], before[offsets - offsets[0]]
+    return of_ordered(xp, values[first:last], offsets - first if first else offsets)
+
+
+def of_ordered(xp, values, offsets):
+    """The sets of rows that begin at 0, on the device."""
+    order, begins = order_of(values, offsets=offsets)
+    before = counted_before(begins)
+    new_offsets = before[offsets]
+    kept = xp.empty(int(fetch_offsets(new_offsets)[-1]), np.uint64)
+    keep_in_order.threads(len(order), values, order, before, kept)
+    return kept, new_offsets

@@ -30,7 +30,7 @@ from ._gf2 import (
     windows,
 )
 from ._launch import TABLES, bounds_of, cuda, kernel, know, known, load, namespace, on_device, row_of
-from ._sort import order_in_rows
+from ._sort import firsts_of, order_in_rows
 
 
 def reference(tokens, offsets, w, mode, poly, bag_poly):
@@ -215,8 +215,8 @@ def gpu(tokens, offsets, w, mode, poly, bag_poly):
     if mode != "bag" or len(values) == 0:
         return values, new_offsets
     order, begins = order_in_rows(values, new_offsets)
-    firsts = xp.flatnonzero(begins)[xp.cumsum(begins) - 1]
+    numbers, firsts = firsts_of(begins)
     labelled = xp.empty_like(values)
     (tables,) = constants(byte_tables, np.uint64(bag_poly))
-    _label_in_order.threads(len(values), values, order, firsts, np.uint64(bag_poly), tables, labelled)
+    _label_in_order.threads(len(values), values, order, firsts[numbers - 1], np.uint64(bag_poly), tables, labelled)
     return labelled, new_offsets

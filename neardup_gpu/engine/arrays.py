@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neardup_gpu.kernels import gather
-from neardup_gpu.kernels._launch import array_module, known, out_of_memory
+from neardup_gpu.kernels._launch import array_module, know, known, out_of_memory
 
 from ..data import Ragged
 from .choice import to_host
@@ -25,7 +25,10 @@ def same_device(array: Any, *others: Any) -> tuple[Any, ...]:
 
 
 def fetched(arrays: list[Any]) -> list[Any]:
-    """Return arrays or Ragged in host memory. The host waits only once for everything that lies on a GPU."""
+    """Return arrays or Ragged in host memory. The host waits only once for everything that lies on a GPU.
+
+    All of it is `known` from then on, so nobody may write to it any more.
+    """
     flat = [part for each in arrays for part in ([each.values, each.offsets] if isinstance(each, Ragged) else [each])]
     on_host = {place: found for place, part in enumerate(flat) if (found := known(part)) is not None}
     # The longest words come first, so that all begin at a multiple of their length.
@@ -41,6 +44,8 @@ def fetched(arrays: list[Any]) -> list[Any]:
             part = flat[place]
             on_host[place] = together[begin : begin + part.nbytes].view(part.dtype).reshape(part.shape)
             begin += part.nbytes
+    for place in others:
+        know(flat[place], on_host[place])
     rest = iter(range(len(flat)))
     return [
         Ragged._trusted(on_host[next(rest)], on_host[next(rest)]) if isinstance(each, Ragged) else on_host[next(rest)]
@@ -52,7 +57,7 @@ def take_rows(array: Any, rows: np.ndarray) -> Any:
     """Some rows of an array or of a Ragged, where it is."""
     if isinstance(array, Ragged):
         run = gather.cpu if isinstance(array.values, np.ndarray) else gather.gpu
-        return Ragged._trusted(*run(array.values, array.offsets, *same_device(array.values, rows)))
+        return Ragged._trusted(*run(array.values, array.offsets, rows))
     return array[same_device(array, rows)[0]]
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from neardup_gpu.kernels import _compiled, _launch
 from neardup_gpu.kernels._launch import Staging
 
@@ -127,7 +129,10 @@ class GpuRuntime:
 
     def put(self, array: Any) -> Any:
         if isinstance(array, Ragged):
-            return Ragged._trusted(self.put(array.values), self.put(array.offsets))
+            offsets = self.put(array.offsets)
+            if isinstance(array.offsets, np.ndarray):
+                _launch.know(offsets, array.offsets)
+            return Ragged._trusted(self.put(array.values), offsets)
         return _launch.namespace().asarray(array)
 
     def fetch(self, array: Any) -> Any:

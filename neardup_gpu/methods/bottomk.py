@@ -241,9 +241,6 @@ class BottomK(OnePermutation):
         from neardup_gpu.kernels import bottomk
         from neardup_gpu.kernels._launch import array_module
 
-        from ..engine.arrays import same_device
-
-        left, right = same_device(sketches, left, right)
         offsets = array_module(sketches).arange(len(sketches) + 1) * self.s
         most = bottomk.EMPTY - bottomk.EMPTY.dtype.type(1)
         sizes = (sketches != bottomk.EMPTY).sum(axis=1)

@@ -191,6 +191,9 @@ class FirstPass(Protocol):
     def measure(self, elements: Ragged, backend: str) -> Any:
         """Measure some documents; has no effect on the buffer."""
 
+    def on_host(self, measured: Any) -> list[Any]:
+        """Return the arrays of the result of `measure` that `add` wants in host memory."""
+
     def add(self, measured: Any) -> None:
         """Keep the result of `measure`."""
 

@@ -260,17 +260,9 @@ def checked_leading(method: Any, most: int | None) -> dict[str, Any]:
 
 def padded(rows: Ragged, width: int) -> Any:
     """The first `width` values of each row, and 2**64 - 1 after them: uint64, shape (rows, width)."""
-    import numpy as np
+    from neardup_gpu.kernels._elements import beginnings
 
-    from neardup_gpu.kernels._launch import array_module
-    from neardup_gpu.kernels.groups import EMPTY
-
-    xp = array_module(rows.values)
-    places = rows.offsets[:-1, None] + xp.arange(width)
-    there = places < rows.offsets[1:, None]
-    found = xp.full(there.shape, EMPTY, np.uint64)
-    found[there] = rows.values[places[there]]
-    return found
+    return beginnings(rows.values, rows.offsets, width)
 
 
 def unpadded(keys: Any, present: Any = None) -> Ragged:
@@ -330,11 +322,14 @@ def sampled_counts(
         False for pairs that the modulus leaves elements out of. Of the others, a union is that of the whole sets if
         both sketches have fewer than `s` elements, and all of them are in the union.
     """
-    from ..engine.choice import to_host
+    import numpy as np
 
-    both, in_left, in_right = map(to_host, in_unions(values, offsets, left, right, most, s))
-    sizes = to_host(sizes)
-    for rows, found in ((to_host(left), in_left), (to_host(right), in_right)):
+    from ..engine.arrays import fetched
+
+    whole = np.asarray(whole) if isinstance(whole, bool) else whole
+    arrays = [*in_unions(values, offsets, left, right, most, s), sizes, whole, left, right]
+    both, in_left, in_right, sizes, whole, left, right = fetched(arrays)
+    for rows, found in ((left, in_left), (right, in_right)):
         whole = whole & (sizes[rows] < s) & (sizes[rows] == found)
     return SampledCounts(both, in_left, in_right, whole)
 

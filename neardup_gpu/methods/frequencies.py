@@ -18,6 +18,7 @@ from neardup_gpu.kernels._cached import cached_property
 from .. import checks
 from ..data import Ragged, arrow, as_ragged
 from ..definitions import METADATA_KEY, checked_settings, settings_of, versions
+from ..engine.arrays import fetched
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import spans
 from ..errors import DamagedError, InputError, NeardupError, ParameterError
@@ -323,7 +324,7 @@ class FrequencyCounter:
 def counted(elements: Ragged, backend: str | None) -> tuple[Ragged, Any]:
     """Each document's distinct elements, and how often it has each: int64, shape (distinct elements,)."""
     values, offsets, counts = kernel(counts_kernel, backend)(elements.values, elements.offsets)
-    return Ragged(values, offsets), counts
+    return Ragged._trusted(values, offsets), counts
 
 
 def occurrences(distinct: Ragged, backend: str | None) -> tuple[Any, Any]:
@@ -347,14 +348,19 @@ class FrequencyPass:
         """Count the tokens of some documents; has no effect on the buffer."""
         distinct, counts = counted(elements, backend)
         held, documents = occurrences(distinct, backend)
-        return distinct, counts, to_host(held), to_host(documents)
+        return distinct, counts, held, documents
+
+    def on_host(self, measured: Any) -> list[Any]:
+        """Return the arrays of the result of `measure` that `add` wants in host memory."""
+        return list(measured[2:])
 
     def add(self, measured: Any) -> None:
         """Keep the result of `measure`."""
-        distinct, counts, held, documents = measured
-        self._counter.add((held, documents), int((distinct.sizes > 0).sum()))
+        distinct, counts = measured[:2]
+        held, documents = fetched(self.on_host(measured))
+        self._counter.add((held, documents), int((np.diff(to_host(distinct.offsets)) > 0).sum()))
         self._tokens.append(distinct)
-        self._counts.append(Ragged(counts.view(np.uint64), distinct.offsets))
+        self._counts.append(Ragged._trusted(counts.view(np.uint64), distinct.offsets))
 
     def finish(self, recipe: Recipe, report: Any) -> tuple[Frequencies, Iterator[np.ndarray]]:
         """The document frequencies, and the sketches of the documents, some at a time, in host memory."""

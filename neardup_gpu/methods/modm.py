@@ -165,8 +165,8 @@ class ModM(OnePermutation):
         """
         import numpy as np
 
-        from neardup_gpu.kernels import below, distinct
-        from neardup_gpu.kernels._launch import array_module
+        from neardup_gpu.kernels import below, distinct, gather
+        from neardup_gpu.kernels._launch import array_module, fetch_offsets, know
 
         from ..data import Ragged, as_ragged
         from ..engine.choice import kernel, to_host
@@ -180,18 +180,17 @@ class ModM(OnePermutation):
         values, offsets = kernel(below, backend)(
             elements.values, elements.offsets, salt, np.uint64(2**64 - 1) // moduli
         )
-        found = Ragged._trusted(values, offsets)
         if self.s is not None:
-            found = unpadded(padded(found, self.s))
-        if self.adaptive:
-            xp = array_module(found.values)
-            offsets = found.offsets + xp.arange(len(moduli) + 1)
-            is_element = xp.ones(int(offsets[-1]), bool)
-            is_element[offsets[:-1]] = False
-            values = xp.empty(len(is_element), np.uint64)
-            values[is_element], values[offsets[:-1]] = found.values, xp.asarray(moduli)
-            found = Ragged(values, offsets)
-        return found
+            values, offsets = gather.beginnings(values, offsets, self.s)
+        if not self.adaptive:
+            return Ragged._trusted(values, offsets)
+        xp = array_module(values)
+        joined = xp.empty(len(values) + len(moduli), np.uint64)
+        joined[_after_moduli(offsets, len(values))] = values
+        with_moduli = offsets + xp.arange(len(offsets))
+        joined[with_moduli[:-1]] = xp.asarray(moduli)
+        know(with_moduli, fetch_offsets(offsets) + np.arange(len(offsets)))
+        return Ragged._trusted(joined, with_moduli)
 
     def keys(self, sketches: Ragged, *, seed: int = 1, backend: str | None = None) -> Any:
         """The leading elements of each sketch.
@@ -232,7 +231,7 @@ class ModM(OnePermutation):
         from ..data import Ragged, as_ragged
 
         sketches = as_ragged("sketches", sketches, np.uint64, "as ModM.sketch gives")
-        return Ragged(*self._split(sketches)[:2]) if self.adaptive else sketches
+        return Ragged._trusted(*self._split(sketches)[:2]) if self.adaptive else sketches
 
     def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> SampledCounts:
         """Count, for each pair of sketches, the elements of their union that are in both, in the left, and in the right
@@ -242,13 +241,12 @@ class ModM(OnePermutation):
         from neardup_gpu.kernels._launch import array_module
 
         from ..engine.arrays import same_device
-        from ..engine.choice import to_host
 
         values, offsets, moduli = self._split(sketches)
-        left, right = same_device(values, left, right)
-        coarser = array_module(values).maximum(moduli[left], moduli[right])
+        one, other = (moduli[rows] for rows in same_device(values, left, right))
+        coarser = array_module(values).maximum(one, other)
         most, s = np.uint64(2**64 - 1) // coarser, ALL if self.s is None else self.s
-        sizes, whole = offsets[1:] - offsets[:-1], to_host(coarser) == 1
+        sizes, whole = offsets[1:] - offsets[:-1], coarser == np.uint64(1)
         return sampled_counts(values, offsets, left, right, most, s, sizes, whole)
 
     def merge(self, sketches: Sequence[Ragged]) -> Ragged:
@@ -340,16 +338,26 @@ class ModM(OnePermutation):
         """(elements, offsets, modulus of each row)"""
         import numpy as np
 
-        from neardup_gpu.kernels._launch import array_module
+        from neardup_gpu.kernels._launch import array_module, fetch_offsets, know
 
         xp, rows = array_module(sketches.values), len(sketches)
         if not self.adaptive:
             return sketches.values, sketches.offsets, xp.full(rows, self.m, np.uint64)
-        offsets = sketches.offsets - sketches.offsets[0]
-        values = sketches.values[int(sketches.offsets[0]) : int(sketches.offsets[-1])]
-        is_element = xp.ones(len(values), bool)
-        is_element[offsets[:-1]] = False
-        return values[is_element], offsets - xp.arange(rows + 1), values[offsets[:-1]]
+        ends = fetch_offsets(sketches.offsets)
+        values = sketches.values[int(ends[0]) : int(ends[-1])]
+        begins = sketches.offsets - sketches.offsets[0]
+        offsets = begins - xp.arange(rows + 1)
+        know(offsets, ends - ends[0] - np.arange(rows + 1))
+        return values[_after_moduli(offsets, len(values) - rows)], offsets, values[begins[:-1]]
+
+
+def _after_moduli(offsets: Any, number: int) -> Any:
+    """Return the place of each element of ragged rows that each begin with a modulus; `offsets` are without these."""
+    from neardup_gpu.kernels._launch import array_module
+
+    xp = array_module(offsets)
+    places = xp.arange(number)
+    return places + xp.searchsorted(offsets[1:], places, side="right") + 1
 
 
 def _moduli(sizes: np.ndarray) -> np.ndarray:

@@ -88,7 +88,7 @@ def weighted_sets(weighting: str, elements: Ragged, frequencies: Frequencies | N
     joined = xp.empty(2 * len(places), np.uint64)
     joined[places + offsets[row]] = distinct.values[order]
     joined[places + offsets[row + 1]] = weights[order].view(np.uint64)
-    return Ragged(joined, 2 * offsets)
+    return Ragged._trusted(joined, 2 * offsets)
 
 
 def checked_weights(weights: Any, features: Ragged) -> Any:

@@ -446,7 +446,9 @@ class Sketcher:
             columns = {"keys": part.keys, "document_hash": part.document_hash, "sketches": part.sketch}
             columns |= {"num_shingles": part.set_sizes, WITHIN: part.words}
             given = {name: array for name, array in columns.items() if array is not None}
-            self.store.add(num_tokens=part.num_tokens, **dict(zip(given, fetched(list(given.values())), strict=True)))
+            counted = [] if self.first_pass is None else self.first_pass.on_host(part.measured)
+            found = fetched([*given.values(), *counted])  # what was counted is `known` from now on
+            self.store.add(num_tokens=part.num_tokens, **dict(zip(given, found, strict=False)))
         if self.first_pass is not None:
             self.first_pass.add(part.measured)
         if self.spool is not None and part.waiting is not None:

@@ -24,12 +24,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from neardup_gpu.kernels._elements import images
+from neardup_gpu.kernels._gf2 import mix64_all
 from neardup_gpu.kernels._logarithm import table
 from neardup_gpu.kernels.dart import EMPTY
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # G, SplitMix64's increment
-_NO_SALT = np.uint64(0)
 
 
 def cpu(features, offsets, weights, salt, samples):
@@ -48,15 +47,15 @@ def cpu(features, offsets, weights, salt, samples):
 
 def _drawn(feature, weight, salt, numbers):
     """Return (key, name) of one feature for each sample. What is not the key stays below 2**63."""
-    h = images(feature, salt)
-    g = images(h + numbers * _STEP, _NO_SALT)
-    first, second, third = (images(g + np.full(1, i, np.uint64) * _STEP, _NO_SALT) for i in (1, 2, 3))
+    h = mix64_all(feature ^ salt)
+    g = mix64_all(h + numbers * _STEP)
+    first, second, third = (mix64_all(g + np.full(1, i, np.uint64) * _STEP) for i in (1, 2, 3))
     r, c = (np.uint64(64 << 32) - _log2_of_halves(word) for word in (first, second))
     b, log_weight = third >> np.uint64(40), _log2(weight)
     t = log_weight // r
     t += ((log_weight - t * r) << np.uint64(24)) >= r * (np.uint64(1 << 24) - b)  # floor(ln w / r + b)
     log_y = (r * t).astype(np.int64) - ((r * b) >> np.uint64(24)).astype(np.int64)
-    return _log2(c).astype(np.int64) - log_y - r.astype(np.int64), images(h + t * _STEP, _NO_SALT)
+    return _log2(c).astype(np.int64) - log_y - r.astype(np.int64), mix64_all(h + t * _STEP)
 
 
 def _log2_of_halves(words):

@@ -11,8 +11,8 @@ itself, meets none in an operation, and gives arrays of no dimension where NumPy
 
 Every call is counted in `Namespace.calls`, by name: "cumsum", "ndarray.astype"; and in `Namespace.waits` each for which
 the host has to wait until the device has done all that it was given: an array that is fetched or turned into a number,
-a result whose size depends on values, a sort (CuPy's come from Thrust, which waits). `Namespace.uploads` lists the
-bytes of each copy of a host's array.
+a result whose size depends on values. A sort does not wait: CuPy 14 runs Thrust's with `par_nosync`, as its file
+cupy/cuda/cupy_thrust.cu says. `Namespace.uploads` lists the bytes of each copy of a host's array.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ FROM_HOST = {"asarray", "array"}
 FROM_NOTHING = {"zeros", "ones", "empty", "full", "arange", "eye", "linspace"}
 """Functions that take no array."""
 
-WAITING = {"flatnonzero", "nonzero", "unique", "argsort", "sort", "lexsort", "bincount", "isin", "array_equal"}
-"""Functions for which the host waits: most of CuPy's whose result is as long as values say, and sorts."""
+WAITING = {"flatnonzero", "nonzero", "unique", "bincount", "isin", "array_equal"}
+"""Functions for which the host waits: most of CuPy's whose result is as long as values say."""
 
 ONLY_CUPY = {"blocking", "stream"}
 """Parameters that NumPy's function of the same name lacks; they say how, not what."""
