@@ -46,6 +46,8 @@ class Rows(Protocol):
 
     folder: Any
     num_values: int
+    table: Any
+    """The counters of all shingles, as kernels/rarity.py has them, if they were counted as they came; else None."""
 
     @property
     def offsets(self) -> np.ndarray: ...
@@ -95,8 +97,11 @@ class Runtime(Protocol):
         """Whether this number of additional bytes of keys may stay where they are; else they have to go to host
         memory."""
 
-    def spool(self, folder: Any, num_bytes: int | None = None) -> Any:
-        """Return an empty spool with at most `num_bytes` in the backend's memory, by default its whole share."""
+    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None) -> Any:
+        """Return an empty spool with at most `num_bytes` in the backend's memory, by default its whole share.
+
+        `again` makes rows again from the text, where that takes less time than a file.
+        """
 
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:
         """Each batch of documents, and its text where the backend wants it."""

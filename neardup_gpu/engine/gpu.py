@@ -147,8 +147,8 @@ class GpuRuntime:
             return True
         return False
 
-    def spool(self, folder: Any, num_bytes: int | None = None) -> DeviceSpool:
-        self._spools.append(DeviceSpool(folder, self.shares.spool if num_bytes is None else num_bytes))
+    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None) -> DeviceSpool:
+        self._spools.append(DeviceSpool(folder, self.shares.spool if num_bytes is None else num_bytes, again))
         return self._spools[-1]
 
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:

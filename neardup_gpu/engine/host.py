@@ -76,7 +76,7 @@ class HostRuntime:
     def keeps(self, num_bytes: int) -> bool:
         return True
 
-    def spool(self, folder: Any, num_bytes: int | None = None) -> Spool:
+    def spool(self, folder: Any, num_bytes: int | None = None, again: Any = None) -> Any:
         return Spool(folder)
 
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,6 +44,7 @@ from ..stages.nearest_reference import nearest_pairs
 from ..stages.partners import TooManyComparisonsError, partners_of
 from ..stages.priority import keep_column
 from ..stages.recall import CheckedRun, check_recall
+from ..stages.reread import TextRows
 from ..stages.sketching import Sketcher
 from ..stages.verification import in_host_memory
 from ..store.artefacts import write_report
@@ -220,7 +222,12 @@ def _run_here(arguments: Arguments) -> Result:
             first_pass = stack.enter_context(contextlib.closing(recipe.method.first_pass(runtime, place)))
         spool = None
         if recipe.verifies:
-            spool = stack.enter_context(runtime.spool(place, runtime.shares.spool // (1 if first_pass is None else 2)))
+            again = None
+            if sources.rewindable and recipe.ignore_common is None:
+                size = partial(bounded.text_bytes, sources)
+                again = TextRows(arguments.opened, recipe, runtime, engine.batch_bytes, place, size)
+            most = runtime.shares.spool // (1 if first_pass is None else 2)
+            spool = stack.enter_context(runtime.spool(place, most, again))
         spare = None
         if recipe.ignore_common is not None:
             spare = stack.enter_context(runtime.spool(place, runtime.shares.spool))

@@ -292,7 +292,12 @@ def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
 
 
 def rarity_table(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
-    """The table of counters of all these shingles: about as many counters as shingles, or fewer in little memory."""
+    """The table of counters of all these shingles: about as many counters as shingles, or fewer in little memory.
+
+    Where they were counted as they came, the table counts all documents.
+    """
+    if spool.table is not None:
+        return spool.table
     most = None if runtime.backend == "gpu" else runtime.shares.postings * 17 // 16  # by default the largest table
     bits = table_bits(int(np.diff(spool.offsets)[spool_rows].sum()), most)
     run = kernel(rarity, runtime.backend)

@@ -249,10 +249,7 @@ class Sketcher:
 
     def _sketch_each(self, sources: Sources, column: str | None) -> tuple[Sketches, Sketches]:
         """Sketch the reference set, if there is one, and the input, whose column is kept."""
-        method, most = self.recipe.method, self.max_bytes
-        if most is None:
-            kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
-            most = self.runtime.batch_bytes(kind, method.device_bytes) // self.recipe.shingles.token_kind.density
+        most = batch_bytes(self.recipe, self.runtime) if self.max_bytes is None else self.max_bytes
         known = sketches = Sketches()
         for number, documents in enumerate(sources.in_order, self.number):
             check_rows(sketches.documents + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
@@ -323,12 +320,8 @@ class Sketcher:
 
     def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
         """Return all units of a batch of source `number`, with the words of their groups."""
-        span, words, missing = Span.of_documents(units.text.offsets, units.ids), None, 0
-        if self.recipe.within:
-            columns = [units.batch.columns[name] for name in self.recipe.within]
-            words, missing = group_words(columns, number, units.batch.first_row)
-            words = words if units.places is None else words[units.places.owner]
-        return _UnitPiece(units, span, text, words, missing)
+        span = Span.of_documents(units.text.offsets, units.ids)
+        return _UnitPiece(units, span, text, *words_of(units, self.recipe, number))
 
     def _look_ahead(self, kept: Sketches, before: int, total: int | None) -> None:
         """Say in one line, once, that the temporary disk will hardly do; the job goes on until it does not."""
@@ -480,6 +473,24 @@ class Sketcher:
             counts=sketches,
             words=sketches.words.take(np.uint64),
         )
+
+
+def batch_bytes(recipe: Recipe, runtime: Runtime) -> int:
+    """Return how much text of documents is read at a time."""
+    kind = "bag" if recipe.method.sorts_elements else recipe.shingles.kind
+    return runtime.batch_bytes(kind, recipe.method.device_bytes) // recipe.shingles.token_kind.density
+
+
+def words_of(units: Units, recipe: Recipe, number: int) -> tuple[np.ndarray | None, int]:
+    """Return the words of the groups of a batch's units, and how many documents have no value; None without groups.
+
+    `number` is that of the source.
+    """
+    if not recipe.within:
+        return None, 0
+    columns = [units.batch.columns[name] for name in recipe.within]
+    words, missing = group_words(columns, number, units.batch.first_row)
+    return words if units.places is None else words[units.places.owner], missing
 
 
 def _set_alone(hashes: Any, rows: np.ndarray, numbers: np.ndarray) -> None:

@@ -10,6 +10,7 @@ import os
 import re
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,9 @@ class Spool:
     OutputError
         If the folder cannot be written, or when the disk has no room: before anything else on it is short of room.
     """
+
+    table = None
+    """Shingles are not counted as they come."""
 
     def __init__(self, folder: Path | str | None = None) -> None:
         self.folder = Path(folder or tempfile.gettempdir())
@@ -219,8 +223,16 @@ class Spool:
             raise unwritable(self.folder, error.strerror) from None
 
 
+SPOOL_RATE = 1_600_000_000
+"""Bytes of shingles a second that go to a file from a GPU, about: 1.2 GB/s of text. Documents that are read, tokenized
+and divided into shingles faster than that are read again instead."""
+
+
 class DeviceSpool:
-    """A `Spool` for a GPU: rows stay in its memory up to a bound, and go to the file after that.
+    """A `Spool` for a GPU: rows stay in its memory up to a bound. Those after that go to the file or are made again.
+
+    They are made again from the text where that is possible, and where the rows before them came faster than they could
+    have been written, by `SPOOL_RATE`. This is decided once, when the first row does not fit.
 
     Parameters
     ----------
@@ -228,18 +240,22 @@ class DeviceSpool:
         As for `Spool`.
     num_bytes : int
         Most GPU memory to hold.
+    again : optional
+        Makes rows again, see `stages.reread.TextRows`; None if the documents cannot be read twice.
     """
 
-    def __init__(self, folder: Path | str | None, num_bytes: int) -> None:
+    def __init__(self, folder: Path | str | None, num_bytes: int, again: Any = None) -> None:
         self._file = Spool(folder)
         self.folder = self._file.folder
         self._room = num_bytes // 8
+        self._again, self._is_decided, self._began = again, again is None, time.monotonic()
         self._starts = [np.zeros(1, np.int64)]
         self.num_values = self.num_rows = 0
-        # For each call of `append`: its first row, its values on the GPU or None, its first row in the file if there.
+        # For each call of `append`: its first row, its values on the GPU or None, and the number of its first row in
+        # the file, or in the text, if it is there.
         self._first_rows: list[int] = []
         self._held: list[Any] = []
-        self._first_in_file: list[int] = []
+        self._first_there: list[int] = []
 
     def __enter__(self) -> DeviceSpool:
         return self
@@ -247,6 +263,8 @@ class DeviceSpool:
     def __exit__(self, *_: object) -> None:
         self._held = []
         self._file.__exit__()
+        if self._again is not None:
+            self._again.__exit__()
 
     def append(self, rows: Ragged) -> None:
         """Add rows, on the GPU, after those already there."""
@@ -257,14 +275,42 @@ class DeviceSpool:
         self.num_rows += len(offsets) - 1
         self._starts.append(offsets[1:] + self.num_values)
         self.num_values += last - first
+        if self._again is not None:
+            self._again.note(offsets)
         if last - first <= self._room:
             self._room -= last - first
             self._held.append(values)
-            self._first_in_file.append(-1)
+            self._first_there.append(-1)
+            return
+        self._held.append(None)
+        if self._reads_again():
+            self._first_there.append(self._first_rows[-1])
+            self._again.count(values)
         else:
-            self._held.append(None)
-            self._first_in_file.append(self._file.num_rows)
+            self._first_there.append(self._file.num_rows)
             self._file.append(Ragged(host(values), offsets))
+
+    def _reads_again(self, *, counts: bool = True) -> bool:
+        """Decide, once, where rows are that do not fit: in the text, or in the file.
+
+        If they are in the text, all rows so far are counted, as those to come will be, unless there is no room for it.
+        """
+        if not self._is_decided:
+            self._is_decided = True
+            if 8 * self.num_values < SPOOL_RATE * (time.monotonic() - self._began):
+                self._again = None
+            else:
+                self._room = 0
+                self._again.counts &= counts
+                for values in self._held:
+                    if values is not None:
+                        self._again.count(values)
+        return self._again is not None
+
+    @property
+    def table(self) -> Any:
+        """The counters of all shingles, if they were counted as they came; else None."""
+        return self._again.table if self._is_decided and self._again is not None else None
 
     @property
     def offsets(self) -> np.ndarray:
@@ -274,15 +320,18 @@ class DeviceSpool:
         return self._starts[0]
 
     def spill(self) -> None:
-        """Move all rows that are on the GPU to the file."""
+        """Move all rows that are on the GPU to the file, or forget them if they can be made again."""
+        self._room = 0
+        if self._reads_again(counts=False):
+            self._held, self._first_there = [None] * len(self._held), list(self._first_rows)
+            return
         bounds = [*self._first_rows, len(self.offsets) - 1]
         for part, values in enumerate(self._held):
             if values is not None:
                 offsets = self.offsets[bounds[part] : bounds[part + 1] + 1]
-                self._first_in_file[part] = self._file.num_rows
+                self._first_there[part] = self._file.num_rows
                 self._file.append(Ragged(host(values), offsets - offsets[0]))
                 self._held[part] = None
-        self._room = 0
 
     def gather(self, rows: np.ndarray) -> Ragged:
         """Some rows, on the GPU, in the given order (ascending is fastest)."""
@@ -297,7 +346,8 @@ class DeviceSpool:
             here = ascending[cuts[part] : cuts[part + 1]]
             held = self._held[part]
             if held is None:
-                found.append(xp.asarray(self._file.gather(self._first_in_file[part] + here - bounds[part]).values))
+                there = self._file if self._again is None else self._again
+                found.append(xp.asarray(there.gather(self._first_there[part] + here - bounds[part]).values))
                 continue
             offsets = self.offsets[bounds[part] : bounds[part + 1] + 1] - self.offsets[bounds[part]]
             if len(here) == 1 + here[-1] - here[0] and (np.diff(here) == 1).all():  # neighbours, as they lie there
@@ -308,7 +358,9 @@ class DeviceSpool:
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(self.offsets[ascending + 1] - self.offsets[ascending], out=offsets[1:])
         if np.array_equal(order, np.arange(len(order))):
-            return Ragged._trusted(values, xp.asarray(offsets))
+            on_device = xp.asarray(offsets)
+            _launch.know(on_device, offsets)
+            return Ragged._trusted(values, on_device)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return Ragged._trusted(*gather.gpu(values, offsets, back))

@@ -33,7 +33,6 @@ from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cpu import num_threads
 
 from ..data import Ragged, arrow
-from ..documents.batches import ragged
 from ..documents.slices import Slice, extent_of
 from ..documents.sources import Sources
 from ..documents.units import NO_PLACES, Places, per_document, units_in
@@ -44,12 +43,12 @@ from ..errors import InputError
 from ..methods.contract import Join, Sketch
 from ..results.nothing_removed import sizes_of
 from ..results.tables import SKETCH_COUNTS, as_json
-from ..stages import count_shingles, count_tokens
 from ..stages.common_shingles import without_common
-from ..stages.conditions import WITHIN, apart
+from ..stages.conditions import WITHIN
 from ..stages.priority import keep_column
 from ..stages.recall import random_order
-from ..stages.sketching import BLANK, Sketched, Sketcher, text_of
+from ..stages.reread import chosen_text, waiting_of
+from ..stages.sketching import BLANK, Sketched, Sketcher, batch_bytes, text_of
 from ..store.exchange import ExchangeWriter, num_rows, read_partition
 from ..store.spool import host
 from .columns import (
@@ -272,23 +271,18 @@ def _from_text(files: Files, number: int, slice: Slice, rows: np.ndarray, runtim
     words = load(files.place, file_name("sketch", number, WITHIN), GROUPS)[WITHIN] if recipe.within else None
 
     def made(text: Ragged, own: np.ndarray, span: Span) -> Ragged:
+        some = None if words is None else words[own[span.first : span.last]]
         names = span.ids[span.first : span.last]
-        tokens, _ = count_tokens(text_of(text, span.first, span.last), recipe, backend, names)
-        shingles, _ = count_shingles(tokens, recipe, backend)
-        if words is not None:
-            shingles = apart(shingles, words[own[span.first : span.last]])
-        waiting = recipe.method.measure.waiting(shingles, backend)
+        waiting = waiting_of(text_of(text, span.first, span.last), names, some, recipe, backend)
         return waiting if common is None else without_common(waiting, common.tokens)
 
-    most = runtime.batch_bytes(recipe.shingles.kind, recipe.method.device_bytes)
-    most //= recipe.shingles.token_kind.density
     first = 0
-    for units in units_in(slice.open(), recipe.unit, (), most):
-        found = _chosen_text(units.text, first, rows)
+    for units in units_in(slice.open(), recipe.unit, (), batch_bytes(recipe, runtime)):
         stop = first + len(units.text)
+        begin, end = np.searchsorted(rows, [first, stop])
+        found = chosen_text(units.text, rows[begin:end] - first)
         if len(found):
             text = Ragged(runtime.put(found.values), runtime.put(found.offsets))
-            begin, end = np.searchsorted(rows, [first, stop])
             ids = units.ids.take(arrow(rows[begin:end] - first))
             span = Span.of_documents(found.offsets, ids)
             yield from runtime.map(partial(made, text, rows[begin:end]), [span])
@@ -301,13 +295,3 @@ def _chosen(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:
     if end - begin == len(batch):
         return batch
     return Ragged(*gather.cpu(batch.values, batch.offsets, rows[begin:end] - first))
-
-
-def _chosen_text(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:
-    """The same of texts."""
-    begin, end = np.searchsorted(rows, [first, first + len(batch)])
-    if end - begin == len(batch):
-        return batch
-    buffers = [None, pa.py_buffer(batch.offsets), pa.py_buffer(batch.values)]
-    texts = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(batch), buffers)
-    return ragged(texts.take(arrow(rows[begin:end] - first)))

@@ -41,6 +41,7 @@ from neardup_gpu.report import facts
 from neardup_gpu.results.sketch_writing import frequencies_path
 from neardup_gpu.sketches import pairs, sketch
 from neardup_gpu.stages import Pairs, Ragged, keep, partners, shingle, tokenize, verify
+from neardup_gpu.store import spool as spool_module
 from neardup_gpu.store.spool import DeviceSpool
 
 
@@ -581,6 +582,24 @@ class TestStages:
     def test_rows_on_the_device(self, gpu):
         with pytest.raises(ValueError, match="Ragged"):
             Ragged(on_device(np.arange(4)), on_device(np.array([0, 3, 2])))
+
+
+@pytest.mark.parametrize(
+    ("case", "rate"), [("greedy", 0), ("greedy", 2**62), ("containment, against", 0), ("min-hash", 0), ("bag", 0)]
+)
+def test_rows_that_do_not_fit_are_in_the_text_or_in_a_file(gpu, monkeypatch, case, rate):
+    """Few fit; the others are made again from the text, or are in the file: the decisions are the same."""
+    make, spools = DeviceSpool.__init__, []
+
+    def small(self, folder, num_bytes, again=None):
+        spools.append(self)
+        make(self, folder, 20_000, again)
+
+    monkeypatch.setattr(DeviceSpool, "__init__", small)
+    monkeypatch.setattr(spool_module, "SPOOL_RATE", rate)
+    check(gpu, batch_bytes=3000, **OPTIONS[case])
+    assert [spool._again is not None for spool in spools][0] == (rate == 0)
+    assert spools[0]._file.num_rows == 0 or rate
 
 
 @pytest.mark.parametrize("num_bytes", [0, 100, 400, 10_000])

@@ -138,4 +138,4 @@ def test_a_spool_for_a_device_joins_nothing_while_it_grows(tmp_path, monkeypatch
         for size in range(20):
             spool.append(Ragged(np.arange(size, dtype=np.uint64), np.array([0, size // 2, size])))
         assert (spool.num_rows, spool.num_values) == (40, 190)
-        assert spool._file.num_rows > 20 and spool._first_in_file[-1] == spool._file.num_rows - 2
+        assert spool._file.num_rows > 20 and spool._first_there[-1] == spool._file.num_rows - 2
