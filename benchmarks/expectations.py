@@ -71,6 +71,9 @@ NAMED = {
     ("layouts", "dedup of 16 files"): Expected("gpu_s", 0.15, 0.25, "s", "all cores decode"),
     ("layouts", "reading by 16 threads"): Expected("times_one_thread", 8, None, "", "0.75 GB/s for each core"),
     ("layouts", "text in memory"): Expected("gpu_ms", None, 12, "ms", "the bus takes 5, the chain 7"),
+    ("pages", "zstd, 3 MB"): Expected(
+        "device_gb_per_s", None, 25, "GB/s", "else a device decompressor is worth building"
+    ),
     ("jobs", "4 GB, exact, spilled to the host"): Expected("times_unspilled", None, 1.3, "", "goal"),
     ("jobs", "cold, 2 GB"): Expected("cpu_over_gpu", 1, None, "", "the least text for a GPU, docs/decisions/gpu.md"),
     ("jobs", "cold, 0.5 GB"): Expected("cpu_over_gpu", None, 1, "", "the least text for a GPU, docs/decisions/gpu.md"),
@@ -85,6 +88,7 @@ BY_STEP = {
     "job": "decisions as by cpu",
     "batches": "supershingles as by cpu; a GPU ahead from 64 MB on",
     "layouts": "read as by pyarrow, decided as by cpu",
+    "pages": "the bytes that were compressed",
     "jobs": "decided as by cpu",
     "tests": "passed",
     "profiler": "no errors of the sanitizers",

@@ -23,6 +23,7 @@ second run adds its lines. What the steps print goes to FOLDER/STEP.log. The ste
     ceilings     copies on the device and over the bus, filling a slab, page-locking
     job          whole jobs with a timeline, against `cpu`
     batches      GPU against CPU by size of the text
+    pages        pages of 64 kB to 12 MB by zstd and snappy, decompressed by nvCOMP on the device, if it is installed
     jobs         4 and 10 GB by each method, with and without output, spilled; sketches; processes of their own
     profiler     ncu on eight kernels, nsys, compute-sanitizer, as far as they are installed
     tests        pytest -m gpu
@@ -85,6 +86,7 @@ STEPS = {
     "ceilings": Step(45, 30, 10),
     "job": Step(120, 60, 20),
     "batches": Step(50, 40, 15),
+    "pages": Step(60, 40, 20),
     "jobs": Step(BUDGET, 240, 60),
     "profiler": Step(300, 100, 30),
     "tests": Step(260, 180, 30),
@@ -92,12 +94,12 @@ STEPS = {
 
 PROFILES = {
     1: ["environment", "launch", "kernels", "scale", "layouts", "ceilings", "job", "batches"],
-    2: ["environment", "jobs"],
+    2: ["environment", "pages", "jobs"],
     3: ["environment", "profiler", "tests"],
 }
 """The steps of each profile."""
 
-ON_CPU = ("environment", "layouts", "jobs")
+ON_CPU = ("environment", "layouts", "pages", "jobs")
 """Steps that have something to find out without a device."""
 
 

@@ -416,9 +416,9 @@ def steps(name: str, settings: Settings) -> Items:
     here = {"environment": environment, "profiler": profiler, "tests": tests}
     if name in here:
         return here[name](settings)
-    from . import first_device, first_jobs
+    from . import first_device, first_jobs, first_pages
 
-    return (first_device.STEPS | first_jobs.STEPS)[name](settings)
+    return (first_device.STEPS | first_jobs.STEPS | first_pages.STEPS)[name](settings)
 
 
 def tell(record: dict[str, Any]) -> None:
@@ -496,12 +496,12 @@ def main() -> None:
     _CHANNEL = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     settings = Settings(args.out, tuple(args.only), args.profiled, args.cpu, args.scale)
-    on_cpu = args.step in ("environment", "warm") or (args.cpu and args.step in ("layouts", "jobs"))
+    on_cpu = args.step in ("environment", "warm") or (args.cpu and args.step in ("layouts", "pages", "jobs"))
     reason = None if on_cpu else why_no_device()
     if reason is not None:
         tell({"no_device": reason})
         status = 0
-    elif args.step in ("environment", "warm", "profiler", "tests", "layouts", "jobs"):
+    elif args.step in ("environment", "warm", "profiler", "tests", "layouts", "pages", "jobs"):
         status = perform(args.step, settings, args.done)
     else:
         from neardup_gpu import Engine

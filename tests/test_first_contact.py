@@ -501,3 +501,38 @@ def test_intervals():
 def test_readme_names_every_step():
     text = (ROOT / "benchmarks" / "README.md").read_text()
     assert all(re.search(rf"^\| {name}[ |]", text, re.MULTILINE) for name in STEPS)
+
+
+@pytest.mark.skipif(SIMULATED, reason="needs no simulator")
+def test_pages_without_a_device_or_without_nvcomp(tmp_path, monkeypatch):
+    from benchmarks import first_pages
+
+    settings = first_steps.Settings(tmp_path, cpu=True, scale=0.005)
+    items = first_pages.pages(settings)
+    assert {"zstd, 64 kB", "snappy, 12 MB"} <= set(items) and len(items) == 10
+    found = first_steps.find_out("zstd, 64 kB", items["zstd, 64 kB"])
+    assert found["verdict"] == "ok" and found["ratio"] > 1 and found["host_gb_per_s"] > 0
+    assert "device_gb_per_s" not in found
+    monkeypatch.setattr(first_pages, "find_spec", lambda name: None)
+    with pytest.raises(first_steps.NotRun, match="pip install nvidia-libnvcomp-cu13"):
+        first_pages.library()
+    assert (
+        expectations.described("pages", "zstd, 3 MB") == "device_gb_per_s at most 25 GB/s (else decompress on a device)"
+    )
+
+
+def test_pages_are_the_text_with_lengths(tmp_path):
+    """As in Parquet's PLAIN encoding; pages follow one another without gaps."""
+    from benchmarks import first_pages
+
+    settings = first_steps.Settings(tmp_path, cpu=True, scale=0.0001)
+    pages = first_pages.pages_of(settings, 1000)
+    whole = b"".join(pages)
+    assert {len(page) for page in pages[:-1]} == {1000}
+    text, at = first_pages.text_of(settings, min(first_pages.TOTAL, 32 << 20)), 0
+    for row in range(5):
+        size = int.from_bytes(whole[at : at + 4], "little")
+        assert whole[at + 4 : at + 4 + size] == text[row].tobytes()
+        at += 4 + size
+    places = first_pages._placed([1, 256, 257])
+    assert places.tolist() == [0, 256, 512, 1024]

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -384,3 +385,32 @@ def test_repeated_passages(small, options):
     assert found[0].spans.num_rows > 1000
     assert found[1].spans.equals(found[0].spans) and found[1].documents.equals(found[0].documents)
     assert found[1].report["counts"] == found[0].report["counts"]
+
+
+def test_a_sort_does_not_wait():
+    """CuPy 14 runs Thrust with `par_nosync`: counts of waits in test_waits.py rest on it."""
+    import cupy
+
+    words = cupy.random.randint(0, 2**62, 200_000_000, dtype=cupy.int64).view(cupy.uint64)
+    done = cupy.cuda.Event()
+    cupy.cuda.get_current_stream().synchronize()
+    words.sort()
+    done.record()
+    assert not done.done
+    done.synchronize()
+    assert bool((words[1:] >= words[:-1]).all())
+
+
+@pytest.mark.parametrize("rate", [0, 2**62])
+def test_shingles_that_do_not_fit_are_made_again_or_spilled(small, tmp_path, monkeypatch, rate):
+    """And the decisions are those of a job whose shingles fit."""
+    from neardup_gpu.engine.memory import Shares
+    from neardup_gpu.store import spool
+
+    of_gpu = Shares.of_gpu
+    expected = dedup(small, engine="gpu", method="exact")
+    monkeypatch.setattr(spool, "SPOOL_RATE", rate)
+    monkeypatch.setattr(Shares, "of_gpu", classmethod(lambda cls, memory: replace(of_gpu(memory), spool=1 << 20)))
+    pq.write_table(small, tmp_path / "small.parquet", row_group_size=500)
+    engine = Engine(backend="gpu", batch_bytes=300_000)
+    assert dedup(tmp_path / "small.parquet", engine=engine).documents == expected.documents
