@@ -34,7 +34,7 @@ import numpy as np
 
 from ._cpu import jit, parallel, shares, types
 from ._gf2 import mix64, mixed
-from ._launch import cuda, kernel, namespace, on_device
+from ._launch import Kernel, bounds_of, cuda, kernel, namespace, on_device
 
 EMPTY = np.uint64(2**64 - 1)
 """What slots hold of a set without elements."""
@@ -145,75 +145,85 @@ def cpu(values, offsets, salt, t):
     return sketches
 
 
-SLOTS = 2048
-"""Slots that a block keeps in its shared memory: 16 kB."""
+SLOTS = {256: 2048, 32: 256}
+"""Slots that a block of so many threads keeps in its shared memory: 16 kB or 2 kB."""
+
+SHORT = 128
+"""Most values of a document, on average, that one warp takes: a block of 256 threads would be half idle."""
 
 
-@kernel("void(uint64[::1], int64[::1], uint64, int64, int64, uint64[:,::1])")
-def _fill(values, offsets, salt, t, ranges, sketches):
-    """One block a document and `SLOTS` of its slots: elements in strides, slots by atomic minima in shared memory.
+def _fill_kernel(block: int, most: int) -> Kernel:
+    def fill(values, offsets, salt, t, ranges, sketches):
+        """One block a document and `most` of its slots: elements in strides, slots by atomic minima in shared memory.
 
-    Slots of other ranges are others' business: a slot's value does not depend on them.
-    """
-    slots = cuda.shared.array(SLOTS, types.uint64)
-    d, place = cuda.blockIdx.x // ranges, cuda.blockIdx.x % ranges
-    first = np.uint64(place * SLOTS)
-    count = np.uint64(min(t - place * SLOTS, SLOTS))
-    start, stop = np.uint64(offsets[d]), np.uint64(offsets[d + 1])
-    lane, step = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x)
-    i = lane
-    while i < count:
-        slots[i] = EMPTY
-        i += step
-    cuda.syncthreads()
-    r, rounds, empty = np.uint64(0), np.uint64(t), 1 if start < stop else 0
-    while empty > 0 and r < rounds:
-        round_salt = np.uint64(salt_of(salt, r))
-        at = start + lane
-        while at < stop:
-            h = np.uint64(mix64(values[at] ^ round_salt))
-            slot = np.uint64(slot_of(h, t)) - first  # of a range before this one it is beyond `count` by wrapping
-            if slot < count:
-                value = np.uint64(value_of(h, r))
-                if value < slots[slot]:
-                    cuda.atomic.min(slots, slot, value)
-            at += step
-        cuda.syncthreads()
-        here, i = 0, lane
+        Slots of other ranges are others' business: a slot's value does not depend on them.
+        """
+        slots = cuda.shared.array(most, types.uint64)
+        d, place = cuda.blockIdx.x // ranges, cuda.blockIdx.x % ranges
+        first = np.uint64(place * most)
+        count = np.uint64(min(t - place * most, most))
+        start, stop = np.uint64(offsets[d]), np.uint64(offsets[d + 1])
+        lane, step = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x)
+        i = lane
         while i < count:
-            if slots[i] == EMPTY:
-                here = 1
+            slots[i] = EMPTY
             i += step
-        empty = cuda.syncthreads_count(here)
-        r += np.uint64(1)
-    slot = np.uint64(0)
-    while empty > 0 and slot < count:
-        vacant = slots[slot] == EMPTY
         cuda.syncthreads()
-        if vacant:
-            r = rounds + first + slot
+        r, rounds, empty = np.uint64(0), np.uint64(t), 1 if start < stop else 0
+        while empty > 0 and r < rounds:
             round_salt = np.uint64(salt_of(salt, r))
             at = start + lane
             while at < stop:
                 h = np.uint64(mix64(values[at] ^ round_salt))
-                cuda.atomic.min(slots, slot, np.uint64(value_of(h, r)))
+                slot = np.uint64(slot_of(h, t)) - first  # of a range before this one it is beyond `count` by wrapping
+                if slot < count:
+                    value = np.uint64(value_of(h, r))
+                    if value < slots[slot]:
+                        cuda.atomic.min(slots, slot, value)
                 at += step
-        slot += np.uint64(1)
-    cuda.syncthreads()
-    i = lane
-    while i < count:
-        sketches[d, first + i] = slots[i]
-        i += step
+            cuda.syncthreads()
+            here, i = 0, lane
+            while i < count:
+                if slots[i] == EMPTY:
+                    here = 1
+                i += step
+            empty = cuda.syncthreads_count(here)
+            r += np.uint64(1)
+        slot = np.uint64(0)
+        while empty > 0 and slot < count:
+            vacant = slots[slot] == EMPTY
+            cuda.syncthreads()
+            if vacant:
+                r = rounds + first + slot
+                round_salt = np.uint64(salt_of(salt, r))
+                at = start + lane
+                while at < stop:
+                    h = np.uint64(mix64(values[at] ^ round_salt))
+                    cuda.atomic.min(slots, slot, np.uint64(value_of(h, r)))
+                    at += step
+            slot += np.uint64(1)
+        cuda.syncthreads()
+        i = lane
+        while i < count:
+            sketches[d, first + i] = slots[i]
+            i += step
+
+    return kernel("void(uint64[::1], int64[::1], uint64, int64, int64, uint64[:,::1])", block)(fill)
+
+
+_FILL = {block: _fill_kernel(block, most) for block, most in SLOTS.items()}
 
 
 def gpu(values, offsets, salt, t):
-    """As `reference`: a block for each document and `SLOTS` of its slots.
+    """As `reference`: a block for each document and some of its slots; a warp alone, if documents are short.
 
     A block of 256 threads reads a long document alone, and all of it again for each further range of slots.
     """
     xp = namespace()
+    first, last = bounds_of(offsets)
     values, offsets = on_device(values), on_device(offsets)
-    documents, ranges = len(offsets) - 1, -(-t // SLOTS)
-    sketches = xp.empty((documents, t), np.uint64)
-    _fill.blocks(documents * ranges, values, offsets, np.uint64(salt), t, ranges, sketches)
+    documents = len(offsets) - 1
+    block = 32 if last - first <= SHORT * documents and t <= SLOTS[32] else 256
+    ranges, sketches = -(-t // SLOTS[block]), xp.empty((documents, t), np.uint64)
+    _FILL[block].blocks(documents * ranges, values, offsets, np.uint64(salt), t, ranges, sketches)
     return sketches

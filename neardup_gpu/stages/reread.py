@@ -118,7 +118,7 @@ class TextRows:
         self.count(rows.values[int(ends[0]) : int(ends[-1])])
 
     def note(self, ends: np.ndarray) -> None:
-        """Note the sizes of rows, of which the first begins at 0."""
+        """Note the sizes of rows: `ends` is where each begins, from 0 on, and where the last ends."""
         self._starts.append(ends[1:] + self.num_values)
         self.num_values += int(ends[-1])
         self.num_rows += len(ends) - 1
