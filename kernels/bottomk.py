@@ -95,5 +95,6 @@ def gpu(values, offsets, salt, s):
     again = np.flatnonzero((np.diff(fetch_offsets(places)) < s) & (most < EMPTY))
     if len(again):
         some, places = gather.gpu(values, offsets, again)
-        sketches[xp.asarray(again)] = beginnings(*below.gpu(some, places, salt, np.full(len(again), EMPTY)), s)
+        small, places = below.gpu(some, places, salt, np.full(len(again), EMPTY))
+        sketches[xp.asarray(again)] = beginnings(small, places, s)
     return sketches

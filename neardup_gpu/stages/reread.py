@@ -97,11 +97,14 @@ class TextRows:
         self._most = max_bytes or batch_bytes(recipe, runtime)
         self._starts = [np.zeros(1, np.int64)]
         self.num_values = self.num_rows = 0
-        self.counts, self.table = isinstance(recipe.method, Join), None
+        self.counts = isinstance(recipe.method, Join)
+        self.table: Any = None
         self._text_bytes = text_bytes
         self._place = threading.Lock()  # of the only reading
         self._reading: Iterator[tuple[Units, np.ndarray | None]] | None = None
-        self._first, self._units, self._words = 0, None, None
+        self._first = 0  # the row of the first of `_units`
+        self._units: Units | None = None
+        self._words: np.ndarray | None = None
 
     def __enter__(self) -> TextRows:
         return self
