@@ -146,7 +146,7 @@ def cpu(values, offsets, salt, t):
 
 
 SLOTS = {256: 2048, 32: 256}
-"""Slots that a block of so many threads keeps in its shared memory: 16 kB or 2 kB."""
+"""Slots that a block keeps in its shared memory, 16 kB or 2 kB, by its number of threads."""
 
 SHORT = 128
 """Most values of a document, on average, that one warp takes: a block of 256 threads would be half idle."""

@@ -516,9 +516,8 @@ def test_pages_without_a_device_or_without_nvcomp(tmp_path, monkeypatch):
     monkeypatch.setattr(first_pages, "find_spec", lambda name: None)
     with pytest.raises(first_steps.NotRun, match="pip install nvidia-libnvcomp-cu13"):
         first_pages.library()
-    assert (
-        expectations.described("pages", "zstd, 3 MB") == "device_gb_per_s at most 25 GB/s (else decompress on a device)"
-    )
+    expected = expectations.described("pages", "zstd, 3 MB")
+    assert expected == "device_gb_per_s at most 25 GB/s (else a device decompressor is worth building)"
 
 
 def test_pages_are_the_text_with_lengths(tmp_path):
@@ -530,7 +529,7 @@ def test_pages_are_the_text_with_lengths(tmp_path):
     whole = b"".join(pages)
     assert {len(page) for page in pages[:-1]} == {1000}
     text, at = first_pages.text_of(settings, min(first_pages.TOTAL, 32 << 20)), 0
-    for row in range(5):
+    for row in range(len(text)):
         size = int.from_bytes(whole[at : at + 4], "little")
         assert whole[at + 4 : at + 4 + size] == text[row].tobytes()
         at += 4 + size

@@ -30,7 +30,7 @@ OPTIONS = {
     "bottom-k": {"method": BottomK(s=20)},
     "mod-m": {"method": ModM(m=4)},
     "simhash": {"recipe": Recipe(method=SimHash(), threshold=0.7)},
-    "paragraphs": {"unit": "paragraph", "min_words": 3},
+    "parts": {"unit": "window:20", "min_words": 3, "threshold": 0.6},
     "within dates": {"within": ["date"]},
     "common shingles left out": {"ignore_common": 6},
 }
