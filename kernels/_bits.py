@@ -41,12 +41,12 @@ def move(word, part, left):
 
 
 def moves(mask, num_words=1):
-    """What a table's permutation is made of: (part, rotation to the left) of each run of bits that move together.
+    """Return the parts of a table's permutation: (part, rotation to the left) of each run of bits that move together.
 
     Returns
     -------
     array of uint64, shape (num_words * parts, 2)
-        Of each word of a fingerprint as many, the first word's first, filled up with parts of no bits.
+        Equally many parts per word of a fingerprint, those of the first word first, filled up with empty parts.
     """
     num_bits, mask = 64 * num_words, int(mask)
     places = sorted(range(num_bits), key=lambda place: (not mask >> place & 1, -place))[:64]
@@ -64,7 +64,7 @@ class PermutationPlan(NamedTuple):
     """How fingerprints are permuted by each of some masks.
 
     moves : array of uint64, shape (tables, parts, 2)
-        Filled up with parts of no bits, of each word of a fingerprint as many.
+        Equally many parts per word of a fingerprint, filled up with empty parts.
     tops : array of uint64, shape (tables,)
         The leading bits.
     before : array of uint64, shape (tables, tables); (tables, 0) for 128 bits

@@ -81,7 +81,7 @@ def least_shares_of(sizes, threshold):
 def least_overlaps_of(totals, threshold):
     """`least_overlap` of an array of totals, on its device: int64; 0 for a total of 0.
 
-    A pair of sets of so many elements together that reaches the threshold has so many in common.
+    A pair of sets with `totals` elements in total has at least this many in common if it reaches the threshold.
     """
     xp = array_module(totals)
     total = xp.maximum(totals, 1)

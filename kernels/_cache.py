@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, who else may write there, and what becomes of a file that is no longer whole.
+"""Keep compiled kernels in a folder that nobody else can write, and never load a damaged file.
 
 A kept kernel is a pickle of machine code: whoever can write one runs their code in every process that reads it. So the
 folder is its owner's alone, and one that others can write is not used. A folder that belongs to root, or that lies on a
@@ -72,7 +72,7 @@ def private_folder(name: str) -> tuple[Path | None, str]:
 
 
 def home() -> Path:
-    """Where compiled kernels go: NEARDUP_CACHE_DIR, else the user's folder of caches."""
+    """Return the folder of compiled kernels: NEARDUP_CACHE_DIR, or else the user's folder of caches."""
     get = os.environ.get
     if named := get("NEARDUP_CACHE_DIR"):
         return Path(named)
@@ -215,7 +215,7 @@ class CachedFunction(NamedTuple):
 
 
 def _environment(name: str, module: str, constants: list[Any]) -> Environment:
-    """What a function that was compiled into a kernel needs at run time: its constants, such as errors that it raises.
+    """Hold the constants that a compiled function needs at run time, such as the errors that it raises.
 
     Numba would import its module as well, which kernels never look into: their names were resolved as they were
     compiled.
@@ -324,7 +324,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def _read(path: Path) -> bytes:
-    """What `_write` wrote: a checksum, then the contents.
+    """Read a file that `_write` wrote: a checksum, then the contents.
 
     Raises
     ------

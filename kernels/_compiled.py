@@ -1,9 +1,9 @@
 """GPU kernels that came compiled with the package, launched without NVIDIA's compiler and without waiting for it.
 
 `_compiled.zip` holds every kernel's machine code for some chips, and PTX, which the driver compiles for those that are
-later. tests/gpu/harness/archive.py makes it of these sources when a wheel is built; the repository has none. It holds a
-hash of what it was made of, and beside other sources nothing is taken from it. A kernel that is not found is compiled
-by numba-cuda when it is first launched.
+later. tests/gpu/harness/archive.py makes it from the sources when a wheel is built; the repository has none. It holds a
+hash of its sources, and is not used with other sources. A kernel that is not found in it is compiled by numba-cuda when
+it is first launched.
 
     index.json       "sources": the hash; "made_by": versions of packages; "kernels": {key: [file, entry point]}
     sm_90/FILE       machine code for a chip: it also runs on chips of the same major capability that are not older
@@ -44,7 +44,7 @@ PTX = "compute_80"
 
 
 def key(kernel: Kernel) -> str:
-    """What tells a kernel from all others: its function, the constants that a factory gave it, and its signature."""
+    """Return the key of a kernel: its function, the constants that a factory gave it, and its signature."""
     function = kernel.function
     values = [cell.cell_contents for cell in function.__closure__ or ()]
     names = zip(function.__code__.co_freevars, values, strict=True)
@@ -62,7 +62,7 @@ class Archive:
     Raises
     ------
     ValueError, KeyError, zipfile.BadZipFile
-        If it is no such zip.
+        If it is not such a zip.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -75,7 +75,7 @@ class Archive:
         self.chips = sorted((int(f[3:-1]), int(f[-1])) for f in folders if f.startswith("sm_"))
 
     def images(self, kernel: Kernel, capability: tuple[int, int]) -> Iterator[tuple[str, bytes, str]]:
-        """What can be loaded on a device of that compute capability, the best first.
+        """Yield the codes that can be loaded on a device of this compute capability, the best first.
 
         Yields
         ------
@@ -93,7 +93,7 @@ class Archive:
 
 @cache
 def archive() -> tuple[Archive | None, str]:
-    """The compiled kernels that came with the package, if they are of these sources; else None, and why not."""
+    """Return the compiled kernels of the package, if they were made from its sources; otherwise None and the reason."""
     place = files(__package__) / FILE
     if not place.is_file():
         return None, "none came with this installation"

@@ -1,4 +1,4 @@
-"""What kernels need on a device that does not depend on a batch, copied there once: tables, coefficients.
+"""Copy tables and coefficients, which do not depend on a batch, to a device once.
 
 Tables of Unicode and of polynomials are 424 kB, which were copied for each batch, in pieces that wait for one another.
 """
@@ -32,7 +32,7 @@ def constants(make: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
     Returns
     -------
     tuple of arrays
-        Not to be written to. The `MOST` that were asked for last are kept, of all devices together.
+        Not to be written to. The `MOST` arrays that were used last are kept, over all devices.
     """
     key = namespace().ndarray, current_device(), make, arguments
     with _LOCK:

@@ -181,7 +181,7 @@ class Function(Replaced):
         return self.entry(arguments)(*arguments)
 
     def entry(self, arguments: tuple[Any, ...]) -> Callable:
-        """Return the code that was compiled for the types of these arguments."""
+        """Return the code that was compiled for the types of the arguments."""
         try:
             return self._entries[tuple([_describers[type(each)](each) for each in arguments])]
         except KeyError:

@@ -127,8 +127,8 @@ def _folded_bytes(text, start, stop, widest):
     """Return a bound on the bytes that `_fold` writes, with the 64 that it may write too many; it is seldom far off.
 
     An invalid byte takes `_INVALID_ROOM` bytes more. A byte that continues no sequence is invalid. A sequence that ends
-    too early has at most three invalid bytes, with those that would have continued it; one that is overlong, a
-    surrogate or beyond U+10FFFF has as many as it is long.
+    too early has at most three invalid bytes, with those that would have continued it; if it is overlong, a
+    surrogate or beyond U+10FFFF, each of its bytes is invalid.
     """
     room = stop - start + 64
     continued = np.uint64(0)  # which of the next bytes have to continue the sequences before them

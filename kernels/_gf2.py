@@ -121,7 +121,7 @@ def byte_tables(q):
 
 @jit()
 def tables_of_shift(words, q):
-    """The same for a word times x**(64 words): `advance_by_tables` by them shifts by so many words at once."""
+    """The same for a word times x**(64 words): with them, `advance_by_tables` shifts by `words` words at once."""
     tables = np.zeros(2048, np.uint64)
     power = power_of_x(np.uint64(64) * words, q)
     for bit in range(64):
@@ -139,7 +139,7 @@ def tables_of_shift(words, q):
 
 @jit()
 def advance_by_tables(f, tables):
-    """f * x**64 modulo p: by eight look-ups in `byte_tables`, none of which waits for another."""
+    """Return f * x**64 modulo p by eight independent look-ups in `byte_tables`."""
     f, result = np.uint64(f), np.uint64(0)
     for byte in range(8):
         shift = np.uint64(56 - 8 * byte)
@@ -159,7 +159,7 @@ LANES = max(1, 2 * carryless_products())
 
 
 class _CarrylessVectors(Vectors):
-    """Vectors of `LANES` words, of which carry-less products come in even and odd lanes."""
+    """Vectors of `LANES` words. Carry-less products are made of even and of odd lanes."""
 
     def __init__(self, context, builder):
         super().__init__(context, builder, 64, LANES)
@@ -256,7 +256,7 @@ if carryless_products():
 
     @jit()
     def prepare(q):
-        """What `advance` needs to know of the modulus x**64 + q."""
+        """Return the constants of the modulus x**64 + q for `advance`."""
         return q, barrett(q)
 
     @jit()
@@ -280,7 +280,7 @@ if carryless_products():
 
     @jit("int64, uint64")
     def window_weights(w, q):
-        """What `window` multiplies by: x**(64 (w - j) - 1) modulo p for word j, and the fingerprint of w zeros.
+        """Return the factors of `window`: x**(64 (w - j) - 1) modulo p for word j, and the fingerprint of w zeros.
 
         The -1 makes up for the place that a product of two reversed words is off by.
         """

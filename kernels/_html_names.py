@@ -1,4 +1,4 @@
-"""What names mean in HTML, as tables: elements that divide or hide text, and character references.
+"""Hold HTML's names as tables: elements that divide or hide text, and character references.
 
 Elements: HTML Standard, 13.2.6 (which elements hold raw text, and how foreign content begins and ends). Character
 references: Python's `html.entities`, which is the Standard's table (13.5), and windows-1252 for the numbers 128 to 159
@@ -15,7 +15,7 @@ import numpy as np
 from ._cpu import jit
 
 HIDDEN = ("script", "style", "noscript", "iframe", "noframes", "datalist")
-"""What a reader does not see, beside the content of <template>."""
+"""Elements that a reader does not see, in addition to the content of <template>."""
 
 BLOCKS = (
     *("address", "article", "aside", "blockquote", "button", "caption", "center", "dd", "details", "dialog", "dir"),
@@ -91,12 +91,12 @@ LONGEST = 32
 """Letters and digits of the longest character reference."""
 
 LONGEST_OPEN = 6
-"""Of the longest one that needs no semicolon."""
+"""Length of the longest name that needs no semicolon."""
 
 
 @jit("uint64, uint64")
 def element_slot(low, high):
-    """Where the search for a name begins that is these 16 bytes. No product, which would wrap."""
+    """Return where the search for a name of 16 bytes begins. No product is used, because it would wrap."""
     x = low ^ (high >> np.uint64(3)) ^ (high << np.uint64(9))
     x ^= x >> np.uint64(29)
     x ^= x >> np.uint64(13)

@@ -15,7 +15,7 @@ def _among(builder, block, text, characters):
 
 @intrinsic
 def text_mask(typingctx, array, index):
-    """Bit i: array[index + i] is no text, but <, & or U+0000."""
+    """Return a mask of 64 bits: bit i is set if array[index + i] is <, & or U+0000."""
     return mask_of_block(array, lambda builder, block, text: _among(builder, block, text, "<&\0"))
 
 

@@ -168,8 +168,8 @@ def expected_bits(n, bits=64):
 def information_bits(n, bits=64):
     """log2 of the number of sets of n words: what such a set, if random, takes in any code, on average.
 
-    n is small beside 2**bits. By the formulas of Stirling and of Euler and Maclaurin: with x = n / 2**bits the sum of
-    ln(1 - i / 2**bits) over i < n is -2**bits ((1 - x) ln(1 - x) + x) - ln(1 - x) / 2, to within x / 2**bits.
+    n is small compared with 2**bits. By the formulas of Stirling and of Euler and Maclaurin: with x = n / 2**bits the
+    sum of ln(1 - i / 2**bits) over i < n is -2**bits ((1 - x) ln(1 - x) + x) - ln(1 - x) / 2, to within x / 2**bits.
     """
     words = 2.0**bits
     x = n / words
@@ -202,7 +202,7 @@ def check_shapes(lengths, offsets, blocks, firsts, keys=None, rows=None):
 def block_sizes(xp, firsts, numbers):
     """Number of words in each of some blocks; ValueError if a block does not exist or cannot hold that number."""
     if len(numbers) and not 0 <= int(xp.min(numbers)) <= int(xp.max(numbers)) < len(firsts) - 1:
-        raise ValueError(f"there are {len(firsts) - 1} blocks, and none of them has some of these numbers")
+        raise ValueError(f"there are {len(firsts) - 1} blocks, and some of the given numbers are not among them")
     starts, stops = firsts[numbers], firsts[numbers + 1]
     sizes = stops - starts
     if len(sizes) and not 1 <= int(xp.min(sizes)) <= int(xp.max(sizes)) <= MOST_WORDS:
@@ -228,7 +228,7 @@ def _decoding_tables_of(lengths):
 
 
 def decoding_tables(lengths):
-    """What the next 12 bits begin with: symbol << 4 | length of its code, 0 for no code; uint16, (tables, 4096)."""
+    """Return what each 12 bits begin with: symbol << 4 | length of its code, 0 for no code; uint16, (tables, 4096)."""
     return _decoding_tables_of(to_host(lengths).tobytes())
 
 
@@ -239,7 +239,7 @@ def codes_as_words(lengths):
 
 
 def bits_of_symbols(lengths):
-    """What a word of each symbol takes: int64."""
+    """Return the bits that a word of each symbol takes: int64."""
     return lengths + np.maximum(np.arange(-1, SYMBOLS - 1), 0)
 
 
@@ -277,7 +277,7 @@ def ahead_of(word, after, at):
 
 @jit()
 def rest_of(bits, at):
-    """What of 64 bits, put down at bit `at` modulo 64 of a word, is left for the next word."""
+    """Return the bits that are left for the next word when 64 bits are written at bit `at` modulo 64 of a word."""
     return (np.uint64(bits) << np.uint64(1)) << (np.uint64(63) - (np.uint64(at) & np.uint64(63)))
 
 

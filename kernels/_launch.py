@@ -79,8 +79,8 @@ _KNOWN: dict[int, tuple[weakref.ref[Any], np.ndarray]] = {}
 def know(array: Any, on_host: np.ndarray) -> None:
     """Remember the values of a device array, which nobody writes to any more, for as long as the array lives.
 
-    A batch passes many kernels, each of which has to know how long its output is. That follows from where rows begin,
-    which is read once a batch: each further reading would make the host wait for all that the device has been given.
+    A batch passes many kernels, and each kernel has to know how long its output is. That follows from where rows begin,
+    which is read once per batch: each further reading would make the host wait for all work of the device.
     """
     if isinstance(array, np.ndarray):
         return
@@ -104,14 +104,14 @@ def fetch_offsets(offsets: Any) -> np.ndarray:
 
 
 def bounds_of(offsets: Any) -> tuple[int, int]:
-    """Where the first row of a ragged array begins and its last one ends. Waits, once, if that is not `known`."""
+    """Return where the first row of a ragged array begins and its last one ends. Waits once if that is not `known`."""
     found = known(offsets)
     ends = to_host(offsets[:: max(1, len(offsets) - 1)]) if found is None else found
     return int(ends[0]), int(ends[-1])
 
 
 def address_of(array: Any) -> int:
-    """Where an array's first value lies."""
+    """Return the address of an array's first value."""
     return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
 
 
@@ -247,7 +247,7 @@ class Kernel:
         cupy.cuda.driver.launchKernel(self.handle(), count, 1, 1, self.block, 1, 1, 0, stream, pointers, 0)
 
     def _room(self, number: int) -> tuple[Any, Any, int]:
-        """Where the driver finds this thread's arguments: a buffer, what writes slots into it, and its address.
+        """Return this thread's buffer of arguments for the driver, the function that writes its slots, and its address.
 
         It begins with a pointer to each slot. The driver has copied the slots when a launch returns.
         """
@@ -260,8 +260,8 @@ class Kernel:
         return found
 
     def slots(self, arguments: Iterable[Any], address_of: Callable[[Any], int] = attrgetter("data.ptr")) -> list[int]:
-        """What the compiled kernel is given: 64 bits for each scalar, and what Numba's code has of an array, which is
-        two pointers to its owners (none here), items, bytes an item, address, and each dimension's length and stride.
+        """Return the arguments of the compiled kernel: 64 bits per scalar, and Numba's layout of an array, which is two
+        pointers to its owners (none here), items, bytes per item, address, and each dimension's length and stride.
         """
         found = []
         for kind, argument in zip(self._arrays, arguments, strict=True):
@@ -358,11 +358,11 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 _POOLS = threading.local()
-"""Of the job that this thread runs: `job`, its pool, and whether that takes its memory from a `foreign` allocator."""
+"""State of the job that this thread runs: `job`, its pool, and whether the pool uses a `foreign` allocator."""
 
 
 def memory_pool() -> Any:
-    """What this thread's device memory comes from: the pool of the job that it runs, else CuPy's default one."""
+    """Return the pool of this thread's device memory: that of its job, or else CuPy's default pool."""
     import cupy
 
     return getattr(_POOLS, "job", None) or cupy.get_default_memory_pool()
@@ -370,7 +370,7 @@ def memory_pool() -> Any:
 
 @contextlib.contextmanager
 def job_pool(most: int) -> Iterator[Any]:
-    """While it lasts, arrays of this thread come from a pool of their own, of at most so many bytes.
+    """Take arrays of this thread from a pool of their own with at most `most` bytes, in a block.
 
     A bound of CuPy's default pool would bind nothing where the caller has given CuPy another allocator, such as RMM's
     or CUDA's asynchronous one. Then the pool takes its blocks from that one, so both are honoured.
@@ -571,9 +571,8 @@ class Staging:
         Yields
         ------
         item, (values, offsets)
-            On the device; good until the next item is asked for. The offsets begin at 0, and are `known`; after the
-            text, values that mean nothing go on for `SLACK` bytes or more. None in place of both if there was no memory
-            for them.
+            On the device, and valid until the next item is requested. The offsets begin at 0, and are `known`. After
+            the text there are at least `SLACK` bytes of meaningless values. None in place of both if memory ran out.
         """
         waiting: deque[tuple[T, _Slot, Any]] = deque()
         for number, item in enumerate(items):

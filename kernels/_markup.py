@@ -34,13 +34,13 @@ MAX_OPEN = 2048
 """Elements open at a time: a parser's time grows with the square of the depth, 20 ms for this one."""
 
 MAX_ATTRIBUTES = 512
-"""Attributes of one tag, and of all <html> and <body> tags together, each of which is compared with all others."""
+"""Maximum number of attributes of one tag, and of all <html> and <body> tags. Each is compared with all others."""
 
 MAX_OPTIONS = 4096
 """Options of one <select>: a parser's time grows with the square of their number, 0.1 s for this one."""
 
 FREE_COPIES = 1 << 16
-"""Formatting elements that may be opened again by later paragraphs, beside one for every two bytes of the page."""
+"""Formatting elements that later paragraphs may open again, in addition to one for every two bytes of the page."""
 
 VOID, RAW, FORMATTING, FOREIGN, SELECT, TABLE, OPTION, ROOT, FRAMESET = (1 << i for i in range(9))
 P, CLOSES_P, ITEM, TERM, CELL, ROW, GROUP, BREAKS_OUT, INTEGRATES = (1 << i for i in range(9, 18))
@@ -264,7 +264,7 @@ def _kind(page, start, stop, names, kinds):
 
 @jit()
 def _after_raw(page, i, name_at, length, name):
-    """Where the markup after an element of text begins: after its end tag, which a script may hide in a comment."""
+    """Return the place after the end tag of an element of text. A script may hide its end tag in a comment."""
     if name == _PLAINTEXT:
         return len(page)
     escaped = hidden = False

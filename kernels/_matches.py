@@ -1,4 +1,4 @@
-"""Pairs packed in words, without repeats: what several tables find, of which each finds some again.
+"""Pairs packed in words, without repeats. Several tables find them, and each table finds some of them again.
 
 A pair is one uint64, the first row's number above the second's. Whenever as much has been added as was distinct before,
 all is sorted and repeats go, so that never more than about twice the distinct pairs are held, and sorting costs only
@@ -11,10 +11,10 @@ from ._launch import most_rows, to_host
 from ._sort import radix_sort, sort_unique
 
 HALF = 32
-"""Bits of a row number, unless told."""
+"""Default number of bits of a row number."""
 
 SOME = 1 << 22
-"""Pairs that are not worth sorting yet, unless told: 32 MB."""
+"""Default number of pairs from which sorting is worth its time: 32 MB."""
 
 _FEW = 1 << 12  # pairs that NumPy sorts faster than a parallel radix sort of six passes
 
@@ -96,7 +96,7 @@ class DistinctPairs:
         return packed[order], order
 
     def _begins(self, packed):
-        """Where, of sorted words, one differs from the one before it."""
+        """Return which sorted words differ from the word before."""
         xp = self._xp
         begins = xp.ones(len(packed), bool)
         begins[1:] = packed[1:] != packed[:-1]

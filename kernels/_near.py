@@ -46,7 +46,7 @@ def is_new(differ, before):
 
 @jit()
 def bucket_stop(words, start, stop, top):
-    """Where the bucket that begins at `start` ends, at most at `stop`: by doubled steps, then bisection."""
+    """Return where the bucket that begins at `start` ends, at most at `stop`: by doubled steps, then bisection."""
     word, step, low = words[start], 1, start
     while low + step < stop and (words[low + step] ^ word) & top == np.uint64(0):
         low += step
@@ -218,7 +218,7 @@ _PAIR_BYTES = 40  # of a pair that was found: its word and distance, twice where
 def near_on_device(xp, table, queries, numbers, starts, stops, before, upper, lower, radius, masks):
     """Yield (packed, distance) of what in `table`, words and rows, is near to each query and new; in few parts.
 
-    One thread a query counts what it finds, and those that find some write it, of as many as memory takes at a time.
+    One thread per query counts the matches. Then queries with matches write them, as many at a time as fit in memory.
     """
     radius, num_near = np.uint64(radius), xp.empty(len(queries), np.uint32)
     _near_counts.threads(len(queries), table[0], queries, starts, stops, radius, before, num_near)

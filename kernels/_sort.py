@@ -90,7 +90,7 @@ def in_parts(words, companions):
         Where the words that agree in these bits begin, in the order of the bits.
     shift : uint64
     bits : int
-        The next bits, as many as `sort_part` should take: they begin at bit `shift`.
+        The number of bits for `sort_part`. The bits begin at bit `shift`.
     """
     part_bits = min(max(len(words).bit_length() - _PART, 1), _MOST_PARTS)
     bits = max(len(words).bit_length() + 2 - part_bits, 1)

@@ -1,4 +1,4 @@
-"""Looking into sorted tables of uniform keys, of which each is a row of an array: what kernels that probe share."""
+"""Search sorted tables of uniform keys, one table per row of an array. Kernels that probe share these functions."""
 
 import numpy as np
 
@@ -31,13 +31,13 @@ def bytes_at(address, size):
 
 @jit()
 def first_guess(entries, key):
-    """Where a key would be among so many uniform keys."""
+    """Return the expected place of a key among `entries` uniform keys."""
     return np.int64(((key >> np.uint64(32)) * np.uint64(entries)) >> np.uint64(32))
 
 
 @jit()
 def better_guess(keys, table, key, guess):
-    """Where a key would be among uniform keys, by how far it is from the one that is at an earlier guess."""
+    """Return the expected place of a key among uniform keys, given its distance from the key at an earlier guess."""
     number = np.int64(keys.shape[1])
     distance = np.int64(key >> np.uint64(32)) - np.int64(keys[table, guess] >> np.uint64(32))
     further = (distance * min(number, np.int64(1) << np.int64(30))) >> np.int64(32)
@@ -74,7 +74,7 @@ def first_not_below(keys, table, key):
 
 @jit()
 def run_end(keys, table, start, key):
-    """Place behind the last entry of a key, whose run begins at `start`."""
+    """Return the place after the last entry of a key, whose run begins at `start`."""
     number, step = np.int64(keys.shape[1]), np.int64(1)
     low = start
     while low + step <= number and keys[table, low + step - np.int64(1)] == key:

@@ -74,7 +74,7 @@ def sorted_tables(keys, rows):
 
 @jit("int64[::1], uint32[::1], int64[::1]")
 def place_of_copies(entry, copies, wanted):
-    """Where the copies of some entries begin and end, in the order of `entry[copies]`: two arrays of int64."""
+    """Return where the copies of some entries begin and end, in the order of `entry[copies]`: two arrays of int64."""
     found = np.empty((2, len(wanted)), np.int64)
     for number in range(len(wanted)):
         for side in range(2):

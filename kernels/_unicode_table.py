@@ -1,4 +1,4 @@
-"""What each Unicode code point contributes to tokens: one table for every backend and every Python.
+"""Make one table, for every backend and every Python, of what each Unicode code point contributes to tokens.
 
     t = NFKD(text); each code point c of t becomes NFKD(casefold(c)); the result's categories decide where tokens
     divide.

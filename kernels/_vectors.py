@@ -44,7 +44,7 @@ class Vectors:
         return self.shuffle(first, undefined, [0] * self.lanes)
 
     def shuffle(self, a, b, numbers):
-        """The lanes of these numbers, `a` from 0 on and then `b`."""
+        """Select lanes by their numbers: `a` has the numbers from 0 on, then `b`."""
         return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), numbers))
 
     def mask(self, condition):

@@ -8,9 +8,9 @@ beginning of one by a finer modulus. Broder takes the images that are 0 modulo m
 free (his theorem 1), and of the smallest ones L_m is in L_m' for every m >= m'. 2**64 / m itself does not fit in 64
 bits for m = 1.
 
-Source: Broder 1997, section 3: MOD_m(I). It is said there to be of elements of W and of a permutation of {0..2**l};
-I, the fingerprints, and {0..2**l - 1} are meant.
-Cost: a mixing for each value, and a sort of those that stay.
+Source: Broder 1997, section 3: MOD_m(I). The text there names elements of W and a permutation of {0..2**l};
+it means I, the fingerprints, and {0..2**l - 1}.
+Cost: a mixing per value, and a sort of the values that are kept.
 """
 
 import math

@@ -2,8 +2,8 @@
 
 A table has a mask. Its keys are the bits of the rows' simhashes that the mask names, at the top of a word; its entries
 are sorted by key, and among equal keys by row. The entries of a key are a bucket. The masks of a design
-(`neardup_gpu.hamming`) are such that two simhashes within the radius agree under one of them. What is asked for are the
-first rows that do. In each of a query's buckets no more than that many have to be found: a crowd of simhashes within
+(`neardup_gpu.hamming`) are such that two simhashes within the radius agree under one of them. The result is the
+first such rows. At most that many have to be found in each of a query's buckets: a crowd of simhashes within
 one another's radius costs a query no more than others do.
 
 A row that agrees with the query under an earlier mask is passed over in a bucket, as it was met before, or that bucket

@@ -219,7 +219,7 @@ def _empty_counts(length):
 
 @jit()
 def _place(elements, element):
-    """Where a table has an element, or would have it. Sketches have small elements, so their low bits say."""
+    """Return where a table has an element, or would have it. Low bits decide, as sketches have small elements."""
     mask = np.uint64(len(elements) - 1)
     at = element & mask
     while elements[at] != element and elements[at] != EMPTY:

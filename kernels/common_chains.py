@@ -60,7 +60,7 @@ class Linked(NamedTuple):
 
     def on_device(self):
         """Return the same with all arrays on the device."""
-        return Linked(*(each if isinstance(each, int) else on_device(each) for each in self))
+        return Linked._make(each if isinstance(each, int) else on_device(each) for each in self)
 
     @property
     def pairs(self) -> np.ndarray:

@@ -96,7 +96,7 @@ def _flatten(parent):
 def gpu(num_rows, left, right):
     """As `reference`: union-find by all pairs at once, without locks; then every row takes its root.
 
-    It ends, because parents are never greater than their rows and a root that has got a parent is none ever after: so
+    It ends, because parents are never greater than their rows and a root that gets a parent never is a root again: so
     each step to a parent goes down, and where another thread was faster (compare-and-swap finds a parent) the greater
     of the two rows is replaced by a smaller one. It is right, because trees only grow by pairs, and a thread ends when
     its two rows have a common ancestor: so in the end a tree is a component, and its root the smallest row. A read may

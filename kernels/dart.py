@@ -133,7 +133,7 @@ def reference(features, offsets, weights, salt, samples):
 
 @jit()
 def _shape(n, m, weight, farthest):
-    """Of a region: (bits of a column's width, bits of the number of rows, columns and rows that are wanted)."""
+    """Return, for a region: (bits of a column's width, bits of the number of rows, wanted columns, wanted rows)."""
     a = m + (n - np.uint64(32) if n > np.uint64(32) else np.uint64(0))
     a = min(a, n + np.uint64(8))
     wide, below = n + np.uint64(8) - a, n + m - a
@@ -239,7 +239,7 @@ _SIGNATURE = (
 
 @kernel(_SIGNATURE, block=128)
 def _throw_all(features, offsets, weights, salt, farthest, thresholds, ranks, names, naming):
-    """One thread a feature: the ranks of its darts, or the names of those that have the least rank.
+    """Find the ranks of the darts, or the names of darts with the least rank; one thread per feature.
 
     A row's darts wait for one another only where a sample of it is met by two at once.
     """
@@ -283,7 +283,7 @@ def _throw_all(features, offsets, weights, salt, farthest, thresholds, ranks, na
 def gpu(features, offsets, weights, salt, samples):
     """As `reference`; features in parallel, twice: for the least rank of each sample, then for that dart's name.
 
-    Darts of rows of which a sample got none are thrown again, farther; threads of other rows end at once. This is done
+    If a sample of a row got no dart, its darts are thrown again, farther; other threads end at once. This is done
     once without asking, and then as often as the host, which waits, finds that samples are missing: mostly not at all.
     """
     xp = namespace()

@@ -37,7 +37,7 @@ from ._gf2 import mix64, mixed
 from ._launch import Kernel, bounds_of, cuda, kernel, namespace, on_device
 
 EMPTY = np.uint64(2**64 - 1)
-"""What slots hold of a set without elements."""
+"""Value of every slot of an empty set."""
 
 
 def reference(values, offsets, salt, t):

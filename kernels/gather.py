@@ -2,7 +2,7 @@
 
     gathered = values[offsets[r0]:offsets[r0 + 1]], values[offsets[r1]:offsets[r1 + 1]], ...    for rows r0, r1, ...
 
-Cost: one copy of what is asked for.
+Cost: one copy of the gathered rows.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def reference(values, offsets, rows):
 
 
 def _new_offsets(xp, sizes):
-    """Where each row begins among those gathered, by the module of array functions `xp`."""
+    """Return where each gathered row begins, by the module of array functions `xp`."""
     new_offsets = xp.zeros(len(sizes) + 1, np.int64)
     new_offsets[1:] = xp.cumsum(sizes)
     return new_offsets

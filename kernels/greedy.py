@@ -1,4 +1,4 @@
-"""Greedy clustering in priority order: which rows are kept, and for which of these the others go.
+"""Greedy clustering in priority order: which rows are kept, and which kept row stands for each removed row.
 
 In priority order, a row is removed exactly when it has a pair with a row already kept, unless it is pinned. So no two
 kept rows are a pair, unless the later one is pinned, and one row of every group survives; chains a-b-c do not drift. A
@@ -135,7 +135,7 @@ def _lowest_of_heaviest(left, right, weight, kept, best, keeper):
 
 
 def _undecided(xp, left, right, state):
-    """The pairs of which neither row is decided, in the order given."""
+    """Return the pairs of two undecided rows, in the given order."""
     pairs = xp.flatnonzero((state[left] | state[right]) == _UNDECIDED)
     return left[pairs], right[pairs]
 
@@ -149,9 +149,9 @@ def gpu(num_rows, left, right, weight, pinned):
 
     That is the sequential answer, by induction over the decisions: if all made so far are the sequential ones, so is
     the next. A row is removed when an earlier one that it has a pair with is kept, as the rule says. A row is kept when
-    every earlier row that it has a pair with is decided; none of those was kept, as that would have removed it; so the
-    rule keeps it. Rounds end, because the first row of an undecided pair never waits; rows that are then undecided
-    have no undecided pair and are kept for the same reason.
+    every earlier row that it has a pair with is decided. No earlier row with which it has a pair was
+    kept, as that would have removed it; so the rule keeps it. Rounds end, because the first row of an undecided pair
+    never waits; rows that are then undecided have no undecided pair and are kept for the same reason.
 
     For priorities in random order O(log(n)**2) rounds are enough with high probability (Blelloch, Fineman and Shun
     2012); documents in groups of g need at most g. A path in priority order needs a round for every second row: what

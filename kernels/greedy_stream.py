@@ -4,8 +4,8 @@ Pairs come by their left row. When a row comes as left, all its pairs with earli
 final: it is kept if it is pinned or its bit is not set. A row that is kept sets the bit of its right row, unless that
 is pinned. Once all pairs have been seen, the bits are the decisions of `greedy`.
 
-The rows of a range can be decided alone: right rows behind the range are returned, and their bits are set when the
-range that has them is begun.
+The rows of a range can be decided alone. Right rows after the range are returned, and their bits are set when their
+range begins.
 
 Source: Broder 1997, section 4.4, for the decisions; Chiang and others 1995, section 4, for messages that wait for their
 range (time-forward processing).
@@ -25,7 +25,7 @@ def reference(bits, first, stop, left, right, num_known):
     Parameters
     ----------
     bits : array of uint64, shape (words,)
-        Whether each row from `first` on is removed as far as is known, 64 rows a word, the lowest bit first.
+        Whether each row from `first` on is removed as far as is known, 64 rows per word, the lowest bit first.
     first, stop : int
         The range is the rows from `first` on and before `stop`, for which the words have room.
     left, right : arrays of int64, shape (pairs,)

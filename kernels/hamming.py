@@ -7,16 +7,16 @@ differ in at most k bits share a bucket of some table, and it is enough to count
 
 A bucket of m fingerprints has m (m - 1) / 2 pairs. With its rows numbered from 0 by priority, row j is compared with
 row i < j exactly when i < bucket_probe or j < bucket_limit: the first `bucket_limit` rows all with all, a later one
-with the first `bucket_probe`. So rows added behind never undo a pair. A bucket of more than `bucket_limit` rows is
-large; its rows are crowded, and the pairs that it leaves out are counted.
+with the first `bucket_probe`. So adding rows at the end never undoes a pair. A bucket of more than `bucket_limit`
+rows is large; its rows are crowded, and the pairs that it leaves out are counted.
 
 Fingerprints have 64 bits or 128, which are two words, the higher one first. Tables hold one word: the first 64 bits
 of the permuted 128. Leading words of two fingerprints within k bits are within k bits, so what passes in a bucket is
 then compared whole.
 
 Source: Manku, Jain and Das Sarma 2007, section 3.
-Cost: for each table a radix sort, 24 bytes a row, of the p bits alone where more is not asked for; for each pair of a
-bucket an xor and a count of bits; 8 to 16 bytes for each pair found.
+Cost: a radix sort per table, 24 bytes per row, of only the p bits if no more are needed; an xor and a count of bits per
+pair of a bucket; 8 to 16 bytes per found pair.
 """
 
 from __future__ import annotations
@@ -226,21 +226,21 @@ def _rows_of_pass(xp, fingerprints, parts, split, upper):
 
 
 def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max_rows=None):
-    """As `reference`: table by table, fingerprints permuted and sorted, then one thread a row compares it with the rows
+    """As `reference`, table by table. Fingerprints are permuted and sorted; one thread per row compares it with rows
     of its bucket that are before it; from number `bucket_limit` on, with the first `bucket_probe` of them.
 
     Fingerprints stay on the device, 8 or 16 bytes each, and whether each is crowded, 1 byte. While a table is sorted a
     row takes 8 bytes for its word, 4 for its number and 16 for the sort; while its bucket is found, 33 in place of the
-    16, of which 16 say where it begins and ends. Comparing takes less, and 9 bytes for each pair found.
+    16, which include 16 for its beginning and its end. Comparing takes less, and 9 bytes per found pair.
 
     Parameters
     ----------
     found : object, optional
         As for `cpu`.
     max_rows : int, optional
-        Rows to sort at a time; as many as half of the free memory takes, unless given. A larger table is built in
+        Rows to sort at a time; by default as many rows as fit in half of the free memory. A larger table is built in
         passes: in pass p, from the words whose highest bits are p. So a bucket is always whole and the answer the same;
-        a pass is larger than the others where fingerprints crowd, and there are at most as many as there are prefixes.
+        a pass is larger than the others if fingerprints crowd, and there is at most one pass per prefix.
 
     Raises
     ------

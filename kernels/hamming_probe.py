@@ -189,7 +189,7 @@ _FEW = 512  # queries for less than one in so many words are faster searched for
 
 
 def touched(words, masks, queries, radius):
-    """What of some tables decides the answer of `cpu` to a few queries; None for many, which read everything.
+    """Return the words of the tables that decide the answer of `cpu` to a few queries; None for many queries.
 
     Of each query's bucket in each table the words, the one before and the one after. Whatever else a search reads on
     its way may be damaged: a search that ends between two words in order, the one below what is sought and the other
@@ -331,7 +331,7 @@ def cpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerp
 
 
 def gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerprints=None):
-    """As `reference`: table by table, one thread a query to find its bucket, and one to compare it.
+    """As `reference`: table by table, one thread per query to find its bucket, and one to compare it.
 
     Tables in host memory go to the device one at a time, fingerprints whole.
 

@@ -1,7 +1,7 @@
 """A sorted table of fingerprints with the bits of a mask moved to the top: what near fingerprints are looked for in.
 
 Source: Manku, Jain and Das Sarma 2007, section 3; `hamming` says what tables are for.
-Cost: a radix sort, 24 bytes a row.
+Cost: a radix sort, 24 bytes per row.
 """
 
 from __future__ import annotations

@@ -36,12 +36,12 @@ def reference(lengths, offsets, blocks, firsts, numbers):
     Returns
     -------
     array of uint64
-        The words of each of these blocks, one block after another.
+        The words of the blocks, one block after another.
 
     Raises
     ------
     ValueError
-        If there is no such block, its words are not so many, or the code lengths are of no code. Whatever else is
+        If a block does not exist or has another number of words, or if the code lengths are invalid. Whatever else is
         wrong with a block gives wrong words.
     """
     check_shapes(lengths, offsets, blocks, firsts)
@@ -129,7 +129,7 @@ def _decode(blocks, books, offsets, numbers, places, words, good):
 
 
 def gpu(lengths, offsets, blocks, firsts, numbers):
-    """As `reference`; one thread a block."""
+    """As `reference`; one thread per block."""
     check_shapes(lengths, offsets, blocks, firsts)
     xp = namespace()
     offsets, blocks = on_device(offsets), on_device(blocks)

@@ -1,7 +1,7 @@
 """Compress sorted tables of words; `_huffman` has the format and its source.
 
 Cost: on the CPU symbols are counted and blocks written in parallel, and one thread divides the words among blocks. On a
-GPU 56 bytes a word of one table, besides the tables.
+GPU 56 bytes per word of one table, besides the tables.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _count_symbols(begin, end, words, counts):
 
 @jit(Rare("uint64[::1], int64[::1], int64[::1]"))
 def _block_starts(words, bits, starts):
-    """Where blocks begin, one after another; how many."""
+    """Write where blocks begin, one after another; return their number."""
     number, room = 0, -1
     for i in range(len(words)):
         if i:
@@ -181,7 +181,7 @@ def _encode(words, starts, codes, lengths, blocks):
 
 
 def _block_starts_on_device(xp, taken):
-    """Where blocks begin, and the number of words; `taken` are the bits of each word, 0 for the first.
+    """Return where blocks begin, and the number of words; `taken` has the bits of each word, 0 for the first.
 
     From each word the next beginning is found by bisection of the sums; with the first 2**k beginnings and how far
     2**k steps lead from each word, the next 2**k are known.
@@ -197,9 +197,9 @@ def _block_starts_on_device(xp, taken):
 
 
 def gpu(words):
-    """As `reference`: one thread a word for its symbol, one a block to write it.
+    """As `reference`: one thread per word for its symbol, and one per block to write it.
 
-    The code lengths are made on the host from the 65 counts. Takes 56 bytes a word of one table, besides the tables.
+    The code lengths are made on the host from the 65 counts. Takes 56 bytes per word of one table, besides the tables.
     """
     xp = namespace()
     words = on_device(words)

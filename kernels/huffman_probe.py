@@ -98,7 +98,7 @@ def _compare_block(block, book, rows, word, low, high, radius, bucket, matches, 
         How many words of the bucket came before this block, how many to compare at most, and of how many the matches
         count even if the bucket is large.
     matches : (array of uint64, array of uint8, int, int)
-        Where ``upper | row`` and the distance of matches go, how many there are, and how many of those that count.
+        Arrays for ``upper | row`` and the distance of matches, for their number, and for the number that counts.
 
     Returns
     -------

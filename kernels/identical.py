@@ -5,7 +5,7 @@
 Documents of identical token sequences have identical fingerprints, and so on: what is found here is done once for all.
 
 Source: the definition; on the CPU rows are brought together by a hash of their words, and then compared.
-Cost: two passes over the hashes on the CPU, 32 bytes a row; a radix sort for each column on a GPU, 44 bytes a row.
+Cost: two passes over the hashes on the CPU, 32 bytes per row; a radix sort per column on a GPU, 44 bytes per row.
 """
 
 from __future__ import annotations

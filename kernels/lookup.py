@@ -46,7 +46,7 @@ def _look_up(begin, end, features, table, table_weights, absent, shift, begins, 
 def cpu(features, table, table_weights, absent):
     """As `reference`; features in parallel, by bisection among those that agree in some upper bits.
 
-    So many bits that there are about as many beginnings to be found as there are features, or places in the table.
+    The number of bits is such that there is about one beginning per feature, or per place in the table.
     """
     bits = max(1, min(len(table), len(features)).bit_length())
     shift = np.uint64(64 - bits)

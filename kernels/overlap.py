@@ -6,8 +6,8 @@ A pair (d, i) is found where shared[d, i] is at least 1 and at least min(least[i
 t shares at least t |A_i| shingles with it, so no near-duplicate of a sampled document is missed and no filter is
 involved. Source: exhaustive counting; Broder 1997, section 2, for the sets.
 
-Cost: one look-up a shingle, nearly all of which end at a table of 32 to 64 bits a sampled shingle; then one addition
-for each sampled document that holds the shingle. On the CPU documents that are found are counted twice; on a GPU each
+Cost: one look-up per shingle, which nearly always ends at a table of 32 to 64 bits per sampled shingle; then one
+addition for each sampled document that holds the shingle. On the CPU found documents are counted twice; on a GPU each
 document takes 4 bytes for each sampled one.
 """
 
@@ -127,8 +127,8 @@ def _count_holders(row, d, tables, keys, first_holder, holders, seen_in, shared)
     "int64[::1], (int64[::1], int64[::1], int32[::1])"
 )
 def _find_pairs(begin, end, values, offsets, runs, keys, first_holder, holders, least, bounds, ends, out):
-    """Runs of documents in parallel: writes to `ends` how many pairs each has or, once these are summed up, the pairs
-    of those that have any."""
+    """Count the pairs of each document into `ends` or, once the counts are summed up, write the pairs; runs of
+    documents in parallel."""
     tables = _look_up_tables(keys)
     documents, samples, counts = out
     for part in range(begin, end):
@@ -208,7 +208,7 @@ def _count(found, first_holder, holders, shared):
 def gpu(values, offsets, keys, first_holder, holders, least, bounds):
     """As `reference`; shingles in parallel, those found sorted to count each once a document.
 
-    What is found takes 8 bytes a shingle until it is known how much that is.
+    The result takes 8 bytes per shingle until its size is known.
     """
     xp = namespace()
     values, offsets, keys = on_device(values), on_device(offsets), on_device(keys)

@@ -6,11 +6,12 @@ pair that shares r features always collides in some table, and any other only by
 
 A bucket of m rows has m (m - 1) / 2 pairs. With its rows numbered from 0 by priority, row j is compared with row i < j
 exactly when i < bucket_probe or j < bucket_limit: the first `bucket_limit` rows all with all, a later one with the
-first `bucket_probe`. Whether two rows are compared depends on none behind them, so rows added behind never undo a pair.
-A bucket of more than `bucket_limit` rows is large; its rows are crowded, and the pairs that it leaves out are counted.
+first `bucket_probe`. Whether two rows are compared does not depend on later rows, so adding rows at the end never
+undoes a pair. A bucket of more than `bucket_limit` rows is large; its rows are crowded, and the pairs that it leaves
+out are counted.
 
 Source: Manasse 2012, sections 3.1 and 6.1, for the tables; Broder 2000, section 3, for filters [k, s, r].
-Cost: C(k, r) sorts of one (key, row) table, one at a time, 24 bytes a row: on the CPU rows are scattered once, by the
+Cost: C(k, r) sorts of one (key, row) table, one at a time, 24 bytes per row: on the CPU rows are scattered once, by the
 highest bits of their keys, into parts that are sorted in a core's cache. 16 to 32 bytes for each candidate pair; on a
 GPU see `gpu`.
 """
@@ -256,7 +257,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     features : array of uint64, shape (rows, k)
         NumPy, in host memory, or CuPy.
     max_rows : int, optional
-        Rows to sort at a time; as many as half of the free memory takes, unless given. A larger table is built in
+        Rows to sort at a time; by default as many rows as fit in half of the free memory. A larger table is built in
         passes: in pass p, from the keys whose highest bits are p. So a bucket is always whole and the answer the same,
         and as keys are uniform, passes are about equal; but one whose bucket is larger than `max_rows` exceeds it.
 

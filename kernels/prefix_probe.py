@@ -107,8 +107,8 @@ def reference(keys, rows, ends, elements, places, offsets, sizes, threshold, fir
 def _find_all(lower, upper, keys, rows, words, turns, queries, first, stop, starts, stops, parts):
     """Write where the postings of each shingle lie whose rows are looked for, in two runs, where there are any.
 
-    `words` are keys of shingles, which take turns: neighbouring ones are nearly in order of these words, and so look at
-    the same places of the table.
+    `words` are keys of shingles, which take turns: neighbouring ones are nearly in order of `words`, and so look at
+    neighbouring places of the table.
     """
     number, close = keys.shape[1], len(words) > _FEW and 0 < keys.shape[1] < _CLOSE * len(words)
     for part in range(lower, upper):

@@ -1,4 +1,4 @@
-"""Prefixes of sets: the few elements, from the rarest on, of which every pair at a threshold shares one.
+"""Prefixes of sets: their rarest elements. Every pair at the threshold shares one of them.
 
 Elements are ordered by (count, element), the counts by `rarity`. Of a set A the prefix is
 
@@ -77,7 +77,7 @@ def reference(values, offsets, rows, counters, beyond, threshold, whole):
     sizes : array of int32, shape (documents,)
         Distinct shingles of each document that has postings; 0 for others.
     elements : array of uint64, shape (sum of sizes,)
-        The sets of these documents, one after another, each ascending.
+        The sets of the documents, one after another, each ascending.
     """
     shingles, entries, elements, sizes = [], [], [], np.zeros(len(rows), np.int32)
     shift = 64 - (len(counters).bit_length() - 1)
@@ -104,7 +104,7 @@ def reference(values, offsets, rows, counters, beyond, threshold, whole):
 
 @jit()
 def _most_postings(row, counters, beyond, shift, threshold):
-    """Most postings that a document of these shingles, which may repeat, can have.
+    """Return the maximum number of postings of a document with the given shingles, which may repeat.
 
     Shingles that are counted once come first in its order, and have no posting: once they fill the prefix, none has.
     """
@@ -121,8 +121,8 @@ def _most_postings(row, counters, beyond, shift, threshold):
 def _take(row, counts, starts, need, chosen):
     """Write the first `need` numbers of elements of a set whose counts are 2 or more, by (count, element).
 
-    `counts` are of one byte. The last ones, of those that stop at `MOST`, are left in the order of elements; returns
-    how many numbers there are before them, and all. `starts` is room for 257 counts.
+    `counts` have one byte. Elements whose counts stop at `MOST` come last, in the order of elements. Returns the number
+    of elements before them, and of all. `starts` is room for 257 counts.
     """
     highest = 2
     for count in counts:
@@ -216,7 +216,7 @@ def _postings(
 
 
 def cpu(values, offsets, rows, counters, beyond, threshold, whole):
-    """As `reference`; runs of documents in parallel, of which each writes one thing after another."""
+    """As `reference`; runs of documents in parallel."""
     bounds = shares(offsets)
     begins = offsets[bounds] - offsets[0]
     # A document's long prefix is at most one longer than 1 - t of its elements, and rounding adds less than one to all.

@@ -1,8 +1,8 @@
-"""How rare shingles are: a table of counters, of which many shingles may share one.
+"""How rare shingles are: a table of counters. Many shingles may share a counter.
 
 A shingle's counter is named by its highest bits. It is one byte that stops at 255, and 64 neighbouring counters share a
 word that goes on counting from there. So the count of a shingle is never too small, and too large only where others
-share its counter. An order of all shingles by (count, shingle) is all that is asked of it: a count that is too large
+share its counter. It is only used for an order of all shingles by (count, shingle): a count that is too large
 costs time, never a pair. A shingle that is counted once is in one document only.
 
 Source: Chaudhuri, Ganti and Kaushik 2006, for the order from the rarest element; Broder 1997, 4.1, drops the common.
@@ -16,7 +16,7 @@ from ._cpu import num_threads, parallel
 from ._launch import Device, cuda, kernel, namespace, on_device
 
 MOST = 255
-"""Where a counter of one byte stops."""
+"""Maximum of a counter of one byte."""
 
 SHARED_BITS = 6
 """2**6 neighbouring counters share a word for what comes after `MOST`."""

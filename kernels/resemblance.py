@@ -3,7 +3,7 @@
     resemblance  r(A, B) = |A n B| / |A u B|        containment of A in B  c(A, B) = |A n B| / |A|
 
 A set is a row of distinct uint64 in ascending order, as `sets` makes it. Common elements are counted by one merge of
-the two rows, which ends as soon as what is left of either cannot bring them to the least number asked for. Ratios are
+the two rows, which ends as soon as the rest of either row cannot bring them to the required number. Ratios are
 taken last, in float64, so that a threshold is met or missed exactly as the integers say.
 
 Source: Broder 1997, section 2.
@@ -82,7 +82,7 @@ def _common(a, b, least):
 
 
 FEW = 32
-"""A set that is so many times as large as the other is searched, not merged."""
+"""If one set is more than this many times as large as the other, it is searched instead of merged."""
 
 
 @jit()
@@ -144,7 +144,7 @@ def _intersect(values, offsets, left, right, least, intersection):
 
 
 def gpu(values, offsets, left, right, least):
-    """As `reference`: one block a pair, which looks up the values of the smaller set in the larger.
+    """As `reference`: one block per pair, which looks up the values of the smaller set in the larger.
 
     For sets of 200 shingles that is 8 steps a value where a merge takes 2, but none waits for its neighbour; a step is
     18 instructions for sm_90. A pair of tiny sets costs little more than the start of its block; one of two million

@@ -24,8 +24,8 @@ A row whose runs have more entries than `SCAN` times the rows that they lie amon
 the first to the last one, by their sizes and bitmaps: a pair is then looked at once, however many shingles it shares.
 
 Source: Xiao, Wang, Lin and Yu 2008 (PPJoin), for the places; `prefixes` and `bitmaps` for the lemmas.
-Cost: the entries or rows looked at, which are counted. A row whose list is full looks at nothing beyond the last of its
-list, so that in a crowd of near-duplicates each row meets about as many as it asks for.
+Cost: the entries or rows looked at, which are counted. A row whose list is full stops after the last row of its
+list, so that each row of a crowd of near-duplicates meets about as many rows as its list has places.
 """
 
 from __future__ import annotations

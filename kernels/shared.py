@@ -8,7 +8,7 @@ A bucket of many rows has too many pairs. Its rows are compared by the rule of `
 `bucket_limit` rows is large; its rows are crowded, and the pairs that it leaves out are counted.
 
 Source: Broder 2000, section 2: the second and third of four phases, there by sorting and merging files.
-Cost: a sort of one (element, row) table, 24 bytes an element, and of the pairs of all buckets, 8 bytes each.
+Cost: a sort of one (element, row) table, 24 bytes per element, and of the pairs of all buckets, 8 bytes each.
 """
 
 from __future__ import annotations

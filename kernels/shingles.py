@@ -71,7 +71,7 @@ def reference(tokens, offsets, w, mode, poly, bag_poly):
 
 
 def _new_offsets(xp, offsets, w, mode):
-    """Where each document's shingles begin, by the module of array functions `xp`."""
+    """Return where each document's shingles begin, by the module of array functions `xp`."""
     sizes = xp.diff(offsets)
     counts = sizes if mode == "circular" else xp.where(sizes > 0, xp.maximum(sizes - (w - 1), 1), 0)
     new_offsets = xp.zeros(len(offsets), np.int64)
@@ -81,7 +81,7 @@ def _new_offsets(xp, offsets, w, mode):
 
 @jit("int64[::1], int64, boolean, int64[::1]")
 def _count(offsets, w, circular, new_offsets):
-    """`_new_offsets`, of which the first is 0, in one call."""
+    """Write `new_offsets` as `_new_offsets` does, in one call; the first one is 0 already."""
     for d in range(len(offsets) - 1):
         size = offsets[d + 1] - offsets[d]
         new_offsets[d + 1] = new_offsets[d] + (size if circular or size == 0 else max(size - (w - 1), 1))

@@ -1,10 +1,10 @@
 """Spots: stop words with the c words that follow them, as Rabin fingerprints of the token fingerprints.
 
     A spot is a chain (a, b1, ..., bc): a stop word a at some place of a document, and the next c tokens after it that
-    are no stop words. A place after which fewer than c such tokens are left has no spot. A document without spots has
+    are not stop words. A place after which fewer than c such tokens are left has no spot. A document without spots has
     shingles instead: its c consecutive tokens, as of `shingles`, and so is never like every other one without spots.
 
-Headlines, captions and lists hardly have stop words, sentences do, so that spots are features of what is told, however
+Headlines, captions and lists hardly have stop words, sentences do, so that spots are features of a story, however
 a page is decorated. The stop word belongs to its feature, as in the paper, whose spots of "At a rally to kick off" at
 "a", with c = 2, are a:rally:kick; the paper's distance d is 1 here, and every stop word is an antecedent.
 
@@ -133,7 +133,7 @@ def _mark(begin, end, tokens, offsets, bounds, stops, c, is_stop, counts, withou
     is_wide=True,
 )
 def _fill(lower, upper, tokens, offsets, new_offsets, bounds, is_stop, without, others, places, values, weights, q):
-    """`others` and `places` are room for the tokens of each document that are no stop words, and for where those are.
+    """`others` and `places` are buffers for the tokens of each document that are not stop words, and for their places.
 
     No branch depends on which tokens are stop words, which the processor could not predict.
     """

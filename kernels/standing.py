@@ -18,7 +18,7 @@ UNDECIDED, KEPT, REMOVED = np.int8(0), np.int8(1), np.int8(2)
 
 
 def reference(num_rows, left, right, pinned, is_open):
-    """What is decided of each row, from the definition.
+    """Decide each row, straight from the definition.
 
     Parameters
     ----------

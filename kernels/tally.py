@@ -1,8 +1,8 @@
 """Tallying posting lists: for each query, the rows that several of its lists hold, and how many do.
 
-A list is a run of entries of one sorted table, those of one key, each with another row. A query has as many lists as it
-has keys, unlike those of `probe`, which have one in each of k tables; found is each row that at least so many of the
-query's lists hold as the query asks for.
+A list is the run of entries of one key in a sorted table, each with another row. A query has one list per key, while a
+query of `probe` has one list in each of k tables. A row is found if at least the required number of the query's lists
+hold it.
 
 Source: Broder 1997, section 3, for (element, document) in the order of elements; counted as in his section 4.2.
 Cost: the entries of a query's lists are gathered and sorted, 4 bytes each on the CPU; on a GPU 8 bytes, all together.

@@ -93,7 +93,7 @@ def cpu(text, offsets, poly):
 
 @kernel("void(uint8[::1], int64[::1], int64[::1], uint64[::1])")
 def _lay_out(text, offsets, firsts, words):
-    """One thread a word: the words of all rows, of which row d begins at firsts[d]."""
+    """Lay out the words of all rows; the words of row d begin at firsts[d]. One thread per word."""
     k = np.int64(cuda.grid(1))
     if k >= len(words):
         return

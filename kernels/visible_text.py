@@ -25,7 +25,7 @@ caller takes its text from a parser's tree, where
 
 Of 36,000 damaged pages, at most one in a thousand loses a word that the tree shows, or shows one that the tree hides
 (benchmarks/results/html_mutations.json). The words are those of the tree on each of the 24,025 pages of two corpora, of
-manuals and of API documentation, none of which is doubtful. What remains are errors of the page:
+manuals and of API documentation; no page is doubtful. What remains are errors of the page:
 
 - Text in a table, but in none of its cells, stays where it is; a parser moves it before the table.
 - A block's tag divides words even where a parser ignores it: an end tag such as </div> where no such element is open,
@@ -79,7 +79,7 @@ _IN_SCRIPT = re.compile(rb"(?=(<!--|-->|</?script[\t\n\f\r />]))", re.IGNORECASE
 
 
 def _referred(found):
-    """What a character reference stands for; itself if it is none."""
+    """Return what a character reference stands for, or its own bytes if it is not a reference."""
     if found["name"] is None:
         digits, base = (found["hex"], 16) if found["hex"] else (found["decimal"], 10)
         digits = digits.lstrip(b"0")
@@ -165,7 +165,7 @@ def tokens(page, i=0, mode="data", name=b"", foreign=False):
 
 
 def reference(text, offsets):
-    """What a reader sees of each page, straight from the definition.
+    """Return the text of each page that a reader sees, straight from the definition.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def _copy_text(text, i, stop, out, at):
 
 @jit()
 def _find(text, i, stop, byte):
-    """Where the byte is next, or `stop`."""
+    """Return the next place of the byte, or `stop`."""
     while i + 64 <= len(text) and i < stop:
         mask = byte_mask(text, i, byte)
         if mask != np.uint64(0):
@@ -325,7 +325,7 @@ def _find(text, i, stop, byte):
 
 @jit()
 def _name_end(text, i, stop):
-    """Where the name of a tag ends that has begun before i."""
+    """Return where the name of a tag ends that began before i."""
     while i + 64 <= len(text) and i < stop:
         mask = name_mask(text, i)
         if mask != np.uint64(0):
@@ -338,7 +338,7 @@ def _name_end(text, i, stop):
 
 @jit()
 def _attribute_end(text, i, stop):
-    """Where the name of an attribute ends that has begun before i."""
+    """Return where the name of an attribute ends that began before i."""
     while i + 64 <= len(text) and i < stop:
         mask = attribute_mask(text, i)
         if mask != np.uint64(0):
@@ -351,7 +351,7 @@ def _attribute_end(text, i, stop):
 
 @jit()
 def _value_end(text, i, stop):
-    """Where the value of an attribute without quotes ends."""
+    """Return where the value of an attribute without quotes ends."""
     while i + 64 <= len(text) and i < stop:
         mask = value_mask(text, i)
         if mask != np.uint64(0):
@@ -423,7 +423,7 @@ def _digit(byte):
 
 @jit()
 def _after(text, i, stop, byte):
-    """Behind the next such byte, or `stop`."""
+    """Return the place after the next such byte, or `stop`."""
     return min(_find(text, i, stop, byte) + 1, stop)
 
 
@@ -579,7 +579,7 @@ def _begins_comment(text, i, stop):
 
 @jit()
 def _after_declaration(text, i, stop):
-    """Behind a comment, a doctype or the like that begins at i."""
+    """Return the place after a comment, a doctype or the like that begins at i."""
     if not _begins_comment(text, i, stop):
         return _after(text, i + 2, stop, ord(">"))
     j = i + 4
@@ -648,7 +648,7 @@ def _copy_held(text, i, stop, out, at, low, high, length, refers, references, sp
 
 @jit()
 def _after_held(text, i, stop, low, high, length):
-    """Where the end tag of an element without markup begins, or `stop`."""
+    """Return where the end tag of an element without markup begins, or `stop`."""
     while True:
         i = _find(text, i, stop, ord("<"))
         if i >= stop:
@@ -660,7 +660,7 @@ def _after_held(text, i, stop, low, high, length):
 
 @jit()
 def _after_script(text, i, stop, low, high):
-    """Where the end tag of a script begins, or `stop`; in a comment, <script> may hide one."""
+    """Return where the end tag of a script begins, or `stop`; in a comment, <script> may hide one."""
     escaped = doubly = False
     while True:
         if not escaped:
@@ -844,7 +844,7 @@ def _fill(lower, upper, text, offsets, bounds, room, lengths, doubtful, names, c
 
 @jit()
 def _place(offsets, bounds, part):
-    """Where the text of a run of documents goes to that may grow, with 64 bytes that are written over behind it."""
+    """Return where the text of a run of documents is written. It may grow, and 64 bytes after it are overwritten."""
     return MOST_GROWN * (offsets[bounds[part]] - offsets[0]) + 64 * part
 
 
@@ -857,7 +857,7 @@ def _gather(begin, end, offsets, bounds, room, new_offsets, values):
 
 
 def cpu(text, offsets):
-    """As `reference`; documents in parallel, what is no tag's name 64 bytes at a time."""
+    """As `reference`; documents in parallel, and 64 bytes at a time outside the names of tags."""
     bounds = shares(offsets)
     room = np.empty(MOST_GROWN * int(offsets[-1] - offsets[0]) + 64 * len(bounds), np.uint8)  # touched as it is filled
     new_offsets = np.zeros(len(offsets), np.int64)

@@ -119,7 +119,7 @@ def _add_pairs(values, offsets, left, right, minima, maxima):
 
 
 def gpu(values, offsets, left, right):
-    """As `reference`: one block a pair, which looks up the features of the smaller set in the larger.
+    """As `reference`: one block per pair, which looks up the features of the smaller set in the larger.
 
     The maxima are what is left of all weights of both without the minima. At most 2**31 - 1 pairs, the blocks of a
     grid.

@@ -398,7 +398,8 @@ def test_interrupt_leaves_nothing(corpus: Path, tmp_path: Path, becomes: str) ->
     """Also where what was interrupted raises something else, as Numba does while it compiles."""
     code = """
 import os, signal, sys, time
-from neardup_gpu import cli, job
+from neardup_gpu import cli
+from neardup_gpu.jobs import dedup as job
 write = job.write_result
 def interrupted(*arguments):
     write(*arguments)
