@@ -11,7 +11,7 @@ bytes that close it, both little-endian; their numbers, (closing << 8) | opening
 other flags. At each byte outside of comments and strings, the first rule that opens there is taken. Where it closes,
 the next byte is outside again. Language 0 stands for an unknown one: its rules find borders alone.
 
-Source: Manasse 3.3 (fingerprints). The rules are those of `neardup_gpu/comments.py`.
+Source: Manasse 3.3 (fingerprints). The rules are those of `neardup_gpu/text/comments.py`.
 Cost: linear. On the CPU, a document is one thread's work. On a GPU, a document's comments are one thread's work, and so
 is each token.
 """

@@ -115,7 +115,8 @@ def test_method_is_for_compile() -> None:
 ONE_KERNEL = """
 import sys
 import numpy as np
-from neardup_gpu import cli, doctor
+from neardup_gpu import cli
+from neardup_gpu.installation import doctor
 from neardup_gpu.kernels import _gf2
 doctor._work_by = lambda method: _gf2.mix64(np.uint64(1))
 sys.exit(cli.main(["doctor", "--compile", "--json"]))

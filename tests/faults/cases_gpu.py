@@ -44,7 +44,8 @@ def a_self_test_of_a_backend_by_variable(box):
 
 
 SMALL = """
-from neardup_gpu import cli, selftest
+from neardup_gpu import cli
+from neardup_gpu.installation import selftest
 from neardup_gpu.kernels import minhash
 selftest.LARGE, selftest.SMALL = 1 << 10, (0, 30)
 """
@@ -58,7 +59,7 @@ def a_self_test_that_nobody_reads(box):
 
 @case(says="negative")
 def a_self_test_from_python_with_a_negative_seed(box):
-    return "from neardup_gpu import selftest; selftest.run('cpu', seed=-5)"
+    return "from neardup_gpu.installation import selftest; selftest.run('cpu', seed=-5)"
 
 
 @case(status=0, says="'minhash', 'failed', 'ValueError: no bits'", max_seconds=300)  # it may compile all kernels
