@@ -53,7 +53,10 @@ class Keeping:
     """Which documents are kept, and which pairs are listed."""
 
     keep: str = setting(
-        "first", "Which document of a group to keep: first, longest, or by a column such as date:desc.", metavar="RULE"
+        "first",
+        "Which document of a group to keep: first, longest, or by a column such as date:desc; or several keys, as in "
+        "score:desc,longest,first.",
+        metavar="RULE",
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
     max_partners: str = setting(

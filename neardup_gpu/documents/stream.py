@@ -486,16 +486,15 @@ class Documents:
         file = pa.DictionaryArray.from_arrays(arrow(numbers.astype(np.int32)), strings(self._names).cast(pa.string()))
         return {"file": file, "row": arrow(rows)}
 
-    def _categories(self, name: str) -> list[str] | None:
-        """Return the order of the categories of a column of the last reading; None if it has no ordered categories.
+    def _orders_of(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Return the order of the categories of each column of the last reading that has ordered categories.
 
         Raises
         ------
         InputError
-            If files have the categories in different orders.
+            If files have the categories of a column in different orders.
         """
-        orders = self._orders.get(name)
-        return one_order(orders, name) if orders else None
+        return {name: one_order(orders, name) for name in names if (orders := self._orders.get(name))}
 
     def _strings(self, name: str) -> SeenStrings:
         """Return what the values of a column that is compared looked like in the last reading."""

@@ -22,11 +22,12 @@ import pyarrow as pa
 
 from ..data import Ragged
 from ..engine.processors import own_threads
+from ..keep_rule import keep_columns
 from ..results.result import Result
 from ..results.tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
 from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed, unverified
 from ..stages.partners import partners_of, selected
-from ..stages.priority import keep_column, rows_by_priority
+from ..stages.priority import rows_by_priority
 from ..stages.verification import Verified, in_host_memory
 from ..store.artefacts import DOCUMENTS, PAIRS, write_report
 from ..store.outputs import new_folder
@@ -159,9 +160,9 @@ def decided(
     """
     live, keeps = Live.of(snapshot, manifest.id_type), manifest.keeps
     with clock.stage("collide"):
-        name, _ = keep_column(recipe.keep)
-        column = None if name is None else of_live(snapshot, name, manifest.column_types[name])
-        rows = rows_by_priority(recipe.keep, live.tokens, column, manifest.categories.get(name or ""))
+        types = manifest.column_types
+        columns = {name: of_live(snapshot, name, types[name]) for name in keep_columns(recipe.keep)}
+        rows = rows_by_priority(recipe.keep, live.tokens, columns, manifest.categories)
         ranked = Ranked(0, rows, live.tokens[rows])
         representative, keys = _best_members(live.entry[rows]), None
         if recipe.method.tells_pairs:
@@ -190,7 +191,7 @@ def decided(
             listed, deciding = _estimated_anew(snapshot, groups, mine, recipe, keeps, runtime)
     with clock.stage("decide"):
         decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
-        facts = Facts(ranked, groups, decisions, live.ids)
+        facts = Facts(ranked, groups, decisions, live.ids, columns=columns)
         tables = tables_of(facts, recipe, {}, against=False)
     report = _report(facts, recipe, keeps, limits, runtime.backend, clock)
     return Result(tables.documents, tables.pairs, report, recipe, facts=facts)

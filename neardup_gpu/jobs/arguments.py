@@ -13,10 +13,10 @@ from ..documents.writing_options import Writing
 from ..engine.clock import Progress
 from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
+from ..keep_rule import keep_columns
 from ..recipe import Recipe
 from ..records import dataclass
 from ..results.by_value import FILE, check_by
-from ..stages.priority import keep_column
 from ..stages.recall import choose_check
 
 
@@ -74,16 +74,16 @@ class Arguments:
 
     def opened(self) -> Sources:
         """Open the input and the reference set. Columns that are compared are never treated as text."""
-        column, _ = keep_column(self.recipe.keep)
-        compared = [*([column] if column else []), *self.recipe.within]
+        compared = [*keep_columns(self.recipe.keep), *self.recipe.compared_columns]
         counted = [] if self.writing.by in (None, FILE) else [self.writing.by]
         documents = open_documents(self.source, reading=self.reading, other_columns=[*compared, *counted])
         if self.writing.by is not None:
             check_by(self.writing.by, documents)
         sources = self.opened_reference(Sources(documents), self.reading, compared)
         for each in sources.in_order:
-            for name in self.recipe.within:
-                each._check_plain(name, "within")
+            for parameter, names in (("within", self.recipe.within), ("key", self.recipe.method.equal_by or ())):
+                for name in names:
+                    each._check_plain(name, parameter)
         return sources
 
     def opened_reference(self, sources: Sources, reading: Reading, compared: list[str]) -> Sources:

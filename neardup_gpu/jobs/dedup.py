@@ -29,6 +29,7 @@ from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine, for_text
 from ..engine.threads import on_threads
 from ..errors import InputError
+from ..keep_rule import keep_columns
 from ..log import log
 from ..methods.contract import Join, Sketch
 from ..recipe import Recipe, check_reference, choose_recipe
@@ -41,7 +42,6 @@ from ..results.tables import Facts, JobFacts, remarks_of, report_of_job, tables_
 from ..stages.decisions import by_priority, decide, nearest_partners, proposed, representatives, unverified
 from ..stages.nearest_reference import nearest_pairs
 from ..stages.partners import TooManyComparisonsError, partners_of
-from ..stages.priority import keep_column
 from ..stages.recall import CheckedRun, check_recall
 from ..stages.sketching import Sketcher
 from ..stages.verification import in_host_memory
@@ -93,7 +93,9 @@ def dedup(
         0.8, or 0.9 for containment. For simhash, None means that nothing is verified, and the distance decides.
     keep : str, default "first"
         Which document of a group is kept: "first" in input order, the "longest", or the first by a column, as "date",
-        "date:asc" or "date:desc". For containment it decides among documents with equal numbers of distinct shingles.
+        "date:asc" or "date:desc". Several keys with commas between them decide in this order, as in
+        "score:desc,longest,first"; the report counts how often each one decided. For containment they decide among
+        documents with equal numbers of distinct shingles.
     against : path, URI, glob, list of them, or a table, default None
         A reference set. Documents that resemble a reference document, or are contained in one, are removed. The
         reference set itself is left untouched.
@@ -249,8 +251,7 @@ def run(
 ) -> Result:
     """Do the whole job except writing; `verified_at_once` is that of `Search`."""
     runtime, clock = sketcher.runtime, sketcher.clock
-    column, _ = keep_column(sketcher.recipe.keep)
-    sketched = sketcher.sketch_all(sources, column=column)
+    sketched = sketcher.sketch_all(sources, columns=keep_columns(sketcher.recipe.keep))
     spool = cast("Rows | None", sketcher.spool)
     recipe = sketcher.recipe  # which names its statistics by now
     for remark in remarks_of(recipe, sources, vars(sketched.counts)):
@@ -309,7 +310,7 @@ def run(
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
-        facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit)
+        facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit, sizes)
         told = JobFacts(sketched.counts, candidates, found, recipe, runtime, sources)
         with ThreadPoolExecutor(1, "neardup-tables") as beside:
             tables = beside.submit(

@@ -201,6 +201,10 @@ class FirstPass(Protocol):
         """Free everything."""
 
 
+KINDS = ("identical", "same_words", "near")
+"""How two documents are alike: the same text; the same sequence of words, written differently; other words."""
+
+
 def checked_frequencies(name: str, value: Any) -> Any:
     """Return document frequencies, their path, or their digest."""
     if isinstance(value, (str, os.PathLike)):
@@ -236,6 +240,19 @@ class Method(ABC):
 
     direction: str = "in"
     """Which document of a pair with a reference document has to contain the other; see `Containment`."""
+
+    @property
+    def equal_by(self) -> tuple[str, ...] | None:
+        """What makes two documents equal, if only equal ones are found: columns, or () for the bytes of the text.
+
+        None if documents of the same words count as one, and others may be near-duplicates.
+        """
+        return None
+
+    @property
+    def kinds(self) -> tuple[str, str, str]:
+        """The words for how two documents are alike: the same text; the same words or key; otherwise."""
+        return KINDS
 
     @property
     def measure(self) -> Measure:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from neardup_gpu.kernels._launch import check_rows
 
-from ..data import Ragged, large_enough, one_array
+from ..data import Ragged, large_enough
 from ..documents.seams import SeamedPiece, columns_of_seams, find_seams, joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.sources import ids_of
@@ -17,10 +17,10 @@ from ..documents.stream import Batch, Documents
 from ..engine.choice import to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
+from ..keep_rule import keep_columns
 from ..recipe import Recipe
 from ..stages import count_tokens
 from ..stages.conditions import group_words
-from ..stages.priority import keep_column
 from ..stages.sketching import text_of
 from .settings import NOTHING, SubstringSettings
 
@@ -48,10 +48,10 @@ class TokenCorpus(NamedTuple):
     seams : Ragged of int64
         The bytes of each document at which an earlier run cut its text.
     ids : pyarrow.Array
-    column : pyarrow.Array or None
-        The column by which documents are kept.
-    categories : list of str or None
-        The order of its values, if these are ordered categories.
+    columns : dict of str to pyarrow.ChunkedArray
+        The columns by which documents are kept.
+    categories : dict of str to list of str
+        The order of the values of each column that has ordered categories.
     words : array of uint64 or None
         The group word of each document, if only documents of equal values are compared.
     counts : dict of str to int
@@ -61,8 +61,8 @@ class TokenCorpus(NamedTuple):
     bars: np.ndarray
     seams: Ragged
     ids: pa.Array
-    column: Any
-    categories: list[str] | None
+    columns: dict[str, pa.ChunkedArray]
+    categories: dict[str, list[str]]
     words: np.ndarray | None
     counts: dict[str, int]
 
@@ -77,13 +77,14 @@ def read_corpus(
     InputError
         If no document can be read, ids repeat, or the column of seams holds something else.
     """
-    kept_by = None if settings.keep == NOTHING else keep_column(settings.keep)[0]
+    kept_by = [] if settings.keep == NOTHING else keep_columns(settings.keep)
     find_seams(documents)
-    names = [*settings.within, *([] if kept_by is None else [kept_by]), *columns_of_seams(documents)]
+    names = [*settings.within, *kept_by, *columns_of_seams(documents)]
     values: list[np.ndarray] = []
     seams: list[Ragged] = []
     sizes, bars, words = ([np.empty(0, kind)] for kind in (np.int64, np.int64, np.uint64))
-    ids, column = [], []
+    ids: list[pa.Array] = []
+    columns: dict[str, list[pa.Array]] = {name: [] for name in kept_by}
     counts = dict.fromkeys(("documents", "tokens", "text_bytes", "invalid_utf8", "null_text", "without_value"), 0)
 
     def tokenize(piece: SeamedPiece) -> _Tokenized:
@@ -97,8 +98,8 @@ def read_corpus(
     def add(batch: Batch) -> None:
         """Take over what is known of a batch besides its tokens."""
         ids.append(batch.ids)
-        if kept_by is not None:
-            column.append(batch.columns[kept_by])
+        for name, values in columns.items():
+            values.append(batch.columns[name])
         if settings.within:
             own, missing = group_words([batch.columns[name] for name in settings.within], 0, counts["documents"])
             words.append(own)
@@ -129,8 +130,8 @@ def read_corpus(
         bars=np.concatenate(bars),
         seams=joined_seams(seams, counts["documents"]),
         ids=all_ids,
-        column=one_array(pa.chunked_array(large_enough(*column))) if column else None,
-        categories=None if kept_by is None else documents._categories(kept_by),
+        columns={name: pa.chunked_array(large_enough(*values)) for name, values in columns.items() if values},
+        categories=documents._orders_of(columns),
         words=np.concatenate(words) if settings.within else None,
         counts=counts,
     )

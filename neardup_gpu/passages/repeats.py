@@ -84,7 +84,7 @@ def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str,
     length = settings.length
     tokens = corpus.tokens if corpus.words is None else apart(corpus.tokens, corpus.words)
     rule = "first" if settings.keep == NOTHING else settings.keep
-    order = rows_by_priority(rule, corpus.tokens.sizes, corpus.column, corpus.categories)
+    order = rows_by_priority(rule, corpus.tokens.sizes, corpus.columns, corpus.categories)
     bars = corpus.bars[corpus.bars < tokens.offsets[-1]]
     if rule != "first":
         owner = np.searchsorted(tokens.offsets, bars, side="right") - 1

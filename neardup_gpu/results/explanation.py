@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 ALIKE = {
     "identical": "identical to that of the kept one",
     "same_words": "the same words, with other punctuation, spaces or letter case",
+    "same_key": "another one, under the same key",
 }
-"""Describes a text that has the words of the kept one, by its kind."""
+"""Describes a text that counts as the kept one, by its kind."""
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -67,6 +68,7 @@ class Explanation:
 
         - "identical": the same text, byte for byte.
         - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
+        - "same_key": the same key, by the method "identical" with a key.
         - "near": other words.
     in_reference : bool, default False
         Whether the kept document belongs to the reference set.
@@ -518,13 +520,15 @@ def _facts(found: Explanation) -> list[Text]:
         if found.of_kept:
             shingles = f"{found.shared:,} of the kept one's {count(of, 'shingle')} are in it"
     why = ""
-    if told is None:
+    if told is None and found.kind == "same_key":
+        told = found.shared / of if of else 0.0
+    elif told is None:
         told = found.shared / of if of else 0.0
         chain = "a chain of pairs joins them" if found.distance is None else "by their distance"
         why = f", not verified: {chain}"
     noun = _noun_of(found)
     if found.kind in ALIKE:
-        alike = ALIKE[found.kind] if noun == "word" or found.kind == "identical" else f"the same {noun}s"
+        alike = ALIKE[found.kind] if noun == "word" or found.kind in ("identical", "same_key") else f"the same {noun}s"
         lines.append(_line("text", alike))
     if of:
         lines.append(_line(found.measure, f"{resemblance(told)} ({shingles}){why}"))

@@ -47,6 +47,8 @@ class Result:
 
         - "identical": the same text.
         - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
+        - "same_key": the same values of the key columns, by the method "identical" with a key, which has this word in
+          place of "same_words". `resemblance` is null then.
         - "near": other words.
 
         With a unit such as "line", the columns units, units_cut, words and words_left count the parts of a document,

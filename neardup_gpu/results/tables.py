@@ -16,15 +16,16 @@ from ..documents.skipped import summary_of
 from ..documents.sources import Sources
 from ..documents.units import NO_REASON, REASONS, Fates, Places, UnitDecisions, are_repeats, fates_of, spared_copies
 from ..engine.contract import Runtime
+from ..keep_rule import keep_columns
 from ..kernels._cpu import num_threads
-from ..methods.contract import Candidates, Join, Sketch
+from ..methods.contract import KINDS, Candidates, Join, Sketch
 from ..printable import readable_id
 from ..recipe import Recipe
 from ..stages.conditions import remarks_about
-from ..stages.decisions import KINDS, Decisions, Groups, Nearest, Ranked
+from ..stages.decisions import IS_NEAR, Decisions, Groups, Nearest, Ranked, resemblance_of_equal
 from ..stages.joining import FILTERS
 from ..stages.partners import Partners
-from ..stages.priority import keep_column
+from ..stages.priority import count_deciding, key_words, tells_deciding
 from ..stages.sketching import Sketched, Sketches
 from ..text.token_changes import remarks_on
 from ..text.unit_options import Unit
@@ -50,7 +51,8 @@ class UnitSources(NamedTuple):
 class Facts(NamedTuple):
     """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them.
 
-    `num_known` documents are of the reference set. `fates` and `sources` are those of the input.
+    `num_known` documents are of the reference set. `fates` and `sources` are those of the input. `columns` decide who
+    is kept, and `sizes` are the numbers of distinct shingles of all rows, if they decide as well.
     """
 
     ranked: Ranked
@@ -61,11 +63,22 @@ class Facts(NamedTuple):
     fates: Fates | None = None
     num_known: int = 0
     sources: UnitSources | None = None
+    columns: Mapping[str, pa.ChunkedArray] = {}
+    sizes: np.ndarray | None = None
 
     @classmethod
-    def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched, unit: Unit) -> Facts:
+    def of(
+        cls,
+        ranked: Ranked,
+        groups: Groups,
+        decisions: Decisions,
+        sketched: Sketched,
+        unit: Unit,
+        sizes: np.ndarray | None = None,
+    ) -> Facts:
         """Collect the facts of a job; if units are parts of documents, decide about documents as well."""
-        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places, None, sketched.num_known_documents)
+        known, columns = sketched.num_known_documents, sketched.columns
+        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places, None, known, None, columns, sizes)
         return facts.with_decisions(decisions, unit)
 
     def with_decisions(self, decisions: Decisions, unit: Unit) -> Facts:
@@ -175,7 +188,7 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
         "id": found.ids,
         "kept": arrow(kept),
         "duplicate_of": found.duplicate_of,
-        KIND: kind_column(found.kinds, kept | (found.kinds < 0)),
+        KIND: kind_column(found.kinds, recipe, kept | (found.kinds < 0)),
         measure: arrow(found.resemblance, kept | np.isnan(found.resemblance)),
         "group": found.group,
         **found.places,
@@ -207,7 +220,7 @@ def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
     columns = {
         "id_a": found.id_a,
         "id_b": found.id_b,
-        KIND: kind_column(found.kinds),
+        KIND: kind_column(found.kinds, recipe),
         recipe.method.measure.name: arrow(found.resemblance, np.isnan(found.resemblance)),
         **{name: arrow(values) for name, values in found.told.items()},
     }
@@ -322,9 +335,9 @@ KIND = "kind"
 """The column that says how the two documents of a row are alike, in both tables."""
 
 
-def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.DictionaryArray:
-    """Return places in `KINDS` as a column of the words in `KINDS`; null where `null`."""
-    return words_column(kinds, KINDS, null)
+def kind_column(kinds: np.ndarray, recipe: Recipe, null: np.ndarray | None = None) -> pa.DictionaryArray:
+    """Return places in `KINDS` as a column of the words that the method has for them; null where `null`."""
+    return words_column(kinds, recipe.method.kinds, null)
 
 
 def words_column(numbers: np.ndarray, words: Sequence[str], null: np.ndarray | None = None) -> pa.DictionaryArray:
@@ -345,7 +358,7 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
     resemblance = np.concatenate([verified.resemblance, np.ones(len(exact))])
     if not recipe.verifies:
-        resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
+        resemblance = resemblance_of_equal(groups.kinds(a, b), recipe)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
     where: dict[str, np.ndarray] = {}
@@ -428,6 +441,8 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     absent = {"near_reference"} if source["against"] is None or recipe.unit.divides else set()
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
     absent |= set() if recipe.within else {"without_value"}
+    absent |= set() if recipe.method.equal_by else {"without_key"}
+    own = dict(zip(REMOVED_COUNTS, (f"removed_{kind}" for kind in recipe.method.kinds), strict=True))
     absent |= set() if recipe.ignore_common is not None else {"common_shingles", "only_common"}
     absent |= {"only_dropped_words"} if recipe.shingles.drop_words is None else set()
     return {
@@ -436,7 +451,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
         "measure": recipe.method.measure.name,
         **source,
         **engine,
-        "counts": {name: counts[name] for name in COUNTS if name in counts and name not in absent},
+        "counts": {own.get(name, name): counts[name] for name in COUNTS if name in counts and name not in absent},
         **({} if skipped is None else {"skipped": skipped}),
         **({"left_out_records": dict(counted.left_out)} if counted.left_out else {}),
         "filtered": dict(counted.filtered),
@@ -478,12 +493,10 @@ def filtered_of(looks: Any) -> dict[str, int]:
 
 def remarks_of(recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
     """Return remarks about words that are left out, and about columns that are compared."""
-    column, _ = keep_column(recipe.keep)
-    ordered = [] if column is None else [column]
     return [
         *remarks_on(dict(counts)),
-        *sources.documents._remarks(ordered),
-        *remarks_about(recipe.within, counts),
+        *sources.documents._remarks(keep_columns(recipe.keep)),
+        *remarks_about(recipe.within, counts, recipe.method.equal_by or ()),
     ]
 
 
@@ -531,7 +544,7 @@ def limits_of(
 SKETCH_COUNTS = (
     *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
     *("text_bytes", "tokens", "shingles", "only_dropped_words", "without_spots"),
-    *("without_value", "common_shingles", "only_common"),
+    *("without_value", "without_key", "common_shingles", "only_common"),
 )
 """Counts of a report that sketching finds."""
 
@@ -592,17 +605,32 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
         "kept": int((~removed).sum()),
         "removed": int(removed.sum()),
         **counts_of_kinds(kinds),
-        "removed_unverified": int(np.count_nonzero(removed & np.isnan(decisions.resemblance[mine]))),
+        "removed_unverified": int(np.count_nonzero(np.isnan(decisions.resemblance[gone]) & (kinds == IS_NEAR))),
         "verified_pairs": len(decisions.verified.pairs) if recipe.verifies else 0,
         "groups": len(found),
     }
     if decisions.nearest is not None:
         counts["near_reference"] = int(np.count_nonzero(decisions.nearest.partner[mine] >= 0))
+    deciding = {"decided_by": _deciding(facts, recipe, gone)} if tells_deciding(recipe.keep) else {}
     return counts, {
+        **deciding,
         "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
         "group_kinds": group_kinds,
         "largest_groups": [{"id": as_json(ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
     }
+
+
+def _deciding(facts: Facts, recipe: Recipe, gone: np.ndarray) -> dict[str, int]:
+    """Count the removed documents whose kept document is of the input by the key that decided between the two."""
+    ranked, keeper = facts.ranked, facts.decisions.keeper[gone]
+    mine = keeper >= ranked.num_known
+    words = []
+    for ranks in (keeper[mine], gone[mine]):
+        rows = ranked.rows[ranks]
+        columns = {name: values.take(arrow(rows - ranked.num_known)) for name, values in facts.columns.items()}
+        sizes = None if facts.sizes is None else facts.sizes[rows]
+        words.append(key_words(recipe.keep, ranked.num_tokens[ranks], columns, sizes))
+    return count_deciding(recipe.keep, facts.sizes is not None, *words, keeper[mine] < gone[mine])
 
 
 def as_json(id: pa.Scalar) -> int | str:

@@ -18,11 +18,11 @@ from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
+from ..keep_rule import keep_columns
 from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..records import dataclass
 from ..stages.common_shingles import most_documents
-from ..stages.priority import keep_column
 from . import (
     candidates,
     checking,
@@ -202,22 +202,27 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     return layout, [rows, stage("rank", ranking.rank, [(layout,)] * len(job.partitions), after=[ranked])]
 
 
-def _categories(job: Job, sketched: Stage) -> list[str] | None:
-    """Return the order of the values that decide, if these are ordered categories."""
-    name, _ = keep_column(job.recipe.keep)
-    orders = [order for facts in sketched.facts[job.num_known :] if (order := facts.get("categories"))]
-    return one_order(orders, name or "") if orders else None
+def _categories(job: Job, sketched: Stage) -> dict[str, list[str]]:
+    """Return the order of the values of each column that decides and has ordered categories."""
+    found = {}
+    for name in keep_columns(job.recipe.keep):
+        mine = [facts.get("categories", {}).get(name) for facts in sketched.facts[job.num_known :]]
+        if orders := [order for order in mine if order]:
+            found[name] = one_order(orders, name)
+    return found
 
 
 def remarks(job: Job, sketched: Stage) -> list[str]:
-    """Return a sentence if the column that decides is compared as text and holds numbers."""
-    name, _ = keep_column(job.recipe.keep)
-    if name is None or _categories(job, sketched) is not None:
-        return []
+    """Return a sentence for each column that decides, is compared as text and holds numbers."""
+    ordered = _categories(job, sketched)
     extents = [extent_in(facts) for facts in sketched.facts]
     mine = list(zip(sketched.facts, extents, offsets_in(job, extents), strict=True))[job.num_known :]
-    found = remark(name, [offset.strings(SeenStrings(*facts["strings"]), extent) for facts, extent, offset in mine])
-    return [] if found is None else [found]
+    found = []
+    for name in keep_columns(job.recipe.keep):
+        if name not in ordered:
+            seen = [(SeenStrings(*facts["strings"][name]), extent, offset) for facts, extent, offset in mine]
+            found.append(remark(name, [offset.strings(strings, extent) for strings, extent, offset in seen]))
+    return [each for each in found if each is not None]
 
 
 def _no_candidates(

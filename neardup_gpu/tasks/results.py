@@ -44,7 +44,8 @@ from ..results.tables import (
     pairs_table,
     units_table,
 )
-from ..stages.decisions import kinds_of
+from ..stages.decisions import IS_NEAR, kinds_of, resemblance_of_equal
+from ..stages.priority import count_deciding, key_words, tells_deciding
 from ..store.artefacts import DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
@@ -54,6 +55,7 @@ from .copies import BY_RANGE
 from .layout import Layout
 from .naming import FATES, GROUPED, NEAR
 from .pairs import VERIFIED, ask, load_keys, read_requests
+from .ranking import deciding_columns
 from .sketching import ALIKE, ROWS, places_of_units
 from .work import Files, file_name
 
@@ -146,7 +148,7 @@ def ids(
         The type of ids, see `columns.name_of`.
     """
     rows, ranks, who = read_requests(files, names)
-    own, told, owner = ids_of(files, files.number, slice, offset, kind), told_of(files, files.number), rows
+    own, told, owner = ids_of(files, files.number, slice, offset, kind), told_of(files, files.number, layout), rows
     if files.shared.recipe.unit.divides:
         told |= unit_results.count(files, claims, len(own), layout)
         owner = places_of_units(files, files.number).owner[rows]
@@ -164,11 +166,17 @@ def ids_of(files: Files, number: int, slice: Slice, offset: Offset, kind: str) -
     return offset.ids(load_column(files.place, names, 0, "id", own), slice).cast(type_named(kind))
 
 
-def told_of(files: Files, number: int) -> dict[str, np.ndarray]:
+def told_of(files: Files, number: int, layout: Layout) -> dict[str, np.ndarray]:
     """Load what tables tell of the documents of a slice besides their ids: arrays with a row for each."""
     recipe, told = files.shared.recipe, load(files.place, file_name("sketch", number, "alike"), ALIKE)
     if _tells_keys(recipe):
         told["keys"] = load_keys(files, number)
+    if tells_deciding(recipe.keep) and not recipe.unit.divides:
+        rows = load(files.place, file_name("sketch", number, "rows"), ROWS)
+        sizes = rows["size"] if recipe.method.measure.directed else None
+        first, stop = layout.starts[number : number + 2]
+        columns = deciding_columns(files, number) if stop > max(first, layout.num_known) else {}
+        told["deciding"] = key_words(recipe.keep, rows["num_tokens"], columns, sizes)
     return told
 
 
@@ -236,9 +244,9 @@ def tables(
     found = load(files.place, file_name("listed", part, "pairs"), VERIFIED)
     a, b, resemblance = found["left"], found["right"], found["resemblance"]
     answers = _Answers(files, names, part)
-    same_words, kinds = _alike(answers.alike(a), answers.alike(b))
+    kinds = _alike(answers.alike(a), answers.alike(b))
     if not recipe.verifies:
-        resemblance = np.where(same_words, 1.0, np.nan)
+        resemblance = resemblance_of_equal(kinds, recipe)
     found_pairs = PairColumns(
         id_a=answers.ids(a, type_named(kind)),
         id_b=answers.ids(b, type_named(kind)),
@@ -342,10 +350,10 @@ class RowFates(NamedTuple):
         keeper, resemblance = ranks.copy(), np.ones(len(ranks))
         keeper[fate["row"]], resemblance[fate["row"]] = fate["keeper"], fate["resemblance"]
         answers = _Answers(files, names, layout.partitions + number)
-        told, removed = told_of(files, number), np.flatnonzero(keeper != ranks)
-        same_words, of_removed = _alike(_rows_alike(told, removed), answers.alike(keeper[removed]))
+        told, removed = told_of(files, number, layout), np.flatnonzero(keeper != ranks)
+        of_removed = _alike(_rows_alike(told, removed), answers.alike(keeper[removed]))
         if not files.shared.recipe.verifies:
-            resemblance[removed] = np.where(same_words, 1.0, np.nan)
+            resemblance[removed] = resemblance_of_equal(of_removed, files.shared.recipe)
         kinds = np.zeros(len(ranks), np.int8)
         kinds[removed] = of_removed
         return cls(ranks, keeper, removed, resemblance, kinds, answers, told)
@@ -359,7 +367,7 @@ def _documents_of(
     places: dict[str, pa.Array],
     against: bool,
     layout: Layout,
-) -> tuple[DocumentColumns, dict[str, int]]:
+) -> tuple[DocumentColumns, dict[str, Any]]:
     """Return the columns and the counts of the documents of a slice, whose ids are `own`."""
     recipe, place = files.shared.recipe, files.place
     ranks, keeper, removed, resemblance, kinds, answers, told = found
@@ -379,8 +387,7 @@ def _documents_of(
         partner[of["row"]], near[of["row"]] = of["partner"], of["resemblance"]
     if against and not recipe.verifies:
         leaks = np.flatnonzero(partner >= 0)
-        same_words, _ = _alike(_rows_alike(told, leaks), answers.alike(partner[leaks]))
-        near[leaks] = np.where(same_words, 1.0, np.nan)
+        near[leaks] = resemblance_of_equal(_alike(_rows_alike(told, leaks), answers.alike(partner[leaks])), recipe)
     duplicate_of = answers.ids(keeper, own.type, kept)
     columns = DocumentColumns(
         ids=own,
@@ -400,9 +407,15 @@ def _documents_of(
         "kept": int(kept.sum()),
         "empty": int((num_tokens == 0).sum()),
         "near_reference": int((partner >= 0).sum()),
-        "unverified": int(np.isnan(resemblance[removed]).sum()),
+        "unverified": int((np.isnan(resemblance[removed]) & (kinds[removed] == IS_NEAR)).sum()),
         **counts_of_kinds(kinds[removed]),
     }
+    if tells_deciding(recipe.keep):
+        mine = removed[keeper[removed] >= layout.num_known]
+        own_words = told["deciding"][mine]
+        kept_words = answers.told("deciding", keeper[mine]) if len(mine) else own_words
+        is_better, directed = keeper[mine] < ranks[mine], recipe.method.measure.directed
+        counts["decided_by"] = count_deciding(recipe.keep, directed, kept_words, own_words, is_better)
     return columns, counts
 
 
@@ -423,8 +436,8 @@ def _rows_alike(told: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.n
     return {name: told[name][rows] for name in ALIKE.names}
 
 
-def _alike(some: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Tell whether the documents of pairs have the same words, and how they are alike, as places in `KINDS`.
+def _alike(some: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
+    """Return how the documents of pairs are alike, as places in `KINDS`.
 
     Parameters
     ----------
@@ -432,7 +445,7 @@ def _alike(some: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> tuple[
         The columns of `ALIKE`, of one document of each pair and of the other one.
     """
     same_words = (some["words"] == others["words"]).all(axis=1)
-    return same_words, kinds_of(same_words, some["text"] == others["text"])
+    return kinds_of(same_words, some["text"] == others["text"])
 
 
 def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:

@@ -29,11 +29,11 @@ from ..engine.memory import machine_memory, parse_size
 from ..engine.tasks import Runner
 from ..errors import InputError, OutputError
 from ..jobs.arguments import Arguments
+from ..keep_rule import keep_columns
 from ..recipe import Recipe
 from ..report_page import write_page
 from ..report_page.run import run_of_folder
 from ..results.by_value import ByValue, read_groups
-from ..stages.priority import keep_column
 from ..store.artefacts import DOCUMENTS, PAIRS, files_in, write_report
 from ..store.disk import room
 from ..store.folder import Folder
@@ -67,10 +67,9 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = arguments.opened()
     documents = sources.documents
-    column, _ = keep_column(recipe.keep)
-    if column and sources.reference is not None and sources.reference.format != "text":
+    if keep_columns(recipe.keep) and sources.reference is not None and sources.reference.format != "text":
         named = replace(arguments.reading, text_columns=sources.reference.text_columns)
-        sources = arguments.opened_reference(sources, named, list(recipe.within))  # its slices lack the other column
+        sources = arguments.opened_reference(sources, named, list(recipe.within))  # its slices lack other columns
     if recipe.unit.divides:
         check_divisible(f"unit '{recipe.unit}'", documents)
         writing = rewriting(writing, documents)

@@ -20,7 +20,8 @@ class IndexKeeping:
 
     keep: str = setting(
         "first",
-        "Which document of a group to keep: first, longest, or by a column of the index, such as date:desc.",
+        "Which document of a group to keep: first, longest, or by a column of the index, such as date:desc; or several "
+        "keys, as in score:desc,longest,first.",
         metavar="RULE",
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
