@@ -195,7 +195,9 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("left out", ", ".join(listed)))
     lines = unread(report.get("input") or {})
     if report.get("against"):
-        lines += [f"of the reference set, {line}" for line in unread(report["against"])]
+        sets = report["against"].get("sets") or {"": report["against"]}
+        for name, described in sets.items():
+            lines += [f"of the reference set{name and f' {name}'}, {line}" for line in unread(described)]
     rows += [("" if i or left_out else "left out", line) for i, line in enumerate(lines)]
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))

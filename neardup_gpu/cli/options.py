@@ -161,7 +161,7 @@ def _word(token: Token) -> str:
 _ALONE = "true"
 """The value of a flag that stands without the word that it may have."""
 
-MAY_HAVE = {"--html": "tree"}
+MAY_HAVE = {"--html": "tree", "--against-html": "tree"}
 """Flags that an optional word may follow, and that word."""
 
 

@@ -6,8 +6,9 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from ..documents import open_documents
+from ..documents import Documents, open_documents
 from ..documents.reading_options import Reading
+from ..documents.references import Reference, ReferenceSets, references_of
 from ..documents.sources import Sources
 from ..documents.writing_options import Writing
 from ..engine.clock import Progress
@@ -26,8 +27,9 @@ class Arguments:
 
     Parameters
     ----------
-    source, against : documents, as `open_documents` takes them
-        `against` is None if there is no reference set.
+    source : documents, as `open_documents` takes them
+    against : documents, `Reference`, a list of these, or None
+        None if there is no reference set.
     reading : Reading
     recipe : Recipe
         As it was given: its method may hold document frequencies, or their path.
@@ -88,19 +90,51 @@ class Arguments:
 
     def opened_reference(self, sources: Sources, reading: Reading, compared: list[str]) -> Sources:
         """Open the reference set, read like the input; columns are not named if it consists of text files."""
-        if self.against is None:
+        sets = references_of(self.against)
+        if not sets:
             return sources
-        try:
-            return replace(sources, reference=open_documents(self.against, reading=reading, other_columns=compared))
-        except InputError:
-            with contextlib.suppress(InputError):
-                unnamed = replace(reading, text_columns=None, id_column=None)
-                files = open_documents(self.against, reading=unnamed, other_columns=compared)
-                if files.format == "text":
-                    return replace(sources, reference=files)
-            raise
+        opened = [_opened_set(each, reading, compared) for each in sets]
+        if len(sets) == 1 and sets[0].name is None:
+            return replace(sources, reference=opened[0])
+        names = [str(each.name) for each in sets]
+        return replace(sources, reference=ReferenceSets(dict(zip(names, opened, strict=True))))
+
+    def without_keep_columns(self, sources: Sources) -> Sources:
+        """Open the reference sets again without the columns that decide who is kept, which their slices lack.
+
+        The text columns are those that were found when these columns were known.
+        """
+        sets, found = references_of(self.against), sources.reference
+        known = list(found.sets.values()) if isinstance(found, ReferenceSets) else [found]
+        opened = [
+            documents
+            if documents is None or documents.format == "text"
+            else _opened_set(
+                replace(each, reading=replace(each.reading or self.reading, text_columns=documents.text_columns)),
+                self.reading,
+                self.recipe.compared_columns,
+            )
+            for each, documents in zip(sets, known, strict=True)
+        ]
+        if isinstance(found, ReferenceSets):
+            return replace(sources, reference=ReferenceSets(dict(zip(found.sets, opened, strict=True))))
+        return replace(sources, reference=opened[0])
 
     def files_read(self, sources: Sources) -> list[str]:
         """Return all files on this machine that the job reads."""
         frequencies = getattr(self.recipe.method, "frequencies", None)
         return [*sources.local_files, *([frequencies] if isinstance(frequencies, str) else [])]
+
+
+def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> Documents:
+    """Open a reference set, read like the input unless it says how; text files have no columns to be named."""
+    own = reading if reference.reading is None else reference.reading
+    try:
+        return open_documents(reference.source, reading=own, other_columns=compared)
+    except InputError:
+        with contextlib.suppress(InputError):
+            unnamed = replace(own, text_columns=None, id_column=None)
+            files = open_documents(reference.source, reading=unnamed, other_columns=compared)
+            if files.format == "text":
+                return files
+        raise

@@ -96,9 +96,10 @@ def dedup(
         "date:asc" or "date:desc". Several keys with commas between them decide in this order, as in
         "score:desc,longest,first"; the report counts how often each one decided. For containment they decide among
         documents with equal numbers of distinct shingles.
-    against : path, URI, glob, list of them, or a table, default None
-        A reference set. Documents that resemble a reference document, or are contained in one, are removed. The
-        reference set itself is left untouched.
+    against : what `source` takes, Reference, or a list of Reference, default None
+        A reference set, or several. Documents that resemble a reference document, or are contained in one, are removed.
+        The reference sets themselves are left untouched. They are read like the input, unless a `Reference` says how.
+        If a set has a name, as each of several has, the column `reference` of the tables says which one it is.
     output : path, default None
         A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears when it is complete. A
         job of tasks writes documents/, pairs/ and kept/ in parts.
@@ -313,9 +314,7 @@ def run(
         facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit, sizes)
         told = JobFacts(sketched.counts, candidates, found, recipe, runtime, sources)
         with ThreadPoolExecutor(1, "neardup-tables") as beside:
-            tables = beside.submit(
-                tables_of, facts, recipe, sources.documents.places(), against=sources.reference is not None
-            )
+            tables = beside.submit(tables_of, facts, recipe, sources.documents.places(), against=sources.known_sets)
             report = report_of_job(facts, told, sampled)
     return Result(
         documents=tables.result().documents,

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..data import large_tables
-from ..documents import Documents, open_described, open_documents
+from ..documents import Documents, open_documents
 from ..documents.reading_options import reading_of
+from ..documents.references import open_reference
 from ..documents.sources import Sources
 from ..errors import InputError
 from ..methods.measures import Measure
@@ -146,7 +147,7 @@ def run_of_folder(
             return known
         if report[entry]["format"] == "memory":
             raise InputError("the documents were given in memory; only the result that dedup returned has them")
-        return open_described(report[entry])
+        return open_reference(report[entry])
 
     def units() -> pa.Table:
         return pa.concat_tables(map(read_table, parts_of(folder, report["files"], UNITS)))
@@ -167,7 +168,7 @@ def run_of_folder(
 
 def given(description: dict[str, Any] | None, table: Any) -> Documents | None:
     """Documents in memory that are passed again, as they were read the first time; None where there are none."""
-    if table is None or description is None:
+    if table is None or description is None or "sets" in description:
         return None
     return open_documents(table, reading=reading_of(description))
 

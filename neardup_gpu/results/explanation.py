@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks
-from ..documents import Documents, open_described, open_documents
+from ..documents import Documents, open_documents
 from ..documents.reading_options import reading_of
+from ..documents.references import ReferenceSets, open_reference
 from ..documents.rereading import columns_of, name_of, text_of
 from ..errors import InputError, ParameterError
 from ..methods.frequencies import Frequencies
@@ -32,7 +33,7 @@ from ..text.raw_text import to_bytes
 from ..text.token_kinds import KINDS
 from ..text.vocabulary import Vocabulary
 from . import diff
-from .tables import KIND
+from .tables import KIND, REFERENCE
 from .unit_explanation import struck
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ def explain(
 def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
     """Open the described documents, from where they were read or from the documents given."""
     if description["format"] != "memory":
-        return open_described(description)
+        return open_reference(description)
     if given is None:
         raise InputError(
             f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
@@ -303,7 +304,9 @@ def explained(
     in_reference = bool(found.get("in_reference"))
     target = entry["duplicate_of"][0]
     if in_reference:
-        kept_text = text_of(reference(), target, None)
+        known = reference()
+        known = known.named(found.get(REFERENCE)) if isinstance(known, ReferenceSets) else known
+        kept_text = text_of(known, target, None)
     else:
         kept_text = text_of(documents(), target, _row_of(tables, target.as_py(), name)[0])
     text = text_of(documents(), own, row)

@@ -15,6 +15,7 @@ from ..data import NO_PAIRS, arrow, bools, whole_in_pandas
 from ..documents import open_described
 from ..documents.edits import Edits
 from ..documents.kept_dataset import kept_dataset, rows_of
+from ..documents.references import open_reference
 from ..documents.sources import Sources
 from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
@@ -424,7 +425,7 @@ class Result:
             decisions = decide(ranked, groups, deciding, listed, nearest, recipe, runtime)
         facts = self.facts.with_decisions(decisions, recipe.unit)
         sources = self._input
-        tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
+        tables = tables_of(facts, recipe, sources.documents.places(), against=sources.known_sets)
         counts, sizes = decided_counts(facts, recipe)
         report = dict(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
         report.pop("by", None)  # the columns would have to be read again: see `by`
@@ -619,7 +620,7 @@ class StoredResult(Result):
     @cached_property
     def sources(self) -> Sources:  # type: ignore[override]
         given, against = self._stored["input"], self._stored["against"]
-        return Sources(open_described(given), None if against is None else open_described(against))
+        return Sources(open_described(given), None if against is None else open_reference(against))
 
     @cached_property
     def documents(self) -> pa.Table:  # type: ignore[override]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from .. import __version__
 from ..data import arrow, strings, taken
 from ..definitions import METADATA_KEY
+from ..documents.references import KnownSets
 from ..documents.skipped import summary_of
 from ..documents.sources import Sources
 from ..documents.units import NO_REASON, REASONS, Fates, Places, UnitDecisions, are_repeats, fates_of, spared_copies
@@ -121,8 +122,11 @@ class Tables(NamedTuple):
     units: pa.Table | None = None
 
 
-def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
-    """Make the tables of a result, with the users' ids; `places` has the columns that say where documents are."""
+def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: KnownSets | None) -> Tables:
+    """Make the tables of a result, with the users' ids; `places` has the columns that say where documents are.
+
+    `against` has the reference sets, by the numbers of their documents; None if there are none.
+    """
     pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
     if facts.fates is None or facts.places is None or facts.sources is None:
         return Tables(documents_table(_documents_of(facts, recipe, places, against), recipe), pairs)
@@ -135,7 +139,8 @@ def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, agai
         source_units=facts.places.numbers[source],
         resemblance=facts.decisions.resemblance[facts.ranked.of_input],
         copies=copies,
-        in_reference=source < facts.ranked.num_known if against else None,
+        in_reference=None if against is None else source < facts.ranked.num_known,
+        reference=None if against is None else against.column(owner[source], source >= facts.ranked.num_known),
     )
     documents = cut_documents(found, facts.fates, recipe, places)
     return Tables(documents_table(documents, recipe), pairs, units_table(found, facts.fates, recipe))
@@ -159,6 +164,8 @@ class DocumentColumns(NamedTuple):
         The method's own columns.
     in_reference : array of bool, or None
         Whether the kept document is of the reference set; None if there is none.
+    reference : pyarrow.Array or None
+        The names of the reference sets that have these documents; None unless a set has a name.
     near_reference : pyarrow.Array or None
         The ids of the most similar documents of the reference set.
     near : array of float64, or None
@@ -176,6 +183,7 @@ class DocumentColumns(NamedTuple):
     places: dict[str, pa.Array]
     told: dict[str, np.ndarray]
     in_reference: np.ndarray | None = None
+    reference: pa.Array | None = None
     near_reference: pa.Array | pa.ChunkedArray | None = None
     near: np.ndarray | None = None
     units: Mapping[str, np.ndarray] = {}
@@ -197,6 +205,8 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
     }
     if found.in_reference is not None:
         columns["in_reference"] = arrow(found.in_reference)
+    if found.reference is not None:
+        columns[REFERENCE] = found.reference
     if found.near is not None:
         columns["near_reference"] = found.near_reference
         columns[f"reference_{measure}"] = arrow(found.near, np.isnan(found.near))
@@ -213,6 +223,7 @@ class PairColumns(NamedTuple):
     told: dict[str, np.ndarray]
     a_in_reference: np.ndarray | None = None
     places: Mapping[str, np.ndarray] = {}
+    reference: pa.Array | None = None
 
 
 def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
@@ -226,11 +237,15 @@ def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
     }
     if found.a_in_reference is not None:
         columns["a_in_reference"] = arrow(found.a_in_reference)
+    if found.reference is not None:
+        columns[REFERENCE] = found.reference
     columns |= {name: arrow(values) for name, values in found.places.items()}
     return with_recipe(columns, recipe)
 
 
-def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> DocumentColumns:
+def _documents_of(
+    facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: KnownSets | None
+) -> DocumentColumns:
     ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
@@ -246,7 +261,7 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
         places=places,
         told=told,
     )
-    if not against:
+    if against is None:
         return found
     nearest = decisions.nearest
     if nearest is None:  # the reference set is empty
@@ -254,6 +269,7 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
     partner = nearest.partner[mine]
     return found._replace(
         in_reference=keeper < ranked.num_known,
+        reference=against.column(partner, partner < 0),
         near_reference=facts.ids_of(partner, partner < 0),
         near=nearest.resemblance[mine],
     )
@@ -277,6 +293,8 @@ class UnitColumns(NamedTuple):
         The number of units that have the same source, and the source.
     in_reference : array of bool, or None
         Whether the source is of the reference set; None if there is none.
+    reference : pyarrow.Array or None
+        The names of the reference sets that have the sources; None unless a set has a name.
     """
 
     ids: pa.Array
@@ -287,6 +305,7 @@ class UnitColumns(NamedTuple):
     resemblance: np.ndarray
     copies: np.ndarray
     in_reference: np.ndarray | None = None
+    reference: pa.Array | None = None
 
 
 def cut_documents(found: UnitColumns, fates: Fates, recipe: Recipe, places: dict[str, pa.Array]) -> DocumentColumns:
@@ -309,6 +328,7 @@ def cut_documents(found: UnitColumns, fates: Fates, recipe: Recipe, places: dict
         places=places,
         told={},
         in_reference=in_reference,
+        reference=None if found.reference is None else found.reference.take(arrow(fates.first, fates.kept)),
         units={"units": fates.num_units, "units_cut": fates.num_cut, **({} if recipe.unit.overlaps else words)},
     )
 
@@ -328,8 +348,13 @@ def units_table(found: UnitColumns, fates: Fates, recipe: Recipe) -> pa.Table:
     }
     if found.in_reference is not None:
         columns["in_reference"] = arrow(found.in_reference)
+    if found.reference is not None:
+        columns[REFERENCE] = found.reference
     return with_recipe(columns, recipe)
 
+
+REFERENCE = "reference"
+"""The column that names the reference set of a document, a pair or a unit, if a set has a name."""
 
 KIND = "kind"
 """The column that says how the two documents of a row are alike, in both tables."""
@@ -345,7 +370,7 @@ def words_column(numbers: np.ndarray, words: Sequence[str], null: np.ndarray | N
     return pa.DictionaryArray.from_arrays(arrow(numbers, null), strings(list(words)).cast(pa.string()))
 
 
-def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
+def _pairs_of(facts: Facts, recipe: Recipe, against: KnownSets | None) -> PairColumns:
     ranked, groups, verified = facts.ranked, facts.groups, facts.decisions.verified
     everyone = np.arange(len(ranked))
     copied = (groups.representative != everyone) & (everyone >= ranked.num_known)
@@ -361,6 +386,7 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
         resemblance = resemblance_of_equal(groups.kinds(a, b), recipe)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
+    rows_of_a = ranked.rows[a] if facts.places is None else facts.places.owner[ranked.rows[a]]
     where: dict[str, np.ndarray] = {}
     if (places := facts.places) is not None:
         for side, rows in (("a", ranked.rows[a]), ("b", ranked.rows[b])):
@@ -371,8 +397,9 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
         kinds=groups.kinds(a, b),
         resemblance=resemblance,
         told={} if groups.all_keys is None else recipe.method.pair_columns(groups.all_keys, a, b),
-        a_in_reference=a < ranked.num_known if against else None,
+        a_in_reference=None if against is None else a < ranked.num_known,
         places=where,
+        reference=None if against is None else against.column(rows_of_a, a >= ranked.num_known),
     )
 
 

@@ -431,6 +431,9 @@ class Sketcher:
             if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
                 on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
+                if recipe.empty == EQUAL:
+                    (blank,) = same_device(hashes, np.flatnonzero(self.runtime.fetch(of_texts) == BLANK))
+                    hashes[blank, 0], hashes[blank, 1] = BLANK, WORDLESS
         if piece.keys is not None and hashes is not None:
             (hashes,) = same_device(hashes, piece.keys[piece.span.first : piece.span.last])
         if words is not None and hashes is not None:
@@ -549,8 +552,6 @@ def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np
     blank = np.fromiter((is_blank(text[row].tobytes()) for row in rows.tolist()), bool, len(rows))
     blank_rows, others = same_device(text_hashes, rows[blank], rows[~blank])
     text_hashes[blank_rows] = BLANK
-    document_hashes[blank_rows, 0] = BLANK
-    document_hashes[blank_rows, 1] = WORDLESS
     document_hashes[others, 0] = text_hashes[others]
     document_hashes[others, 1] = WORDLESS
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..documents.edits import Edits
+from ..documents.references import KnownSets
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
 from ..documents.slices import Extent, Offset, Slice
 from ..documents.writing_options import Writing
@@ -220,7 +221,7 @@ class _Answers:
 
 
 def tables(
-    files: Files, names: list[str], kind: str, against: bool, largest: list[int], layout: Layout
+    files: Files, names: list[str], kind: str, against: KnownSets | None, largest: list[int], layout: Layout
 ) -> dict[str, Any]:
     """Write a range's part of pairs/.
 
@@ -230,8 +231,8 @@ def tables(
         The files of what was answered.
     kind : str
         The type of ids, see `columns.name_of`.
-    against : bool
-        Whether there is a reference set.
+    against : KnownSets or None
+        The reference sets, by the numbers of their units; None if there are none.
     largest : list of int
         The ranks of the keepers of the range's largest groups.
 
@@ -253,7 +254,8 @@ def tables(
         kinds=kinds,
         resemblance=resemblance,
         told=_pair_columns(answers, recipe, a, b),
-        a_in_reference=a < layout.num_known if against else None,
+        a_in_reference=None if against is None else a < layout.num_known,
+        reference=None if against is None else against.column(a, a >= layout.num_known),
         places={
             f"{name}_{side}": answers.told(name, ranks) if len(ranks) else ranks
             for side, ranks in (("a", a), ("b", b))
@@ -274,7 +276,7 @@ def write(
     offset: Offset,
     names: list[str],
     kind: str,
-    against: bool,
+    against: KnownSets | None,
     layout: Layout,
     how: Written,
 ) -> dict[str, Any]:
@@ -365,7 +367,7 @@ def _documents_of(
     found: RowFates,
     own: pa.Array,
     places: dict[str, pa.Array],
-    against: bool,
+    against: KnownSets | None,
     layout: Layout,
 ) -> tuple[DocumentColumns, dict[str, Any]]:
     """Return the columns and the counts of the documents of a slice, whose ids are `own`."""
@@ -385,7 +387,7 @@ def _documents_of(
         given = [file_name("name", part, "near") for part in range(layout.partitions)]
         of = read_arrays(place, given, number, NEAR)
         partner[of["row"]], near[of["row"]] = of["partner"], of["resemblance"]
-    if against and not recipe.verifies:
+    if against is not None and not recipe.verifies:
         leaks = np.flatnonzero(partner >= 0)
         near[leaks] = resemblance_of_equal(_alike(_rows_alike(told, leaks), answers.alike(partner[leaks])), recipe)
     duplicate_of = answers.ids(keeper, own.type, kept)
@@ -398,9 +400,10 @@ def _documents_of(
         resemblance=resemblance,
         places=places,
         told=told_columns,
-        in_reference=keeper < layout.num_known if against else None,
-        near_reference=answers.ids(partner, own.type, partner < 0) if against else None,
-        near=near if against else None,
+        in_reference=None if against is None else keeper < layout.num_known,
+        reference=None if against is None else against.column(partner, partner < 0),
+        near_reference=None if against is None else answers.ids(partner, own.type, partner < 0),
+        near=None if against is None else near,
     )
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
     counts = {
