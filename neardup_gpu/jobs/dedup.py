@@ -76,7 +76,7 @@ def dedup(
 
     Parameters
     ----------
-    source : path, URI, glob, list of them, a table, or an array or Series of strings
+    source : path, URI, glob, list of them, a table, an array or Series of strings, or an iterable of rows
         The documents. A list of texts is a column, ``{"text": texts}``. `open_documents` describes every form.
     id_column : str, default None
         The column of ids. If None, ids are row numbers or relative paths.
