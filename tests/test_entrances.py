@@ -172,6 +172,8 @@ class World:
             f"{COLUMNS} html:flag encoding:choice? glob:name? on_error:choice max_document_bytes:count "
             "null_values:columns? input_format:choice? delimiter:choice? header:flag",
         )
+        yield "Reference", nd.Reference, {"source": self.table}, "source:any name:name? reading:own?"
+        yield "Identical", nd.Identical, {}, "key:columns?"
         yield (
             "Writing",
             nd.Writing,
@@ -333,7 +335,8 @@ class World:
             nd.Recipe,
             {},
             "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count "
-            "only_against:flag unit:choice within:columns length_ratio:fraction? ignore_common:size? ignored:name?",
+            "only_against:flag unit:choice within:columns length_ratio:fraction? ignore_common:size? ignored:name? "
+            "empty:choice",
         )
         yield (
             "Shingles",

@@ -105,7 +105,7 @@ def named_reference(word: str, reading: Reading | None = None) -> Reference:
     return Reference(source=source, name=name, reading=reading)
 
 
-class KnownSets(NamedTuple):
+class NamedSets(NamedTuple):
     """The reference sets of a job, by the numbers of their rows.
 
     Parameters
@@ -159,9 +159,9 @@ class ReferenceSets:
             row -= self._numbers[name]
         raise IndexError(row)
 
-    def known_sets(self) -> KnownSets:
+    def known_sets(self) -> NamedSets:
         """Return the names and the ends of the sets, as the last reading found them."""
-        return KnownSets(tuple(self.sets), tuple(np.cumsum(list(self._numbers.values())).tolist()))
+        return NamedSets(tuple(self.sets), tuple(np.cumsum(list(self._numbers.values())).tolist()))
 
     @property
     def rewindable(self) -> bool:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..errors import InputError
 from ..records import dataclass
-from .references import KnownSets, ReferenceSets, ids_of
+from .references import NamedSets, ReferenceSets, ids_of
 from .rereading import text_of
 from .stream import Documents
 
@@ -30,11 +30,11 @@ class Sources:
     reference: Documents | ReferenceSets | None = None
 
     @property
-    def known_sets(self) -> KnownSets | None:
+    def known_sets(self) -> NamedSets | None:
         """The names of the reference sets and the ends of their rows, as the last reading found them."""
         if self.reference is None:
             return None
-        return KnownSets() if isinstance(self.reference, Documents) else self.reference.known_sets()
+        return NamedSets() if isinstance(self.reference, Documents) else self.reference.known_sets()
 
     @property
     def in_order(self) -> list[Any]:

@@ -179,6 +179,11 @@ class Documents:
         return self._readers[0].reads_html
 
     @property
+    def num_columns(self) -> int:
+        """Number of columns of the first file or table."""
+        return len(self._readers[0].schema)
+
+    @property
     def _id_type(self) -> pa.DataType:
         """The type of ids."""
         return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)

@@ -192,7 +192,7 @@ def decided(
     with clock.stage("decide"):
         decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
         facts = Facts(ranked, groups, decisions, live.ids, columns=columns)
-        tables = tables_of(facts, recipe, {}, against=False)
+        tables = tables_of(facts, recipe, {}, against=None)
     report = _report(facts, recipe, keeps, limits, runtime.backend, clock)
     return Result(tables.documents, tables.pairs, report, recipe, facts=facts)
 

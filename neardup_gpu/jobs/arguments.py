@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from ..documents import Documents, open_documents
-from ..documents.reading_options import Reading
+from ..documents import open_documents
+from ..documents.reading_options import Reading, chosen_reading
 from ..documents.references import Reference, ReferenceSets, references_of
 from ..documents.sources import Sources
 from ..documents.writing_options import Writing
@@ -105,8 +105,8 @@ class Arguments:
         The text columns are those that were found when these columns were known.
         """
         sets, found = references_of(self.against), sources.reference
-        known = list(found.sets.values()) if isinstance(found, ReferenceSets) else [found]
-        opened = [
+        known: list[Any] = list(found.sets.values()) if isinstance(found, ReferenceSets) else [found]
+        opened: list[Any] = [
             documents
             if documents is None or documents.format == "text"
             else _opened_set(
@@ -126,15 +126,20 @@ class Arguments:
         return [*sources.local_files, *([frequencies] if isinstance(frequencies, str) else [])]
 
 
-def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> Documents:
-    """Open a reference set, read like the input unless it says how; text files have no columns to be named."""
-    own = reading if reference.reading is None else reference.reading
+def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> Any:
+    """Open a reference set, read like the input unless it says how.
+
+    Text files, and a table in memory of nothing but texts, have no columns to be named.
+    """
+    own = reading
+    if reference.reading is not None:
+        own = chosen_reading(reference.reading, None, None, integers=reading.integers)
     try:
         return open_documents(reference.source, reading=own, other_columns=compared)
     except InputError:
         with contextlib.suppress(InputError):
             unnamed = replace(own, text_columns=None, id_column=None)
             files = open_documents(reference.source, reading=unnamed, other_columns=compared)
-            if files.format == "text":
+            if files.format == "text" or (files.format == "memory" and files.num_columns == 1):
                 return files
         raise

@@ -243,7 +243,7 @@ class Method(ABC):
 
     @property
     def equal_by(self) -> tuple[str, ...] | None:
-        """What makes two documents equal, if only equal ones are found: columns, or () for the bytes of the text.
+        """Return the columns whose values make documents equal, if only equal ones are found; () for the bytes of text.
 
         None if documents of the same words count as one, and others may be near-duplicates.
         """

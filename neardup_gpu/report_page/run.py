@@ -85,7 +85,7 @@ def run_of_tables(
 ) -> Run:
     """The run of a `Result`, or of tables that are about to be written to `folder`."""
 
-    def opened(number: int) -> Documents:
+    def opened(number: int) -> Any:
         found = (sources().documents, sources().reference)[number]
         if found is None or not found.rewindable:
             raise InputError("the documents were a stream, which cannot be read again")
@@ -109,7 +109,7 @@ def run_of_folder(
     folder: Path,
     report: dict[str, Any],
     name: str,
-    sources: tuple[Documents | None, Documents | None] = (None, None),
+    sources: tuple[Any, Any] = (None, None),
     statistics: Any = None,
 ) -> Run:
     """The run whose tables lie in a folder.
@@ -141,7 +141,7 @@ def run_of_folder(
             known = Frequencies.load(folder / "frequencies.parquet")
         return recipe.measure_by(known)
 
-    def opened(number: int, entry: str) -> Documents:
+    def opened(number: int, entry: str) -> Any:
         known = sources[number]
         if known is not None:
             return known

@@ -288,7 +288,7 @@ def explained(
     measure: Any,
     id: Any,
     documents: Callable[[], Documents],
-    reference: Callable[[], Documents],
+    reference: Callable[[], Any],
     *,
     name: str,
     full: bool,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from .. import __version__
 from ..data import arrow, strings, taken
 from ..definitions import METADATA_KEY
-from ..documents.references import KnownSets
+from ..documents.references import NamedSets
 from ..documents.skipped import summary_of
 from ..documents.sources import Sources
 from ..documents.units import NO_REASON, REASONS, Fates, Places, UnitDecisions, are_repeats, fates_of, spared_copies
@@ -122,7 +122,7 @@ class Tables(NamedTuple):
     units: pa.Table | None = None
 
 
-def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: KnownSets | None) -> Tables:
+def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: NamedSets | None) -> Tables:
     """Make the tables of a result, with the users' ids; `places` has the columns that say where documents are.
 
     `against` has the reference sets, by the numbers of their documents; None if there are none.
@@ -244,7 +244,7 @@ def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
 
 
 def _documents_of(
-    facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: KnownSets | None
+    facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: NamedSets | None
 ) -> DocumentColumns:
     ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
@@ -370,7 +370,7 @@ def words_column(numbers: np.ndarray, words: Sequence[str], null: np.ndarray | N
     return pa.DictionaryArray.from_arrays(arrow(numbers, null), strings(list(words)).cast(pa.string()))
 
 
-def _pairs_of(facts: Facts, recipe: Recipe, against: KnownSets | None) -> PairColumns:
+def _pairs_of(facts: Facts, recipe: Recipe, against: NamedSets | None) -> PairColumns:
     ranked, groups, verified = facts.ranked, facts.groups, facts.decisions.verified
     everyone = np.arange(len(ranked))
     copied = (groups.representative != everyone) & (everyone >= ranked.num_known)
@@ -657,7 +657,8 @@ def _deciding(facts: Facts, recipe: Recipe, gone: np.ndarray) -> dict[str, int]:
         columns = {name: values.take(arrow(rows - ranked.num_known)) for name, values in facts.columns.items()}
         sizes = None if facts.sizes is None else facts.sizes[rows]
         words.append(key_words(recipe.keep, ranked.num_tokens[ranks], columns, sizes))
-    return count_deciding(recipe.keep, facts.sizes is not None, *words, keeper[mine] < gone[mine])
+    kept, removed = words
+    return count_deciding(recipe.keep, facts.sizes is not None, kept, removed, keeper[mine] < gone[mine])
 
 
 def as_json(id: pa.Scalar) -> int | str:

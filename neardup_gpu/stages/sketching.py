@@ -253,7 +253,7 @@ class Sketcher:
         return self._joined(known, sketches, ids_of(part.documents, sketches.ids), part)
 
     def _sketch_each(self, sources: Sources, columns: Sequence[str]) -> tuple[Sketches, Sketches]:
-        """Sketch the reference set, if there is one, and the input, of which some columns are kept."""
+        """Sketch the reference set, if there is one, and the input; keep some columns of the input."""
         method, most = self.recipe.method, self.max_bytes
         if most is None:
             kind = "bag" if method.sorts_elements else self.recipe.shingles.kind
@@ -431,7 +431,7 @@ class Sketcher:
             if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
                 on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
-                if recipe.empty == EQUAL:
+                if recipe.empty == EQUAL and hashes is not None:
                     (blank,) = same_device(hashes, np.flatnonzero(self.runtime.fetch(of_texts) == BLANK))
                     hashes[blank, 0], hashes[blank, 1] = BLANK, WORDLESS
         if piece.keys is not None and hashes is not None:

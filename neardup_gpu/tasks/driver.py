@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
-from ..documents.references import KnownSets, one_type_of_sets
+from ..documents.references import NamedSets, one_type_of_sets
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
@@ -449,11 +449,11 @@ def types_of_sets(kinds: list[pa.DataType]) -> pa.DataType:
     return one_type_of_sets([pa.nulls(1, kind) for kind in kinds]).type
 
 
-def known_sets(job: Job, layout: Layout) -> KnownSets | None:
+def known_sets(job: Job, layout: Layout) -> NamedSets | None:
     """Return the reference sets, by the numbers of their units; None if there are none."""
     if not job.num_known:
         return None
-    return KnownSets(tuple(job.sets), tuple(layout.starts[own.stop] for own in job.of_sets[:-1]) if job.sets else ())
+    return NamedSets(tuple(job.sets), tuple(layout.starts[own.stop] for own in job.of_sets[:-1]) if job.sets else ())
 
 
 def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:

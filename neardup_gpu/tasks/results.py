@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..documents.edits import Edits
-from ..documents.references import KnownSets
+from ..documents.references import NamedSets
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
 from ..documents.slices import Extent, Offset, Slice
 from ..documents.writing_options import Writing
@@ -221,7 +221,7 @@ class _Answers:
 
 
 def tables(
-    files: Files, names: list[str], kind: str, against: KnownSets | None, largest: list[int], layout: Layout
+    files: Files, names: list[str], kind: str, against: NamedSets | None, largest: list[int], layout: Layout
 ) -> dict[str, Any]:
     """Write a range's part of pairs/.
 
@@ -231,7 +231,7 @@ def tables(
         The files of what was answered.
     kind : str
         The type of ids, see `columns.name_of`.
-    against : KnownSets or None
+    against : NamedSets or None
         The reference sets, by the numbers of their units; None if there are none.
     largest : list of int
         The ranks of the keepers of the range's largest groups.
@@ -276,7 +276,7 @@ def write(
     offset: Offset,
     names: list[str],
     kind: str,
-    against: KnownSets | None,
+    against: NamedSets | None,
     layout: Layout,
     how: Written,
 ) -> dict[str, Any]:
@@ -367,7 +367,7 @@ def _documents_of(
     found: RowFates,
     own: pa.Array,
     places: dict[str, pa.Array],
-    against: KnownSets | None,
+    against: NamedSets | None,
     layout: Layout,
 ) -> tuple[DocumentColumns, dict[str, Any]]:
     """Return the columns and the counts of the documents of a slice, whose ids are `own`."""
@@ -406,7 +406,7 @@ def _documents_of(
         near=None if against is None else near,
     )
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
-    counts = {
+    counts: dict[str, Any] = {
         "kept": int(kept.sum()),
         "empty": int((num_tokens == 0).sum()),
         "near_reference": int((partner >= 0).sum()),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..documents.references import KnownSets
+from ..documents.references import NamedSets
 from ..documents.units import Fates, UnitDecisions, are_repeats, fates_of, spared_copies
 from ..results.tables import UnitColumns
 from ..stages.decisions import kinds_of
@@ -90,7 +90,7 @@ def count(files: Files, names: list[str], num_documents: int, layout: Layout) ->
 
 
 def decided(
-    files: Files, number: int, ids: pa.Array, found: Any, against: KnownSets | None, layout: Layout
+    files: Files, number: int, ids: pa.Array, found: Any, against: NamedSets | None, layout: Layout
 ) -> tuple[UnitColumns, Fates]:
     """Decide about the documents of a slice.
 
