@@ -127,7 +127,7 @@ def one_draw(seed: int, purpose: str) -> np.uint64:
 
 
 USUAL_SEED = 1
-"""The seed of a recipe that names none, of which these polynomials were drawn by `draw_polynomial`."""
+"""The default seed of a recipe. `draw_polynomial` drew the polynomials below from it."""
 
 DRAWN = {
     "tokens": 0xA21B33B22041349E,

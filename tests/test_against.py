@@ -295,7 +295,7 @@ class TestLeaks:
         assert ("leaks", "1 (50.0%) match a reference document and are removed; near_reference names it") in facts(
             result.report
         )
-        assert "1 document of the input matches one of them; all of these are removed." in page_of(result).html
+        assert "1 document of the input matches one of them and is removed." in page_of(result).html
         part = run([" ".join(words[:30])], [test], Recipe(method=Containment(direction="of")))
         assert "1 document of the input matches one of them" in page_of(part).html
 

@@ -114,9 +114,9 @@ class TestLists:
         ("value", "kind", "message"),
         [
             ("xx", InputError, "xx: no such file, nor a list of words; give da, de, en, .*, or a file or list"),
-            ([], ParameterError, "stop_words: '' is no word"),
-            (["two words"], ParameterError, "stop_words: 'two words' is no word"),
-            (["..."], ParameterError, r"stop_words: '\.\.\.' is no word"),
+            ([], ParameterError, "stop_words: '' is not a word"),
+            (["two words"], ParameterError, "stop_words: 'two words' is not a word"),
+            (["..."], ParameterError, r"stop_words: '\.\.\.' is not a word"),
             (["\ud800x"], ParameterError, r"stop_words: '\\ud800x' is not Unicode text; give da, de"),
             (["the", "x\udcff"], ParameterError, r"stop_words: 'x\\udcff' is not Unicode text"),
             ("\ud800x", InputError, r"stop_words: '\\ud800x' cannot name a file, nor a list"),

@@ -66,7 +66,7 @@ class Step(NamedTuple, Generic[T]):
 def ahead(items: Iterable[T], most_bytes: int = 1, num_bytes: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
     """The same items; a background thread makes the next ones while the caller works on this one.
 
-    As many as hold `most_bytes` wait to be taken, by what `num_bytes` says of each; one unless given.
+    At most `most_bytes` of finished items wait, one item by default. `num_bytes` returns the size of an item.
     """
     return _in_background(iter([Step(lambda: items)]), 1, most_bytes, num_bytes)
 
@@ -265,7 +265,7 @@ class _StepQueue(Generic[T]):
             return self._lanes[0] if self._lanes else None
 
     def take(self, lane: _Lane) -> Any:
-        """The next result of the first step, or `_NOTHING` behind its last one."""
+        """Return the next result of the first step, or `_NOTHING` after its last one."""
         with self._ready:
             self._ready.wait_for(lambda: lane.results or lane.done)
             if lane.results:

@@ -138,7 +138,7 @@ def default_text_column(name: str, schema: pa.Schema, others: Collection[str], p
         return texts[0]
     problem = "no column of text" if len(texts) < 2 else "several columns of text"
     used = [column for column in dict.fromkeys(others) if column in schema.names]
-    apart = f" beside {' and '.join(map(repr, used))}" if used else ""
+    apart = f" besides {' and '.join(map(repr, used))}" if used else ""
     path = None if texts else likeliest(paths)
     raise InputError(
         f"{name}: {problem}{apart} and none named 'text'; it has {listed(schema.names)}. "

@@ -210,7 +210,7 @@ class Looks:
         self.width: int | None = None
 
     def add(self, column: pa.Array, first: int) -> None:
-        """Look at the values of some documents, of which `first` is the number of the first one."""
+        """Look at the values of documents that begin with number `first`."""
         if not is_string(column.type) or column.null_count == len(column):
             return
         self.like = self.like or _first(column, pc.match_substring_regex(column, LIKE_A_NUMBER), first)

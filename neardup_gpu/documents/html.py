@@ -42,7 +42,7 @@ class HtmlPage(NamedTuple):
 
 
 class Markup(bytes):
-    """A page as UTF-8 of which `without_markup` makes its text, with others of its batch."""
+    """A page as UTF-8. `without_markup` extracts its text, together with other pages of its batch."""
 
 
 def visible_pages(pages: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -290,7 +290,7 @@ class Slice:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Slice:
-        """The slice of which `to_json` gave these values; one whose URI held secrets cannot be opened."""
+        """Return the slice that `to_json` described. A slice whose URI held secrets cannot be opened."""
         shared = dict(values["source"])
         policy = Reading(**shared.pop("policy"), html=shared.pop("html"))
         types = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(shared.pop("types"))))
@@ -334,7 +334,7 @@ class Offset:
     first_place: int
 
     def places(self, places: dict[str, pa.Array], extent: Extent) -> dict[str, pa.Array]:
-        """What `Documents.places` gives for the slice, with the rows of the file."""
+        """Return the places of the slice from `Documents.places`, with row numbers of the file."""
         if not self.first_place:
             return places
         rows = np.array(places["row"])
@@ -356,7 +356,7 @@ class Offset:
         return SeenStrings(placed(seen.like), placed(seen.other), seen.width)
 
     def skipped(self, skipped: pa.Table, extent: Extent) -> pa.Table:
-        """What `Documents.skipped` gives for the slice, with the rows of the file."""
+        """Return the skipped rows of the slice from `Documents.skipped`, with row numbers of the file."""
         if not self.first_place:
             return skipped
         more = np.zeros(len(skipped), np.int64)

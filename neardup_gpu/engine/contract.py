@@ -96,7 +96,7 @@ class Runtime(Protocol):
         memory."""
 
     def spool(self, folder: Any, num_bytes: int | None = None) -> Any:
-        """An empty spool, of which `num_bytes` may lie in the backend's memory (its whole share, unless given)."""
+        """Return an empty spool with at most `num_bytes` in the backend's memory, by default its whole share."""
 
     def staged(self, batches: Iterator[Any]) -> Iterator[tuple[Any, Ragged]]:
         """Each batch of documents, and its text where the backend wants it."""

@@ -114,7 +114,7 @@ class GpuRuntime:
         raise too_little(self.memory)
 
     def _attempt(self, run: Callable[[], R]) -> Any:
-        """What `run` gives; `_NOTHING` if the GPU's memory did not suffice, and then all that is free is given back."""
+        """Return the result of `run`. If the GPU's memory runs out, free all unused memory and return `_NOTHING`."""
         try:
             return run()
         except Exception as error:

@@ -42,12 +42,12 @@ TEXT_BYTES = {"set": 12, "circular": 12, "bag": 36, "spots": 44}
 In addition to the slots of `Staging` (three of at most twice the batch and its offsets), for up to one token in two
 bytes:
 
-    tokens      1 for a copy (of a batch that was halved), 1/2 for where documents and groups of bytes begin, 4 for
+    tokens      1 for a copy (if the batch was halved), 1/2 for where documents and groups of bytes begin, 4 for
                 fingerprints
-    shingles    4 for tokens and 4 for shingles; bags up to 24 more: 16 a shingle while all are sorted by document and
+    shingles    4 for tokens and 4 for shingles; bags up to 24 more: 16 per shingle while all are sorted by document and
                 value, then up to 48 for their order and where runs of equal ones begin; spots up to 36 more: 8 to
-                count the tokens that are no stop words, 4 for these and for places of the others, 24 for copies of
-                these places, their rows' ends and where their chains begin and end
+                count the tokens that are not stop words, 4 for stop words and for places of other tokens, 24 for
+                copies of places, ends of rows, and where chains begin and end
     the rest    goes to blocks of memory that do not fit
 
 Text of more tokens than that (ligatures that stand for phrases) may exceed it: then the batch is halved.

@@ -499,7 +499,7 @@ def _read(source: FingerprintFiles, clock: Clock) -> Chunk:
 
 
 def _of(source: FingerprintFiles | None, done: int) -> int | None:
-    """Of how many rows `done` were done, where the headers of the files tell it."""
+    """Return the total number of rows, if the headers of the files state it."""
     return source.num_rows if source is not None and source.num_rows >= done else None
 
 

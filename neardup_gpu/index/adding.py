@@ -53,7 +53,7 @@ COMMIT_SHINGLES = 6 << 20
 
 
 class Added(NamedTuple):
-    """What `Index.add` did.
+    """Report the work of `Index.add`.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class Adding:
             )
 
     def _add(self, documents: Documents, files: list[list[Any]] | None, done: int) -> bool:
-        """Add an input of which the first `done` rows are there already; returns whether it has any."""
+        """Add an input whose first `done` rows were added earlier. Return whether it has rows."""
         self.counts = self.counts._replace(already=self.counts.already + done)
         self._input_begins = self._next_sequence = self._writer.manifest.next_sequence
         self._segments = self._writer.segments

@@ -14,8 +14,8 @@ Let c be the least containment of the query, and R = `RECALL`. What is improbabl
 of the permutation.
 
 Where A is the query, it is known to have s elements. An entry B is a candidate if it has t of them, the greatest t with
-P(Bin(s, c) >= t) >= R, and at least 1. The s elements are drawn from the |A| shingles without replacement, so the
-number H of those that are in B is hypergeometric, of mean s |A n B| / |A|, which is at least s c if B is to be found.
+P(Bin(s, c) >= t) >= R, and at least 1. The s elements are drawn from the |A| shingles without replacement. So the
+number H of elements in B is hypergeometric. Its mean is s |A n B| / |A|, which is at least s c if B is to be found.
 
 - Its generating function has real zeros alone, so H is distributed as the successes in s independent trials of unequal
   probabilities (Vatutin and Mikhailov 1982; Pitman 1997). Of all such numbers of one mean, that of equal probabilities

@@ -1,11 +1,11 @@
 """Segments: what is known of some consecutive documents, as named arrays in a file or in memory; never changed.
 
     sequence       int64    documents   number of each document, ascending
-    entry          int64    documents   the entry that it is a member of
-    copies         uint32   some        places of documents that founded no entry, in the order of (entry, place)
+    entry          int64    documents   the entry of each document
+    copies         uint32   some        places of documents that are copies of an entry, by (entry, place)
     id_keys        uint64   documents   hashes of ids, ascending; id_rows, uint32, has their places
     ids, or id_offsets and id_values    see `store/ids.py`
-    columns        uint8    bytes       what is kept of documents beside their texts, if anything is, see `columns.py`
+    columns        uint8    bytes       the kept columns of documents besides their texts, if any; see `columns.py`
 
     founders       int64    entries     names of the entries that are stored here, ascending
     tokens         uint32   entries     words of each

@@ -371,7 +371,7 @@ def _work_by(method: Any) -> None:
 
 
 def in_words(found: dict[str, Facts]) -> list[tuple[str, str]]:
-    """What `examine` found, as (label, sentence)."""
+    """Return the facts of `examine` as (label, sentence)."""
     rows = []
     for name, facts in found.items():
         words = _IN_WORDS.get(name, _listed)

@@ -519,7 +519,7 @@ def pairtables(draw: Draw, size: int) -> tuple:
 
 
 def probe(draw: Draw, size: int) -> tuple:
-    """Sorted tables of rows that often share keys, and queries that are some of these rows, or nearly."""
+    """Draw sorted tables of rows that often share keys, and queries that equal rows or nearly do."""
     random, (k, r) = draw.random, draw.option([(20, 1), (6, 2), (1, 1), (4, 4)])
     num_rows = size // k
     keys = random.choice(np.append(draw.words(max(1, num_rows)), np.uint64(3)), (num_rows, k))

@@ -109,7 +109,7 @@ def _rounded(num_bytes: int) -> str:
 
 
 def foretold(sources: Sources, recipe: Recipe, check: int) -> Need | None:
-    """What a job in memory will need, where footers say how large it is; None for small ones, which have no time.
+    """Return what a job in memory will need, if footers say how large it is; None for small jobs, which are over soon.
 
     Footers do not say how many parts documents have, so that it is None for a unit, too.
     """

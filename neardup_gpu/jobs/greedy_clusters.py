@@ -72,9 +72,9 @@ class Clusters:
         Least estimated resemblance to a representative; the recipe's unless given.
     representative : "first" or "commonest", default "first"
         - "first": a cluster's first sketch. It never changes.
-        - "commonest": the m elements that most of the cluster's sketches have, the smaller ones first where equally
-          many have them; m is the median number of elements of these sketches, the lower one of two. They change with
-          each member: they follow what a cluster has become, may drift, and take longer.
+        - "commonest": the m elements that most of the cluster's sketches have, the smaller ones first among equally
+          common ones; m is the lower median of the sketches' numbers of elements. The elements change with each
+          member: they follow what a cluster has become, may drift, and take longer.
 
     Raises
     ------
@@ -84,8 +84,8 @@ class Clusters:
     Notes
     -----
     Estimates are |u n A n B| / |u|, u the s smallest of the union of a sketch and a representative. For first members
-    that is unbiased. The commonest elements are no document's sketch, and nothing is claimed of the resemblance to
-    them.
+    that is unbiased. The commonest elements are not the sketch of a document, so nothing is claimed about the
+    resemblance to them.
 
     Time: about s steps of the index for a sketch, 2 s for each cluster that it may join, and at most one step of some
     nanoseconds for each other cluster, which data takes whose documents all share many elements. One thread.

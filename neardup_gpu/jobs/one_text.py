@@ -37,7 +37,7 @@ def sketch_text(
     recipe : Recipe
         Its method has to keep sketches: all but "exact" and "containment" do.
     html : bool or "tree", default False
-        The text is HTML, of which the visible text is taken; "tree" takes it from a parser's tree, as by `sketch`.
+        Whether the text is HTML, so that only visible text counts; "tree" uses a parser's tree, as in `sketch`.
     frequencies : Frequencies, default None
         Document frequencies, which the weighting "tfidf" needs.
 
@@ -66,7 +66,7 @@ def sketch_text(
 
 
 class Features(NamedTuple):
-    """What is known of one text; see `sketch_text` for the shapes.
+    """Hold the sketch of one text; see `sketch_text` for the shapes.
 
     Parameters
     ----------

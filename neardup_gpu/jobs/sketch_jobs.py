@@ -71,9 +71,9 @@ def sketch(
     Columns: id; num_tokens int64; num_shingles int64, distinct ones, by methods that sketch shingles; and the method's
     own columns, which its `schema` lists. Sketches of documents without tokens are null.
 
-    If document frequencies had to be counted, they are written to ``s.frequencies.parquet`` beside ``s.parquet``, so
-    that documents to come can be weighed alike. With `on_error="skip"`, ``s.skipped.parquet`` gets the rows that cannot
-    be read.
+    If document frequencies had to be counted, they are written to ``s.frequencies.parquet`` next to ``s.parquet``,
+    so that later documents can be weighed with them. With `on_error="skip"`, ``s.skipped.parquet`` gets the rows that
+    cannot be read.
 
     The sketches are written while documents are read, in row groups of 16 MiB. Only the ids of all documents stay in
     memory, because they are compared with each other at the end.

@@ -235,8 +235,8 @@ class BottomK(OnePermutation):
     def sampled(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> SampledCounts:
         """Count, for each pair of sketches, the elements of u that are in both, in the left, and in the right one.
 
-        What A holds of u is a sample of A without replacement, so of these |u n A n B| / |u n A| estimates the
-        containment of A in B without bias; but the larger B is, the fewer they are.
+        The elements of u in A are a sample of A without replacement, so |u n A n B| / |u n A| estimates the
+        containment of A in B without bias. The larger B is, the smaller is the sample.
         """
         from neardup_gpu.kernels import bottomk
         from neardup_gpu.kernels._launch import array_module

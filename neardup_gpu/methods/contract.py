@@ -402,7 +402,7 @@ class Sketch(Method):
     """
 
     estimates: ClassVar[str | None] = "resemblance"
-    """What `estimate` estimates, in one word: "resemblance" or "cosine"."""
+    """Name of the estimated quantity: "resemblance" or "cosine"."""
 
     bucket_limit: int
     """The first `bucket_limit` documents of a bucket, by priority, are compared all with all."""

@@ -55,7 +55,7 @@ class Measure(Protocol):
         """The values of pairs: float64, shape (pairs,); any value below the threshold where it is not reached."""
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
-        """The values of pairs of sets, from the numbers of common elements and of those of either: float64."""
+        """Return the values of pairs of sets, given their numbers of common elements and their sizes: float64."""
 
 
 class JoinMeasure(Measure, Protocol):

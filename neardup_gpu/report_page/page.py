@@ -265,8 +265,8 @@ def sentences(run: Run, num_groups: int) -> list[str]:
             "never removed."
         )
         if (leaks := counts.get("near_reference")) is not None:
-            how = "matches" if leaks == 1 else "match"
-            said.append(f"{count(leaks, 'document')} of the input {how} one of them; all of these are removed.")
+            how, verb = ("matches", "is") if leaks == 1 else ("match", "are")
+            said.append(f"{count(leaks, 'document')} of the input {how} one of them and {verb} removed.")
     return said
 
 

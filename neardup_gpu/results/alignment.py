@@ -20,8 +20,8 @@ shingles of bags are marked wherever they stand, and s elements begin at s diffe
 s: containment c of a text with b elements means s = c b, and resemblance r of texts with a and b elements means
 s = r (a + b) / (1 + r). A text whose containment is 1 has no words of its own, unless its elements are spots.
 
-Cost: near-linear. Runs are found by tables of the runs of 5 words and then of 2 words, of which few places each are
-tried; short stretches in between are aligned by their longest common subsequence, whose table is bits of integers.
+Cost: near-linear. Runs are found by tables of the runs of 5 words and then of 2 words, and few places of each run are
+tried. Short stretches in between are aligned by their longest common subsequence, whose table is bits of integers.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _blocks(a: np.ndarray, b: np.ndarray) -> list[Block]:
 
 
 def _joined(blocks: list[Block]) -> list[Block]:
-    """Join blocks of which one begins where another ends, in both texts."""
+    """Join each block to the next one if they touch in both texts."""
     joined: list[Block] = []
     for start_a, start_b, length in blocks:
         if joined and (start_a, start_b) == (joined[-1][0] + joined[-1][2], joined[-1][1] + joined[-1][2]):

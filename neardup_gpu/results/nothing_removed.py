@@ -24,7 +24,7 @@ SAMPLED = 200
 """Texts of the input that are looked at."""
 
 SAMPLED_BYTES = 1 << 20
-"""Bytes of a batch of these texts."""
+"""Bytes of a batch of the sampled texts."""
 
 EXACT = 64
 """Numbers of words below this one are counted exactly, greater ones with a relative error of at most 1 / 64."""

@@ -115,8 +115,8 @@ def read_sketches(
     sized : bool, default False
         Whether the number of shingles is needed.
     settings : list of str, default None
-        What the files' recipes have to agree in, beside all that sketches depend on: the method's settings, unless
-        given. The others are those of the first file.
+        Settings in which the files' recipes have to agree, in addition to all on which sketches depend. By default
+        these are the method's settings. All other settings are taken from the first file.
 
     Raises
     ------

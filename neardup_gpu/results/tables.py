@@ -147,7 +147,7 @@ def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, agai
 
 
 class DocumentColumns(NamedTuple):
-    """What the table of documents says, of some documents of the input in their order.
+    """Hold the columns of the table of documents, for some documents of the input in their order.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
 
 
 class PairColumns(NamedTuple):
-    """What the table of pairs says, of some pairs in their order; the names are those of `DocumentColumns`."""
+    """Hold the columns of the table of pairs, for some pairs in their order; the names are as in `DocumentColumns`."""
 
     id_a: pa.Array | pa.ChunkedArray
     id_b: pa.Array | pa.ChunkedArray
@@ -422,7 +422,7 @@ class JobFacts(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What a job counted.
+    """Hold the counts of a job.
 
     Parameters
     ----------

@@ -119,8 +119,8 @@ def build_index(
 ) -> list[PostingsIndex]:
     """Index the prefixes of some documents.
 
-    By a directed measure each row is asked for better ones alone, of which its own short prefix meets all; the others
-    need their further elements that are in some short prefix, and no places for them.
+    By a directed measure each row is only compared with better ones, and its short prefix meets all of them. The better
+    rows need those of their further elements that are in some short prefix, and no places for them.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _add_postings(
 
 
 def no_marks(counters: Any) -> Any:
-    """A table of marks for as many shingles as there are counters, none of which is marked yet."""
+    """Return a table of marks, one per counter, without any mark set."""
     return array_module(counters).zeros(min(len(counters), 1 << MOST_MARK_BITS), np.uint8)
 
 
@@ -284,7 +284,7 @@ def spool_parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[S
 
 
 def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
-    """Bits of a table with about as many counters as there are shingles, in at most so many bytes if that can be."""
+    """Return the bits of a table with about one counter per shingle, in at most `most_bytes` if possible."""
     bits = min(max(rarity.FEWEST_BITS, (num_shingles - 1).bit_length()), MOST_TABLE_BITS)
     while most_bytes is not None and bits > rarity.FEWEST_BITS and 17 * 2**bits > 16 * most_bytes:
         bits -= 1
@@ -322,7 +322,7 @@ def _taken(
 
 
 def _runs(shingles: list[Any], entries: list[Any], num_rows: int, runtime: Runtime) -> Any:
-    """What `runs` makes of lists of postings, which hold one array each afterwards; called again if memory ran out."""
+    """Return the result of `runs` on lists of postings. Each list holds one array afterwards; a retry is safe."""
     for arrays in (shingles, entries):
         if len(arrays) != 1:
             arrays.append(concat_and_clear(arrays, dtype=np.uint64))
@@ -376,13 +376,13 @@ def raised(
 
 
 def named_runs(run: np.ndarray, entries: np.ndarray, num_rows: int, num_runs: int, runtime: Runtime) -> Any:
-    """Make runs of entries that have the numbers of their runs; these are told apart by the highest bits of words."""
+    """Make runs of entries, given the number of each entry's run, which becomes the highest bits of a word."""
     names = run.astype(np.uint64) << np.uint64(64 - max(1, num_runs.bit_length()))
     return kernel(runs_kernel, runtime.backend)(runtime.put(names), runtime.put(entries), num_rows)
 
 
 LOOKS = 1 << 24
-"""Entries that are looked at before progress is told, about; a long run counts as `LONG_RUN`."""
+"""Approximate number of entries between two reports of progress; a long run counts as `LONG_RUN` entries."""
 
 LONG_RUN = 1 << 12
 
@@ -399,7 +399,7 @@ class Met(NamedTuple):
 
     rows : array of int64, shape (asked,)
     candidates : array of int64
-        Asked row by asked row.
+        Ordered by the rows that they are candidates of.
     counts : array of int64, shape (asked,)
         How many candidates each has.
     looks : array of int64, shape (4,)
@@ -485,7 +485,7 @@ def _comparisons(part: PostingsIndex, runtime: Runtime) -> np.ndarray:
 
 
 def meetings(entries: np.ndarray, long: np.ndarray) -> np.ndarray:
-    """Pairs of so many entries of a run that meet, some of which are of long prefixes alone: float64."""
+    """Return the number of pairs that meet in a run as float64. Entries of long prefixes do not meet one another."""
     entries, long = entries.astype(np.float64), long.astype(np.float64)
     return (entries * (entries - 1) - long * (long - 1)) / 2
 

@@ -1,13 +1,13 @@
-"""The pairs of `partners.py`, found block by block of the rows, where they are too many to be held.
+"""Find the pairs of `stages/partners.py` block by block of the rows, if too many pairs are found to be held.
 
-    first      of the rows of a block, their first partners among better rows
-    settled    greedily: who of the block is kept, as all better rows are decided by then
-    connected  by components: a label for each row stands for all pairs that are known
-    kept       of rows that are removed, their first kept partners, block by block again
+    first      for the rows of a block: their first partners among better rows
+    settled    greedily: which rows of the block are kept; all better rows are decided by then
+    connected  by components: a label per row stands for all known pairs
+    kept       for removed rows: their first kept partners, block by block again
 
-Pairs are handed on once they have done their part; a block's are held until then, so that blocks are of so many rows as
-have pairs enough. What is found is enough to decide and to list as by all pairs, as in `partners.py`: the same rows are
-asked for the same partners, or for more, as it is not known any more how many of these a row has.
+The pairs of a block are held until they are used, and are then passed on. A block ends when it has enough pairs. The
+found pairs suffice to decide and to list as with all pairs, as in `stages/partners.py`. Each row looks for the same
+partners as there, or for more, because the number of partners that it has already is no longer known.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class BlockSearch:
             at_a_time = min(2 * at_a_time, partners.MOST_ASKED)
 
     def _standing(self, state: np.ndarray, is_open: np.ndarray, begin: int, stop: int) -> np.ndarray:
-        """What is certain of the rows of a block: earlier rows are decided, and those that are kept are as one row."""
+        """Return the pairs that matter to a block. Earlier rows are decided, and the kept ones count as one row."""
         pairs = self._search.known.all().pairs
         earlier = pairs.left < begin
         matters = ~earlier | (state[pairs.left] == KEPT)

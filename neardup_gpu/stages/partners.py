@@ -1,23 +1,23 @@
-"""All pairs at the threshold: which there are, which decide, and which are listed.
+"""Find the pairs at the threshold that decide and that are listed.
 
-V is the set of all pairs of representatives that the method finds and that resemble each other enough; for `exact`, all
-that resemble each other enough. A crowd of n near-duplicates has n (n - 1) / 2 pairs in V. So pairs are found for each
-document in order of priority, and only as many as matter:
+V is the set of all pairs of representatives that the method finds and whose resemblance reaches the threshold. For
+`exact` it has every pair at the threshold. A crowd of n near-duplicates has n (n - 1) / 2 pairs in V. So pairs are
+found for each document in order of priority, and only those that matter:
 
-    deciding    the pairs that decisions are made from; these are the decisions of V, always
+    deciding    the pairs from which decisions are made; the decisions always equal those of V
     listed      (i, j), i better, where i is among the first `max_partners` partners in V of j that are better than j,
-                or one of the two is removed and the other among its first `max_partners` kept partners
+                or one of the two is removed and the other is among its first `max_partners` kept partners
 
-By a directed measure, as containment, a row can stand for worse ones alone: kept partners are better ones then, so that
-all that is listed is among a row's better partners.
+With a directed measure, such as containment, a row can only stand for worse rows. Then kept partners are better
+partners, so that every listed pair is between a row and one of its better partners.
 
-Rows of a reference set come before all others. For each row of the input, `near` has the best of its pairs in V with
-them (`nearest_reference.py`), however many there are. By containment, a direction says whether rows of the input look
-for rows of the reference set that contain them, or the other way round, or both. Where only the reference set removes
-documents, V has no pairs of two rows of the input.
+Rows of a reference set come before all others. For each row of the input, `near` has its best pair in V with a row of
+the reference set (`stages/nearest_reference.py`), even if that has many partners. For containment, the direction says
+whether rows of the input look for rows of the reference set that contain them, or the other way round, or both. If only
+the reference set removes documents, V has no pairs of two rows of the input.
 
-Both are the same however the work is divided. Documents that are added behind by priority change neither for those
-before them, but that a removed document may list more kept partners.
+Both sets are the same however the work is divided. Adding documents of lower priority changes neither set for earlier
+documents, except that a removed document may list more kept partners.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
 
 ASKED = 64
-"""Candidates that are asked for at a time of each document, in the first round; twice as many in each further one."""
+"""Number of candidates per document in the first round. Each further round has twice as many."""
 
 MOST_ASKED = 1024
-"""Most candidates that are asked for at a time of each document."""
+"""Maximum number of candidates per document and round."""
 
 BESTS = 16
 """Different thresholds, at most, above which the best pairs with a reference set are looked for at a time."""
@@ -94,7 +94,7 @@ class TooManyComparisonsError(ResourceError):
 
 
 class Partners(NamedTuple):
-    """What `find_partners` found; rows are representatives, by priority.
+    """Hold the result of `find_partners`. Rows are representatives, by priority.
 
     listed, deciding : Verified
         In host memory.
@@ -123,7 +123,7 @@ Accepts = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Which of some pairs (left, right) count: an array of bool."""
 
 Waiting = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Candidates that wait to be verified: the number of each one's asked row, that row, and the other."""
+"""Candidates that wait to be verified: the number of the searching row, that row, and the candidate."""
 
 
 class Known:
@@ -158,7 +158,7 @@ class Known:
 
 
 class FirstAndBest(Known):
-    """Verified pairs that are known, of which each right row holds its first ones by left row, and its best one.
+    """Collect verified pairs: for each right row its first pairs by left row, and its best one.
 
     Parameters
     ----------
@@ -222,14 +222,14 @@ def _among(words: np.ndarray, some: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Search:
-    """What the search for partners needs and keeps.
+    """Search for partners.
 
     index : list of PostingsIndex
         Its parts.
     measure : Measure
         By which it was made.
     pinned : array of bool, shape (rows,)
-        Rows of the reference set, which are no candidates of one another.
+        Rows of the reference set, which are not compared with one another.
     accepts : callable
         Which of some pairs (left, right) the method finds: an array of bool.
     verify : callable
@@ -341,8 +341,8 @@ class Search:
         index : list of PostingsIndex
         rows : array of int64, shape (asked,)
         first, stop : arrays of int64
-            For each row of the index: its candidates are rows from the first on and before the second. Where a row's
-            list is full, its `first` is moved behind the last one.
+            For each row of the index: its candidates are rows from the first on and before the second. If a row's
+            list is full, its `first` is moved past the last one.
         most : int
             Candidates of each row to ask for.
         names : array of int64, optional
@@ -412,7 +412,7 @@ class Search:
             self.clock.say(line, "join", candidates=compared, pairs=self.num_found)
 
     def _verify_all(self, waiting: list[Waiting], before: np.ndarray, accepts: Accepts, found: np.ndarray) -> None:
-        """Verify pairs that wait, and count those of each asked row that resemble each other enough.
+        """Verify waiting pairs, and count for each searching row the pairs that reach the threshold.
 
         Pairs among `before`, words in order, were verified earlier.
         """
@@ -494,10 +494,10 @@ def contained_references(search: Search, begin: int, stop: int, cluster: str) ->
 def further_reference(search: Search, first: np.ndarray, is_open: np.ndarray) -> Verified:
     """Return the best pair with the reference set of each open row, if it is better than all that are known.
 
-    Of a crowd, a row may have as many partners in the reference set as that has documents. So the search is for pairs
-    above the row's best one alone, by the prefixes of that threshold: see `joining.raised`. It starts where
-    `first_partners` left `first`, and what it finds later than an equal pair is not better. A pair that was found from
-    the other side may lie further on, though: then equal pairs are looked for as well.
+    A row of a crowd may have every document of the reference set as a partner. So the search only looks for pairs above
+    the row's best one, with the prefixes of that threshold: see `joining.raised`. It starts where `first_partners` left
+    `first`. A pair that is found later than an equal pair is not better. But a pair that was found from the other side
+    may lie further on; then the search looks for equal pairs, too.
     """
     held, end = FirstAndBest(0, search.verified_at_once), np.full(search.num_rows, search.num_known)
     rows = np.flatnonzero(is_open & (first < end) & ~search.pinned & search.placed(search.index))
@@ -582,9 +582,9 @@ def among_first(pairs: Pairs, kept: np.ndarray, most: int | None, directed: bool
 
 
 def _with_kept_partners(pairs: Pairs, kept: np.ndarray, directed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(number, removed row, kept row) of the pairs of a removed and a kept row, in the order of these rows.
+    """Return (number, removed row, kept row) of each pair of a removed and a kept row, by removed and kept row.
 
-    By a directed measure only those of which the better row is kept.
+    With a directed measure, the kept row has to be the better one.
     """
     some = kept[pairs.left] != kept[pairs.right]
     some = np.flatnonzero(some & kept[pairs.left] if directed else some)
@@ -625,8 +625,8 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarra
 
     Returns which rows may still have more partners among rows that are kept.
 
-    Open rows that no known pair decides are asked for further partners, among rows that are not removed. The first
-    undecided row can only have kept ones: so each round decides it, or goes on along its candidates.
+    Each round looks for further partners of the open rows that no known pair decides, among rows that are not removed.
+    All better rows of the first undecided row are decided, so a round decides it or goes on along its candidates.
     """
     stop = search.last_better()
     is_open = is_open.copy()
@@ -647,8 +647,8 @@ def _kept_partners(
 ) -> None:
     """Find, for each removed row, its first `most` partners among kept rows, as far as they are not known.
 
-    Two kinds of pairs may not be: of an open row with better rows that it has not looked at, and of rows with a worse
-    one that was open, and was then asked for partners among rows that are not removed. Rows after the last one that a
+    Two kinds of pairs may be unknown: pairs of an open row with better rows that were not compared with it, and pairs
+    of a row with a worse open row, which only looked for partners that are not removed. Rows after the last one that a
     removed row would list do not matter.
     """
     assert search.most is not None
@@ -698,11 +698,11 @@ def connect(
 ) -> None:
     """Find pairs enough to join all rows that V joins.
 
-    Only pairs of rows in two components of those known so far are looked at. Rows are numbered by component for it, so
-    that each looks for partners in earlier ones; candidates that were joined meanwhile are not verified, nor those that
-    were verified before: all but pairs of an open row with rows from `reached` on. A row that was joined with all that
-    it has not looked at looks no further. Pinned rows look for others alone. `labels` gives the first row of each row's
-    component, of the pairs known so far; so many rows are asked `at_once`.
+    Only pairs of rows in two known components are compared. Rows are numbered by component, so that each row looks for
+    partners in earlier components. Candidates that were joined meanwhile are not verified, and neither are pairs that
+    were verified before, which are all but the pairs of an open row with rows from `reached` on. A row stops when it is
+    joined with all rows that remain. Pinned rows only look for rows that are not pinned. `labels` returns the first row
+    of each row's component by the known pairs. At most `at_once` rows are searched for at a time.
     """
     label = labels()
     order = np.argsort(label, kind="stable")
@@ -804,9 +804,9 @@ def partners_of(
     document of each row, pairs of one document do not count; `candidates` has none. `num_tokens` are those of each
     row, which only a recipe with a length ratio needs.
 
-    A method that sketches proposes pairs; the rows of its large buckets are joined by their shingles, of which those
-    pairs count that it would have proposed if no bucket had been too large. By a measure that weighs shingles they are
-    not joined, and the report says how many pairs were not compared.
+    A method that sketches proposes pairs. The rows of its large buckets are joined by their shingles, and a joined pair
+    counts if the method would have proposed it without a limit on buckets. With a measure that weighs shingles, these
+    rows are not joined, and the report says how many pairs were not compared.
     """
     method, threshold = recipe.method, recipe.threshold
     assert threshold is not None

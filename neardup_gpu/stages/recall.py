@@ -260,7 +260,7 @@ class SampledSearch(NamedTuple):
         return of, rows[near], order[near]
 
     def _least(self, sizes: Any) -> np.ndarray:
-        """What resembles A by t shares t |A| shingles; one fewer makes up for rounding, which `verify` sorts out."""
+        """Return the least number of common shingles: t |A|, and one less for rounding, which `verify` corrects."""
         return np.maximum(1, np.ceil(self.threshold * np.asarray(sizes)).astype(np.int64) - 1)
 
 
@@ -338,12 +338,12 @@ def listed_of(parts: Iterable[tuple[np.ndarray, np.ndarray]], true: Pairs, max_p
 
 
 def shares_of(true: Pairs, found: np.ndarray, one_removed: np.ndarray, sample: np.ndarray) -> dict[str, Any]:
-    """The result of the check, from the true pairs of some sampled rows.
+    """Return the result of the check, from the true pairs of some sampled rows.
 
-    For each sampled document that has near-duplicates, the share of them that the method finds: the mean of these
-    shares is the recall, whatever is missed counts. A method that sketches finds the pairs that its keys make
-    candidates. Of the exact method a pair counts as found if it is listed, or left out by the rule of `max_partners`;
-    so does a pair of two crowded documents where crowds are not joined.
+    The recall is the mean, over the sampled documents with near-duplicates, of the share of near-duplicates that the
+    method finds. A method that sketches finds the pairs that its keys make candidates. With the exact method, a pair
+    counts as found if it is listed, or left out by the rule of `max_partners`; so does a pair of two crowded documents
+    if crowds are not joined.
 
     "one_removed" is the mean share of pairs with one removed document, so that not both are kept, whether the
     pair was found or not. Each interval holds for the mean of values in [0, 1] sampled without replacement, with the
@@ -369,7 +369,7 @@ def shares_of(true: Pairs, found: np.ndarray, one_removed: np.ndarray, sample: n
 
 
 def _mean_share(true: Pairs, found: np.ndarray, sample: np.ndarray) -> tuple[float | None, float, float]:
-    """The share of each sampled row's pairs that was found: the mean of these shares, and the ends of its interval."""
+    """Return the mean share of found pairs over sampled rows, and the ends of its interval."""
     rows, at = np.unique(np.concatenate([sample, true.left, true.right]), return_inverse=True)
     own, ends = at[: len(sample)], at[len(sample) :]
     pairs_of = np.bincount(ends, minlength=len(rows))[own]

@@ -323,8 +323,8 @@ class ArraysFile:
     inside : bool, default False
         Whether the file lies in an inner folder of a folder that anybody may have prepared: then no link is followed.
     limits : callable, optional
-        Takes the arrays, whose values may not be used yet, and returns the limits of those that have some, by name;
-        raises ValueError if the arrays cannot be those of such a file.
+        Takes the arrays, whose values may not be used yet, and returns the limits of arrays that have limits, by name.
+        Raises ValueError if a file of this kind cannot have these arrays.
 
     Attributes
     ----------

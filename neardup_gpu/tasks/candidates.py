@@ -81,8 +81,8 @@ def _nothing(recipe: Any, keys: np.ndarray, num_representatives: int) -> Any:
 def collide_keys(
     files: Files, names: list[str], parts: tuple[int, int], layout: Layout, num_representatives: int, per_table: int
 ) -> dict[str, Any]:
-    """Find the candidates in some parts of the tables; `parts` are the first of them and the one
-    behind the last."""
+    """Find the candidates in some parts of the tables; `parts` is the first one and the one
+    after the last."""
     shared = files.shared
     recipe = shared.recipe
     buckets = recipe.method.buckets(num_representatives)
@@ -178,7 +178,7 @@ def postings(files: Files, first: int, slices: list[Slice], copies: list[str], l
     Parameters
     ----------
     first : int
-        The number of the first of these slices, which follow one another.
+        The number of the first slice. The slices follow one another.
     slices : list of Slice
     copies : list of str
         The files of copies by slices.

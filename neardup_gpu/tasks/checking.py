@@ -1,10 +1,10 @@
 """The stages of the sampled check of recall: some documents are compared with all others, as `recall` says.
 
     draw       of a slice: its first documents in random order
-    drawn      one task: the first of all; what waits of them is asked for
+    drawn      one task: the first of all slices; their shingles are requested
     sampled    one task: the sample, of as many of them as it may have
     near       of a slice: possible partners of the sample
-    nearest    one task: the first partners of all; what is needed of both ends is asked for
+    nearest    one task: the first partners of all; the sets of both ends are requested
     check      one task: the pairs that reach the threshold, and which of them were found
 
 What is held grows with the sample, which `recall.LONGEST` and `recall.PARTNERS` bound, and not with the documents.
@@ -50,7 +50,7 @@ NEAR = pa.schema([("sampled", pa.int64()), ("rank", pa.int64()), ("order", pa.ui
 
 
 def draw(files: Files, number: int, copies: list[str], layout: Layout, num_sampled: int) -> None:
-    """Save the first documents of a slice in random order, as many as are sampled of all."""
+    """Save the first `num_sampled` documents of a slice in random order."""
     rows = representatives(files, number, layout, copies)
     sizes, order = load(files.place, file_name("sketch", number, "rows"), ROWS)["size"][rows], _order(files, number)
     ranks = layout.ranks_of(files, number)

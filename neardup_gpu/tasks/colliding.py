@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..methods.contract import Buckets, Entries, Sketch
 
 MOST_BYTES = 64 << 20
-"""What is held at a time of the pairs of a partition, unless told."""
+"""Default number of bytes of a partition's pairs that are held at a time."""
 
 PAIR_BYTES = 192
 """Most that a compared pair takes while it is found: two entries, the pair, and what it takes to sort both."""
@@ -75,7 +75,7 @@ class FoundPairs(NamedTuple):
 def exchanged(
     method: Sketch, keys: Any, ranks: np.ndarray, num_rows: int, per_table: int, seed: int
 ) -> Iterator[tuple[np.ndarray, Columns]]:
-    """What a slice gives to the partitions.
+    """Yield the entries of a slice for the partitions.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def exchanged(
     ------
     partition : array of int64, shape (entries,)
     columns : Columns
-        Of one table or a part of one. Memory: about 60 bytes an entry.
+        Of one table or a part of one. Memory: about 60 bytes per entry.
     """
     masks = method.buckets(num_rows).masks
     for entries in method.entries(keys, num_rows, seed=seed):
@@ -104,7 +104,7 @@ def exchanged(
 
 
 def joined(blocks: Iterable[Block]) -> Block:
-    """Entries of several blocks, of which there is at least one, as one."""
+    """Join the entries of at least one block into one block."""
     values, ranks, needed = zip(*blocks, strict=True)
     return np.concatenate(values), np.concatenate(ranks), None if needed[0] is None else np.concatenate(needed)
 
@@ -168,7 +168,8 @@ def collide_stream(
     buckets, table, num_known, most_bytes, backend
         As for `collide_range`.
     read : callable
-        Gives all entries, in blocks that are small beside what fits, in any order, and the same each time.
+        Gives all entries in any order, and in the same order at each call. Its blocks are much smaller than
+        `most_entries`.
     num_entries : int
         How many there are.
     most_entries : int
@@ -182,7 +183,7 @@ def collide_stream(
     Raises
     ------
     ResourceError
-        If a bucket does not fit of which more rows are to be compared all with all than fit.
+        If all rows of a bucket have to be compared with one another, and do not fit.
     """
     options: dict[str, Any] = {"num_known": num_known, "most_bytes": most_bytes, "backend": backend}
     if num_entries <= most_entries:
@@ -193,7 +194,7 @@ def collide_stream(
 
 
 class _TableDivision(NamedTuple):
-    """What it takes to divide the entries of a table by the bits of their buckets' words."""
+    """Divide the entries of a table by the bits of their buckets' words."""
 
     buckets: Buckets
     table: int
@@ -201,7 +202,7 @@ class _TableDivision(NamedTuple):
     options: dict[str, Any]
 
     def of(self, read: Callable[[], Iterable[Block]], shift: int) -> Iterator[FoundPairs]:
-        """What entries find that agree in all bits of their words from `shift` + `SLOT_BITS` on."""
+        """Yield the pairs of entries whose words agree in all bits from `shift` + `SLOT_BITS` on."""
         counts = np.zeros(1 << SLOT_BITS, np.int64)
         least, greatest = np.full(len(counts), 2**64 - 1, np.uint64), np.zeros(len(counts), np.uint64)
         for values, _, _ in read():
@@ -223,14 +224,14 @@ class _TableDivision(NamedTuple):
                 yield from self.of(of_slot, shift - SLOT_BITS)
 
     def of_bucket(self, read: Callable[[], Iterable[Block]], size: int) -> Iterator[FoundPairs]:
-        """What one bucket finds of which the rows are read twice: first those that others are compared with."""
+        """Yield the pairs of one bucket. Its rows are read twice, at first those that the others are compared with."""
         limit, probe = self.buckets.bucket_limit, self.buckets.bucket_probe
         among_all, with_all = min(size, max(limit, probe)), min(size, probe)
         if among_all > self.most_entries:
             raise ResourceError(
-                f"bucket_limit {limit}, bucket_probe {probe}: a bucket has {count(size, 'document')}, and to compare "
-                f"so many with one another takes {bytes_of(2 * ENTRY_BYTES * among_all)} of memory in a task; pass "
-                "smaller limits, or a larger task_memory"
+                f"bucket_limit {limit}, bucket_probe {probe}: a bucket has {count(size, 'document')}, and "
+                f"comparing them with one another takes {bytes_of(2 * ENTRY_BYTES * among_all)} of memory "
+                "in a task; pass smaller limits, or a larger task_memory"
             )
         held: Block | None = None
         for block in read():
@@ -314,8 +315,8 @@ def collide_range(
     Yields
     ------
     FoundPairs
-        First what large buckets left out, then pairs; no pair is found twice by one bucket. Memory: 16 bytes an entry
-        for those given, 28 more while they are sorted, or for the bounds of buckets and the order of the largest one,
+        First what large buckets left out, then pairs; no pair is found twice by one bucket. Memory: 16 bytes per
+        given entry, 28 more while they are sorted, or for the bounds of buckets and the order of the largest one,
         8 more for 128 bits, and `most_bytes`. Cost: a radix sort, and for pairs that of the kernel `hamming`.
 
     Raises
@@ -352,7 +353,7 @@ def _in_buckets(values: np.ndarray, mask: np.ndarray, backend: str | None) -> tu
 def _crowded(
     order: np.ndarray, starts: np.ndarray, stops: np.ndarray, ranks: np.ndarray, left_out: int, most: int
 ) -> Iterator[FoundPairs]:
-    """The ranks of large buckets, at most so many at a time; the first part has the counts."""
+    """Yield the ranks of large buckets, a limited number at a time; the first part has the counts."""
     none, counts = np.empty(0, np.int64), (len(starts), left_out)
     covered = np.zeros(len(order) + 1, np.int8)
     covered[starts] = 1
@@ -390,7 +391,7 @@ def _by_rank(order: np.ndarray, starts: np.ndarray, stops: np.ndarray, ranks: np
 
 
 class _TableSearch(NamedTuple):
-    """What it takes to compare entries of one table."""
+    """Compare entries of one table."""
 
     values: np.ndarray
     ranks: np.ndarray

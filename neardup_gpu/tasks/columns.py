@@ -22,13 +22,13 @@ from .work import Files
 TABLE = pa.schema([("table", pa.large_binary())])
 
 AT_ONCE = 1 << 20
-"""Rows that are written at once, so that a file of many rows takes little memory beside them."""
+"""Rows that are written at once. A file of many rows takes little more memory than one such part."""
 
 READ_AT_ONCE = 1 << 15
 """Rows that are read at once where a partition may have any number of them."""
 
 SLOT_BITS = 16
-"""What is too large is divided into 2**16 slots, and these into parts that fit."""
+"""Bits of the number of a slot. Data that does not fit is divided into 2**16 slots, which are grouped into parts."""
 
 
 def schema_of(columns: dict[str, Any]) -> pa.Schema:
@@ -60,7 +60,10 @@ def save_by_ranges(files: Files, what: str, table: np.ndarray) -> None:
 
 
 def ranges_of(partitions: int) -> int:
-    """Ranges of a table of counters: a power of two, of which the smallest table has several words each."""
+    """Return the number of ranges of a table of counters: a power of two.
+
+    The smallest table has several words per range.
+    """
     return 1 << min(6, max(0, (partitions - 1).bit_length()))
 
 
@@ -85,9 +88,9 @@ def rows_in(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterat
 
 
 def parts_that_fit(counts: np.ndarray, most: int) -> np.ndarray:
-    """The part of each slot, one after another: each part counts at most so many, and one slot at most half of that.
+    """Return the part of each slot. A part counts at most `most`, and one slot at most half of that.
 
-    Slots that count more are of no part, -1.
+    Slots that count more belong to no part: -1.
     """
     half = max(1, most // 2)
     large = counts > half
@@ -122,7 +125,7 @@ def storable(column: pa.Array) -> pa.Array:
 
 
 def words_of(ids: pa.Array) -> np.ndarray:
-    """Words that are the same where ids are: integers themselves, of strings and bytes a hash of 128 bits.
+    """Return words that are equal where ids are: an integer itself, and 128 bits of hash per string or bytes.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ BY_RANGE = pa.schema([("rank", pa.int64()), ("representative", pa.int64())])
 HASHES = ("high", "low", "row")
 
 ROW_BYTES = 256
-"""What a row takes while it is compared: words, ranks, and copies of them."""
+"""Memory of a row while it is compared: its words, its rank, and copies of them."""
 
 
 def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
@@ -45,12 +45,12 @@ def copies(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     Returns
     -------
     dict
-        `copies`, their number; `wordless`, the number of those that have no words.
+        `copies`: the number of copies; `wordless`: the number of copies without words.
 
     Notes
     -----
-    Memory: 256 bytes a row, up to three eighths of the task's: what does not fit is divided, and rows of one hash,
-    however many, are read twice, some at a time.
+    Memory: 256 bytes per row, up to three eighths of the task's memory. Rows that do not fit are divided. The rows of
+    one hash are read twice, a part at a time, so that their number does not matter.
     """
     most = max(1, files.shared.task_memory // (4 * ROW_BYTES))
     parts = -(-num_rows(files.place, names, files.number) // most)
@@ -101,7 +101,7 @@ def _first(words: np.ndarray, files: Files) -> np.ndarray:
 def _blocks(
     files: Files, names: list[str], layout: Layout, part: int, parts: int, most: int
 ) -> Iterator[list[np.ndarray]]:
-    """(words, ranks, slices, rows) of the rows of a part, so many at a time or a few more."""
+    """Yield (words, ranks, slices, rows) of the rows of a part, about `most` rows at a time."""
     held: list[tuple[np.ndarray, ...]] = []
     number = 0
     for slice, name in enumerate(names):

@@ -40,7 +40,7 @@ from .work import WAITING_BESIDE, Files, file_name
 MEMBERS = pa.schema([("rank", pa.int64()), ("crowded", pa.bool_())])
 
 MEMBER_BYTES = 256
-"""Memory that a member takes while a crowd is joined, about, beside its postings and the pairs that are found of it."""
+"""Approximate memory of a member while a crowd is joined, without its postings and its pairs."""
 
 PAIR_BYTES = 160
 """Memory that a verified pair of a member takes meanwhile."""
@@ -49,15 +49,15 @@ LINK_BYTES = 128
 """Memory that a verified pair takes while it is decided whether it connects members."""
 
 FOUND_BYTES = 160
-"""Memory that a pair takes that is found beside these, up to a quarter of the task's: where there are more, they are
-found block by block of the members, and go to the files of the task."""
+"""Memory of a further pair, up to a quarter of the task's memory. More pairs are found block by block of the members,
+and are written to the files of the task."""
 
 CANDIDATE_BYTES = 192
 """Memory that a candidate takes until it is verified, up to an eighth of the task's."""
 
 
 def members(files: Files, crowded: list[str], verified: list[str], layout: Layout) -> dict[str, Any]:
-    """Find all members, save their verified pairs, and ask for what waits of those that are crowded.
+    """Find all members, save their verified pairs, and request the shingles of the crowded members.
 
     Memory: two bits for each rank of the job, 40 bytes for each member, and up to a quarter of the task's for pairs
     that may connect members. Too many members are refused.

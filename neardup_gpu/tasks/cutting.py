@@ -9,22 +9,23 @@ from .colliding import ENTRY_BYTES
 from .joining import in_table
 
 BYTES_A_WORD = 6
-"""Of text, about: a table of counters has about as many counters as there are words."""
+"""Approximate bytes of text per word. A table of counters has about one counter per word."""
 
 PARTITION_BYTES = 1 << 27
 """Text of the documents of a partition at least, unless workers would have too few of them."""
 
 
 def usual_partitions(slices: int, text_bytes: int, workers: int) -> int:
-    """Partitions of a job that is not told how many: as many as slices, or fewer of these where they are small.
+    """Return the default number of partitions: the number of slices, or less if slices are small.
 
-    Tasks open files by the square of it. There are two for each worker, if there are as many slices, and at least one.
+    The number of files grows with the square of it. Each worker has at least one partition, and two if there are enough
+    slices.
     """
     return max(workers, min(slices, max(2 * workers, -(-text_bytes // PARTITION_BYTES))))
 
 
 def counter_bits(text_bytes: int, task_memory: int) -> int:
-    """Bits of the table in which the shingles of all documents are counted, of which a task holds two."""
+    """Return the bits of the table that counts the shingles of all documents. A task holds two tables."""
     return table_bits(max(1, text_bytes // BYTES_A_WORD), task_memory // 4)
 
 

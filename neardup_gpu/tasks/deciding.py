@@ -4,7 +4,7 @@ Ranks are taken in ranges, so that memory is bounded whatever their number. What
 another waits in a temporary file until that one's turn (time-forward processing: Chiang and others 1995, section 4).
 
 Greedily, pairs come by their left rank and each is looked at once: `decide_greedily`. Connected components take two
-sweeps, of which the first contracts: `decide_by_components`. Both end in a file with a bit for each rank.
+sweeps; the first one contracts: `decide_by_components`. Both end in a file with a bit for each rank.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ PAIR_BYTES = 200
 """Memory for a pair, a message or a rank with pairs, while they are sorted and joined."""
 
 MOST_PAIRS = 1 << 29
-"""Pairs that are joined at once, at most: of all their ranks, and of those of a range, there are less than 2**32."""
+"""Maximum number of pairs that are joined at once. Together with a range they have less than 2**32 ranks."""
 
 FAN = 64
-"""Ranges that messages are divided among at a time; where there are more, first among as many sections of them."""
+"""Maximum number of ranges among which messages are divided at a time. More ranges are divided by sections first."""
 
 
 def decide_greedily(pairs: RankPairs, num_rows: int, num_known: int, most_bytes: int, folder: Path) -> np.ndarray:
@@ -55,7 +55,7 @@ def decide_greedily(pairs: RankPairs, num_rows: int, num_known: int, most_bytes:
     most_bytes : int
         Memory to take, about; at least a few kB. With `num_rows` / 4 bytes nothing waits in a file.
     folder : path
-        Where the file `REMOVED` is made; temporary files go there, too, with at most 8 bytes a pair.
+        Where the file `REMOVED` is made; temporary files go there, too, with at most 8 bytes per pair.
 
     Returns
     -------
@@ -102,10 +102,10 @@ def decide_by_components(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Decide which ranks are removed: those that are not the first of their connected component, but pinned ones.
 
-    The first sweep takes ranges from the last to the first. Pairs wait in the range of their right rank. Those of a
-    range are joined, each rank of it gets a parent, the first of those that it is joined with so far; and of earlier
-    ranks that the range joins, each is to be joined with the first of them: a pair for an earlier range. So pairs get
-    no more, and there are none left at the end. The second sweep takes ranges from the first to the last. All labels of
+    The first sweep takes ranges from the last to the first. Pairs wait in the range of their right rank. The pairs of a
+    range are joined, and each rank of the range gets a parent, the first rank that it is joined with so far. Where the
+    range joins several earlier ranks, each is paired with the first one, for an earlier range. So the number of pairs
+    never grows, and no pair is left at the end. The second sweep takes ranges from the first to the last. All labels of
     a range are known in its turn, and are those of the ranks whose parents they are.
 
     Parameters
@@ -216,14 +216,14 @@ def _look_up(ranks: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndar
 
 
 def _pieces(pairs: RankPairs, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The pairs, at most so many at a time, and none that are empty."""
+    """Yield the pairs, at most `most` at a time, without empty parts."""
     for left, right in pairs:
         for first in range(0, len(left), most):
             yield left[first : first + most], right[first : first + most]
 
 
 def _and_then(begun: list[tuple[np.ndarray, np.ndarray]], rest: Iterator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """What was taken from an iterator, which is let go of, and then its rest."""
+    """Yield the items that were taken from an iterator, and then its rest; a yielded item is no longer held."""
     begun.reverse()
     while begun:
         yield begun.pop()
@@ -244,7 +244,7 @@ class Mail:
         Messages to hold in memory.
     folder : path
     columns : int
-        Values of a message, of which the first is the rank that it is for.
+        Values per message. The first value is the rank to which the message is sent.
     """
 
     def __init__(self, width: int, most: int, folder: Path, columns: int) -> None:
@@ -261,7 +261,7 @@ class Mail:
         self._spool.__exit__(*error)
 
     def send(self, *columns: np.ndarray) -> None:
-        """Send messages: arrays of int64, the first of which has the ranks that they are for."""
+        """Send messages: arrays of int64. The first array has the ranks to which they are sent."""
         if len(columns[0]):
             self._held.append(np.column_stack(columns))
             self._num_held += len(columns[0])
@@ -299,7 +299,7 @@ class Mail:
 
 
 class SectionedMail:
-    """Like `Mail`, for many ranges: those of a section of them are told apart when the section's turn comes.
+    """Like `Mail`, for many ranges. The ranges of a section are separated when the section's turn comes.
 
     Ranges are taken in ascending or in descending order.
     """

@@ -18,7 +18,7 @@ from .columns import SLOT_BITS
 from .deciding import mail
 
 Rows = Iterable[Sequence[np.ndarray]]
-"""Rows, some at a time: columns of one length and of 8 bytes a value, of which the first has ranks."""
+"""Rows in parts: columns of equal length and of 8 bytes per value. The first column has ranks."""
 
 
 class RankRange(NamedTuple):
@@ -32,7 +32,7 @@ class RankRange(NamedTuple):
 def divided(
     read: Callable[[], Rows], num_rows: int, columns: int, first: int, stop: int, most: int, folder: Path
 ) -> Iterator[RankRange]:
-    """Divide rows of the ranks from `first` on and before `stop` into parts of at most so many, ascending by rank.
+    """Divide the rows of the ranks from `first` to before `stop` into parts of limited size, ascending by rank.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def divided(
 
 
 def _parts(counts: np.ndarray, most: int) -> np.ndarray:
-    """The first slot of each run of slots that count at most so many together, or of one slot that counts more."""
+    """Return the first slot of each part: a run of slots that count at most `most`, or one slot that counts more."""
     before, begins = np.append(0, np.cumsum(counts)), [0]
     while (last := int(np.searchsorted(before, before[begins[-1]] + most, side="right")) - 1) < len(counts):
         begins.append(max(last, begins[-1] + 1))

@@ -182,7 +182,7 @@ def _counter_bits(job: Job) -> int:
 
 
 def check_sketched(job: Job, sketched: Stage) -> None:
-    """Refuse an input of which no row can be read, and ids that are not right, before anything else is computed."""
+    """Refuse an input without a readable row, and wrong ids, before anything else is computed."""
     if sum(facts["documents"] for facts in sketched.facts[job.num_known :]) == 0:
         check_skipped(skipped_rows(job, sketched, of_known=False))
     extents = [extent_in(facts) for facts in sketched.facts]
@@ -191,12 +191,14 @@ def check_sketched(job: Job, sketched: Stage) -> None:
 
 
 def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
-    """Where documents lie, and the stages that say their ranks, where these are not numbers."""
+    """Return the layout of the documents, and the stages that rank them, if ranks are not numbers of documents."""
     starts = tuple(itertools.accumulate((facts["units"] for facts in sketched.facts), initial=0))
     ordered = ranking.ranks_are_numbers(job.recipe)
     layout = Layout(starts, starts[job.num_known], len(job.partitions), ordered)
     if (fewest := -(-(layout.num_rows**2) >> 62)) > layout.partitions:  # a pair of a range is told by 63 bits
-        raise ParameterError(f"partitions {layout.partitions}: so many documents need at least {fewest}; give more")
+        raise ParameterError(
+            f"partitions {layout.partitions}: {layout.num_rows:,} documents need at least {fewest} partitions"
+        )
     if ordered:
         return layout, []
     stage, mine = job.work.stage, range(job.num_known, len(job.slices))
@@ -405,7 +407,7 @@ def _sampled(job: Job, layout: Layout, found: Stage, listed: Stage, settled: lis
 
 
 def extent_in(facts: dict[str, Any]) -> Extent:
-    """What the reading of a slice found."""
+    """Return the extent of a slice as its reading found it."""
     plain = dict(facts["extent"])
     left_out = tuple(tuple(tuple(run) for run in part) for part in plain.pop("left_out"))
     integers = tuple(tuple(each) for each in plain.pop("integers"))

@@ -1,7 +1,7 @@
 """The stages that count document frequencies: TF-IDF weighs by them, and they say which shingles are common.
 
-    count        of a slice: in how many of its documents each token or shingle occurs, by ranges of these
-    sum          of a range: in how many documents of all slices; of shingles that are to be left out, the common ones
+    count        of a slice: in how many of its documents each token or shingle occurs, by ranges of tokens or shingles
+    sum          of a range: in how many documents of all slices; where common shingles are left out, only those
     frequencies  one task: the file of the result that holds them
 
 Tasks that weigh, or leave out shingles, read the files of "sum", whose ranges are in order (`Shared.settled`).

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from ..methods.measures import JoinMeasure
 
 LONG_RUN = 128
-"""A run is long where its entries meet more than so many others each, on average: half of them are better, as many as
-the default `max_partners`, 64. So of a crowd that is looked through, not many more pairs are listed than in the end."""
+"""A run is long if each of its entries meets more than 128 others on average. Half of them are better: 64, the default
+of `max_partners`. So a short run lists few more pairs than the result does."""
 
 POSTING_BYTES = 128
 """Memory that a posting takes at most while the runs of a range are made."""
@@ -80,7 +80,7 @@ LISTED_BYTES = 64
 """Memory that a place in a list of candidates takes, and a candidate until it is handed on; see `joining.LISTED`."""
 
 SLOT_BYTES = 4
-"""What a shingle takes where the number of its counter waits to be counted."""
+"""Memory of a shingle while the number of its counter waits to be counted."""
 
 BLOCK = 1 << 16
 """Counters that are added at a time, in a core's cache."""
@@ -175,7 +175,7 @@ class Counter:
 
 
 def in_table(num_shingles: int, bits: int) -> bool:
-    """Whether the counters of a slice of so many shingles, about, take less than the numbers of their counters."""
+    """Return whether the counters of a slice take less memory than the numbers of the counters of its shingles."""
     return SLOT_BYTES * num_shingles > 1 << bits
 
 
@@ -185,12 +185,12 @@ def slots(shingles: Ragged, bits: int) -> np.ndarray:
 
 
 def no_counters(width: int) -> Table:
-    """A table, or a part of one, of so many counters in which nothing is counted."""
+    """Return an empty table, or a part of a table, with `width` counters."""
     return np.zeros(width, np.uint8), np.zeros(width >> rarity.SHARED_BITS, np.uint32)
 
 
 def with_slots(table: Table, slots: Iterable[np.ndarray], backend: str) -> Table:
-    """What counting on makes of a table, which may be written over, or of a part of it.
+    """Count further shingles in a table or a part of it, and return the table. The given one may be overwritten.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def mark(parts: Iterable[Posted], table: Table, runtime: Runtime) -> np.ndarray:
 
 
 def merged_marks(marks: Iterable[np.ndarray]) -> np.ndarray:
-    """The marks of all slices, of which there is at least one; or of parts of them, or of their bits, packed."""
+    """Merge the marks of at least one slice, of parts of slices, or of packed bits."""
     remaining = iter(marks)
     found = np.array(next(remaining))
     for more in remaining:
@@ -503,11 +503,11 @@ class Sides(NamedTuple):
     Parameters
     ----------
     num_known : int
-        Ranks below it belong to the reference set, and are no candidates of one another.
+        Ranks below it belong to the reference set, and are not compared with one another.
     direction : "in", "of" or "either", default "in"
         Which ranks look for pairs with the reference set: those of the input, those of the reference set, or both.
     only_known : bool, default False
-        Whether two documents of the input are no candidates of one another either.
+        Whether documents of the input are only compared with the reference set.
     """
 
     num_known: int
@@ -529,7 +529,7 @@ def collide_range(
     Parameters
     ----------
     read : callable
-        Gives all postings of the range in small parts, each of which is held beside what is counted here. The postings
+        Gives all postings of the range in parts that are small compared with the task's memory. The postings
         of a document come in the order in which `postings` made them, and then those of `containing`. It is called once
         if all of them fit in memory; if not, up to three times more, and once for each part of the range.
     measure : JoinMeasure
@@ -537,9 +537,9 @@ def collide_range(
     sides : Sides
     runtime : Runtime
     most_bytes : int
-        Memory to take for postings; lists of candidates take half as much beside it, up to 256 MiB.
+        Memory for postings. Lists of candidates take half as much besides, up to 256 MiB.
     long_run : int
-        Runs whose entries meet more than so many others each, on average, are not looked through.
+        A run is not searched if each of its entries meets more than `long_run` others on average.
 
     Yields
     ------
@@ -576,7 +576,7 @@ def collide_range(
 
 
 def _held(parts: Iterable[Posted], most: int) -> list[Posted] | None:
-    """All postings, unless they are more than so many."""
+    """Return all postings, or None if there are more than `most`."""
     held, number = [], 0
     for posted in parts:
         held.append(posted)

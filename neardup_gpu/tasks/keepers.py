@@ -21,7 +21,7 @@ from .dividing import Rows
 
 
 class Keepers(NamedTuple):
-    """What `keepers_of` finds.
+    """Hold the result of `keepers_of`.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Keepers(NamedTuple):
 
 
 def within_reach(rows: Rows, rank: int, removed: np.ndarray, most: int) -> list[np.ndarray]:
-    """Of all pairs of a rank those that `keepers_of` may list or name, as one array for each column.
+    """Return the pairs of a rank that `keepers_of` may list or name, one array per column.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def keepers_of(
     ----------
     span : range
     left, right : arrays of int64, shape (pairs,)
-        All verified pairs of which a rank is in the range; others change nothing. In any order, also repeated.
+        All verified pairs with a rank in the range, in any order, perhaps repeated. Other pairs change nothing.
     resemblance : array of float64, shape (pairs,)
     removed : array of uint64, shape (words,)
         The bits of all ranks, as `decide_greedily` or `decide_by_components` gives them; it may be mapped.
@@ -105,7 +105,7 @@ def keepers_of(
     Returns
     -------
     Keepers
-        Cost: sorts of the pairs. Memory: about 200 bytes a pair, and a byte for each rank of the range.
+        Cost: sorts of the pairs. Memory: about 200 bytes per pair, and a byte per rank of the range.
     """
     first, stop = span.start, span.stop
     goes = set_within(removed, first, stop)

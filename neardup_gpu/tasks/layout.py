@@ -21,7 +21,7 @@ NUMBERS = pa.schema([("number", pa.int64())])
 
 @dataclass(frozen=True)
 class Layout:
-    """Where documents lie.
+    """Say where documents lie.
 
     Parameters
     ----------

@@ -44,8 +44,8 @@ KEEPER_BYTES = 240
 def decide(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Decide who is removed; `names` are the files of verified pairs by their left range.
 
-    Memory: half of the task's for decisions, an eighth for pairs while they are sorted, and up to an eighth for places
-    of these in the files, of which there are as many as partitions.
+    Memory: half of the task's memory for decisions, an eighth for pairs while they are sorted, and up to an eighth for
+    the places of pairs in the files. There is a file per partition.
     """
     shared = files.shared
 

@@ -1,10 +1,10 @@
 """From candidates to verified pairs.
 
-    pairs     of a range of right ranks: its pairs, each once; what is needed of their documents is asked for
-    sets      of a slice: what is needed of its documents, for each who asked: what waits of them, or their keys
+    pairs     of a range of right ranks: its pairs, each once; the sets of their documents are requested
+    sets      of a slice: the requested sets of its documents, or their keys, for each range that requested them
     verify    of a range: its pairs that reach the threshold, or, where nothing is verified, how alike they are
 
-Nobody reads at random: what is asked of a slice is asked all at once, and a slice is read from beginning to end.
+Nothing is read at random: all requests to a slice come at once, and a slice is read from beginning to end.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ TOGETHER = 1 << 22
 """Pairs that are verified together, at most."""
 
 TOGETHER_BYTES = 192
-"""Memory that a pair takes while it is verified, beside what waits of its documents; up to a quarter of the task's."""
+"""Memory of a pair while it is verified, without the sets of its documents; up to a quarter of the task's memory."""
 
 ASKED_AT_ONCE = 1 << 17
-"""Documents that are asked for at once."""
+"""Number of documents that are requested at once."""
 
 FOUND_BYTES = 64
 """Memory that a pair takes each time that it is found, while those of a range are made distinct."""
@@ -59,8 +59,8 @@ def pairs(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     Where what was found does not fit, it is divided by the pairs, those of one rank too, and waits in a temporary file
     for its part.
 
-    Memory: 64 bytes for each pair that is found, each time, up to a quarter of the task's, and 24 bytes for each
-    document that is asked for.
+    Memory: 64 bytes for each time that a pair is found, up to a quarter of the task's memory, and 24 bytes per
+    requested document.
     """
     begin, stop = layout.bounds[files.number : files.number + 2].tolist()
     total, wanted, number = 0, np.empty(0, np.int64), layout.num_rows
@@ -102,7 +102,7 @@ def _often_enough(found: list[np.ndarray], begin: int, number: int) -> tuple[np.
 
 
 def _with(ranks: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Distinct ranks, ascending, with some more of them, of which each may be there already and come again."""
+    """Return distinct ascending ranks, with more ranks added. These may be present already, and repeated."""
     more = np.unique(more)
     if len(ranks):
         more = more[ranks[np.minimum(np.searchsorted(ranks, more), len(ranks) - 1)] != more]
@@ -130,7 +130,7 @@ def read_requests(files: Files, names: Sequence[str]) -> tuple[np.ndarray, np.nd
 
 
 def sets(files: Files, names: list[str], slice: Slice) -> None:
-    """Answer who asked for documents of a slice with what waits of them."""
+    """Answer requests for documents of a slice with their sets."""
     rows, ranks, who = read_requests(files, names)
     with contextlib.ExitStack() as stack:
         writer = stack.enter_context(files.exchange("sets", _with_facts(files, SETS), len(names)))
@@ -146,7 +146,7 @@ def sets(files: Files, names: list[str], slice: Slice) -> None:
 
 
 def keys(files: Files, names: list[str]) -> None:
-    """Answer who asked for documents of a slice with their keys."""
+    """Answer requests for documents of a slice with their keys."""
     rows, ranks, who = read_requests(files, names)
     of_slice = load_keys(files, files.number)
     with files.exchange("keys", _with_facts(files, keys_schema(files)), len(names)) as writer:
@@ -209,8 +209,8 @@ def no_keys(files: Files) -> np.ndarray:
 def verify(files: Files, names: list[str], layout: Layout) -> dict[str, Any]:
     """Verify the pairs of a range; `names` are the files of what was answered.
 
-    Memory: what verification holds; 192 bytes for each pair that is verified at once, up to a quarter of the task's; 40
-    for each document that was asked for. What waits of these goes to a temporary file.
+    Memory: that of verification; 192 bytes for each pair that is verified at once, up to a quarter of the task's
+    memory; and 40 bytes per requested document. The sets of the documents are held in a temporary file.
     """
     name, total = file_name("pairs", files.number, "pairs"), 0
     most = min(TOGETHER, max(1, files.shared.task_memory // (4 * TOGETHER_BYTES)))
@@ -240,7 +240,7 @@ def no_pairs(files: Files, layout: Layout) -> dict[str, Any]:
 
 
 def _at_once(pieces: Iterable[list[np.ndarray]], most: int) -> Iterator[list[np.ndarray]]:
-    """The same columns, so many rows at a time, or fewer at the end."""
+    """Yield the same columns, `most` rows at a time, and the rest at the end."""
     held: list[list[np.ndarray]] = []
     number = 0
     for piece in pieces:
@@ -259,7 +259,7 @@ def _at_once(pieces: Iterable[list[np.ndarray]], most: int) -> Iterator[list[np.
 def comparing(
     files: Files, names: Sequence[str], asker: int, layout: Layout
 ) -> Iterator[tuple[np.ndarray, Callable[[Pairs], Verified]]]:
-    """The ranks that were asked for, ascending, and what compares pairs of their places, in host memory."""
+    """Provide the requested ranks, ascending, and a function that compares pairs of their places, in host memory."""
     shared = files.shared
     recipe, statistics = shared.settled()
     facts, ratio = answered_facts(files, names, asker), recipe.length_ratio

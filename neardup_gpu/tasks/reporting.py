@@ -1,4 +1,4 @@
-"""What a job of tasks says: its report, from what the stages counted."""
+"""Make the report of a job of tasks from the counts of its stages."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
 
 
 def _of_crowd(made: Made, fact: str) -> int:
-    """What the task of crowded documents counted."""
+    """Return a count of the task that joined crowded documents."""
     return 0 if made.crowd is None else made.crowd.facts[0][fact]
 
 

@@ -56,7 +56,10 @@ T = TypeVar("T")
 JOB, LOCK, LEASE = "job.json", "lock", "lease"
 
 STORED = ("input", "against")
-"""Where documents in memory are written: those of the input, and of a reference set. Further sets have numbers."""
+"""Names of the folders to which documents in memory are written: the input and the reference set.
+
+Further reference sets have numbers after the second name.
+"""
 
 LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
 """Bytes of text of a slice, unless they are given."""
@@ -303,7 +306,7 @@ def _claimed(place: Place) -> Iterator[Callable[[], None]]:
 
 
 def _begun(place: Place) -> dict[str, Any]:
-    """What an earlier run said of the job whose work the folder holds; nothing where it holds nothing.
+    """Return the description of the job to which the work folder belongs, or an empty dict if it is empty.
 
     Raises
     ------
@@ -377,7 +380,8 @@ def _digest(fact: Any) -> str:
 
 
 def _result_folder(place: Place, output: str | Path) -> Path:
-    """Where files of the result wait: in the work folder, or beside the output where that is in no file system."""
+    """Return the folder in which files of the result wait: in the work folder, or next to the output if the work folder
+    is in an object store."""
     if place.folder is not None:
         return place.folder.resolve() / "result"
     target = Path(output).resolve()

@@ -81,9 +81,9 @@ SHINGLES = pa.schema([("shingles", pa.large_list(pa.uint64()))])
 
 
 class _WaitingShingles:
-    """What waits of the documents of one pass: the sizes of rows; their values in a file and counted, if they are.
+    """Hold the shingles of one pass that later stages need: sizes of rows, and values in a file if these are counted.
 
-    They are counted in a table, or the numbers of their counters are written.
+    Shingles are counted in a table, or the numbers of their counters are written.
     """
 
     def __init__(
@@ -297,7 +297,7 @@ def _from_text(files: Files, number: int, slice: Slice, rows: np.ndarray, runtim
 
 
 def _chosen(batch: Ragged, first: int, rows: np.ndarray) -> Ragged:
-    """The wanted ones of some rows, the first of which is row `first` of a slice."""
+    """Return the wanted rows of a batch that begins with row `first` of a slice."""
     begin, end = np.searchsorted(rows, [first, first + len(batch)])
     if end - begin == len(batch):
         return batch

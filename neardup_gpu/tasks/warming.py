@@ -1,4 +1,4 @@
-"""What a worker does before its first task, while the driver divides the input: it imports and loads what tasks need.
+"""Prepare a worker for its first task, while the driver divides the input: import and load what tasks need.
 
 This file is instant to import, and so is a driver that names `warm_up`.
 """

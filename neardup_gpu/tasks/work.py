@@ -53,12 +53,12 @@ WAITING = 8
 """A task that writes one file has an eighth of its memory for rows that wait; to write them takes twice as much."""
 
 WAITING_BESIDE = 16
-"""The same for a task that holds something else beside them, or that writes two files at once."""
+"""The same for a task that also holds something else, or that writes two files at once."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What all tasks of a job share.
+    """Hold what all tasks of a job share.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Shared:
     engine : Engine
         What a task computes with.
     task_memory : int
-        Bytes that a task may hold, beside the interpreter and its libraries.
+        Bytes that a task may hold, without the interpreter and its libraries.
     partitions : int
         Parts into which keys and ranks are divided.
     temp_dir : str, optional
@@ -100,7 +100,7 @@ class Shared:
 
     @contextlib.contextmanager
     def start(self) -> Iterator[Runtime]:
-        """What a task computes with, in the block: what it holds of host memory at a time is less than the task may."""
+        """Start the runtime of a task for a block. It holds less host memory at a time than the task may."""
         with self.engine.start() as runtime:
             if runtime.backend != "gpu":
                 runtime.shares = runtime.shares.bounded_by(self.task_memory)
@@ -115,7 +115,7 @@ class Shared:
 
     @property
     def temporary(self) -> Path:
-        """Where a task's own temporary files go."""
+        """Return the folder for temporary files of a task."""
         return Path(self.temp_dir or tempfile.gettempdir())
 
     def without_device(self) -> Shared:
@@ -134,7 +134,7 @@ def counted_frequencies(shared: Shared, num_documents: int) -> Frequencies:
 
 @dataclass
 class Files:
-    """Where a task writes, and where it finds what others wrote."""
+    """Name the files that a task writes, and find those that others wrote."""
 
     shared: Shared
     stage: str
@@ -166,7 +166,7 @@ def producer_of(name: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Record:
-    """What a task did.
+    """Record what a task did.
 
     Parameters
     ----------
@@ -245,12 +245,12 @@ class Stage:
 
     @cached_property
     def digest(self) -> str:
-        """Of all that its files depend on."""
+        """Return the digest of everything on which the files of the stage depend."""
         return _digest([self.name, *(record.digest for record in self.records)])
 
     @property
     def facts(self) -> list[dict[str, Any]]:
-        """What each task found out."""
+        """Return the facts that each task found."""
         return [record.facts for record in self.records]
 
     def total(self, fact: str) -> int:
@@ -310,7 +310,7 @@ class Work:
         arguments : list of tuples
             For each task; plain values, or dataclasses of them.
         after : list of Stage
-            The stages of which it reads files.
+            The stages whose files it reads.
         covers : list of str, optional
             What each task is of, for messages; its part of the stage unless given.
         on_device : bool
@@ -367,7 +367,7 @@ class Work:
         self._do([task], [None] * (task.number + 1))
 
     def repairing(self, read: Callable[[], Result]) -> Result:
-        """What the driver itself reads from files of tasks; those that are damaged are made again first."""
+        """Return what `read` returns, which reads files of tasks. Damaged files are made again first."""
         repairs: dict[str, int] = {}
         while True:
             try:

@@ -87,7 +87,7 @@ def chosen(value: Any, name: str = "stop_words") -> str | tuple[str, ...]:
             raise ParameterError(f"{name}: {checks.shown(word)} is not Unicode text; give {_ways()}")
     if not words or not all(_is_word(word) for word in words):
         wrong = next((word for word in words if not _is_word(word)), "")
-        raise ParameterError(f"{name}: {checks.shown(wrong)} is no word; give {_ways()}")
+        raise ParameterError(f"{name}: {checks.shown(wrong)} is not a word; give {_ways()}")
     if sum(len(word.encode()) + 1 for word in words) > MOST_BYTES:
         raise ParameterError(f"{name}: more than {MOST_BYTES:,} bytes of words; give fewer")
     return _in_order(words)

@@ -30,7 +30,7 @@ i <= |A| - least(|A|), whichever set is the larger.
 
 So a container needs postings for those of its shingles that are in a prefix of some set: it is marked which are, and of
 a set's shingles beyond its own prefix the others have none. Two sets are looked at where min(|A| - i, |B| - j) is at
-least least(min(|A|, |B|)), which both of these allow.
+least least(min(|A|, |B|)), which both lemmas allow.
 
 **When hashing wins.** A min-hash filter keeps k numbers of a document, however long; the prefix filter keeps a posting
 for each shingle of the long prefix that another document has too. Of 1,000 shingles these are at most 51, 201 and 501
@@ -60,9 +60,9 @@ class PrefixLengths(NamedTuple):
     Parameters
     ----------
     short : int
-        In pairs of which the set is the smaller.
+        The length for pairs in which the set is the smaller one.
     long : int
-        In pairs of which it is the larger; never less than `short`.
+        The length for pairs in which the set is the larger one; at least `short`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class PrefixLengths(NamedTuple):
 
 
 def least_overlap(size_a: int, size_b: int, threshold: float) -> int:
-    """Least number of common shingles with which two sets of these sizes reach the threshold.
+    """Return the least number of common shingles with which two sets of the given sizes reach the threshold.
 
     The least whole number c with c / (size_a + size_b - c) >= threshold in the float64 division of verification.
 

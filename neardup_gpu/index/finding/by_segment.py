@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 SearchSegment = Callable[
     ["Segment", np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
 ]
-"""Looks into a segment for some documents, given by their numbers: their first rows from one on and before another, at
-most a number of those that are allowed. Gives (rows, where those of each document begin)."""
+"""Searches a segment for some documents, given by their numbers. Returns the first allowed rows of each document in a
+range of rows, up to a limit, as (rows, where the rows of each document begin)."""
 
 
 def by_segment(

@@ -107,5 +107,5 @@ class Finder(Protocol):
         ...
 
     def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
-        """What `Sketch.collide` compares, of some stored entries."""
+        """Return the keys of some stored entries that `Sketch.collide` compares."""
         ...
