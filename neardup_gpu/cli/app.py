@@ -58,9 +58,10 @@ def run(words: list[str]) -> int:
     NeardupError
         What the library raises; its message names flags instead of parameters.
     """
+    from .config import parsed
     from .options import with_values
 
-    command, bound, _ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
+    command, bound = parsed(app, with_values(words))
     if getattr(command, "__func__", None) is App.help_print:
         from .help import say_help
 
