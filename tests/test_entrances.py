@@ -178,7 +178,8 @@ class World:
             "Writing",
             nd.Writing,
             {},
-            "output_format:choice? shard_bytes:bytes? ids_only:flag overwrite:flag report:flag check:count? by:name?",
+            "output_format:choice? shard_bytes:bytes? ids_only:flag overwrite:flag report:flag check:count? "
+            "counts:flag by:name?",
         )
         yield (
             "Workers",

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..documents.reading_options import Reading
-from ..documents.references import Reference, named_reference
 from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..errors import ParameterError
@@ -35,6 +34,7 @@ from .options import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..documents.references import Reference
     from ..results.result import Result
 
 
@@ -153,6 +153,8 @@ def dedup(
 
 def _references(words: list[str] | None, reading: Reading, settings: dict[str, Any]) -> list[Reference] | None:
     """Return the reference sets that flags name; the settings of their reading are taken out of `settings`."""
+    from ..documents.references import named_reference
+
     names = {"text_column": "text_columns", "id_column": "id_column", "html": "html"}
     own = {name: settings.pop(key) for word, name in names.items() if (key := f"against_{word}") in settings}
     if words is None:

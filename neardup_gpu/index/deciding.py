@@ -121,7 +121,9 @@ def suffice(snapshot: Snapshot, disturbed: bool, recipe: Recipe) -> bool:
     return not any(((each["flags"] & OPEN != 0) & (each.live_entries != 0)).any() for each in snapshot.segments)
 
 
-def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, clock: Clock) -> Result:
+def decide(
+    opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, clock: Clock, counts: bool = False
+) -> Result:
     """Decide of all live documents, and write what was decided to a folder, if one is given.
 
     Raises
@@ -136,7 +138,7 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
         runtime = stack.enter_context(opened.running())
         manifest, snapshot = opened.snapshot(runtime)
         place = folder or Path(tempfile.gettempdir())
-        result = decided(manifest, snapshot, recipe, clock, runtime, place)
+        result = decided(manifest, snapshot, recipe, clock, runtime, place, counts)
         if folder is not None:
             write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
             write_table(result.pairs, folder / f"{PAIRS}.parquet")
@@ -145,7 +147,13 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
 
 
 def decided(
-    manifest: Manifest, snapshot: Snapshot, recipe: Recipe, clock: Clock, runtime: Runtime, folder: Path
+    manifest: Manifest,
+    snapshot: Snapshot,
+    recipe: Recipe,
+    clock: Clock,
+    runtime: Runtime,
+    folder: Path,
+    counts: bool = False,
 ) -> Result:
     """Decide of all live documents.
 
@@ -192,7 +200,7 @@ def decided(
     with clock.stage("decide"):
         decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
         facts = Facts(ranked, groups, decisions, live.ids, columns=columns)
-        tables = tables_of(facts, recipe, {}, against=None)
+        tables = tables_of(facts, recipe, {}, against=None, counts=counts)
     report = _report(facts, recipe, keeps, limits, runtime.backend, clock)
     return Result(tables.documents, tables.pairs, report, recipe, facts=facts)
 

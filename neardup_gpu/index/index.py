@@ -547,6 +547,7 @@ class Index:
         *,
         keep: str = "first",
         cluster: str = "greedy",
+        counts: bool = False,
         output: str | Path | None = None,
         overwrite: bool = False,
         progress: Progress | bool | None = None,
@@ -560,6 +561,8 @@ class Index:
             "date:desc"; several keys have commas between them, as in `dedup`.
         cluster : "greedy" or "components", default "greedy"
             As in `dedup`.
+        counts : bool, default False
+            Add the columns `copies` and `near`, which count the documents that each kept one stands for: see `Writing`.
         output : path, default None
             A folder to write: documents.parquet, pairs.parquet and report.json.
         overwrite : bool, default False
@@ -602,7 +605,8 @@ class Index:
         kept_of(keep_columns(keep), self._opened.manifest.column_types, f"keep {keep!r}")
         recipe = changed_settings(self.recipe, keep=keep, cluster=cluster)
         output = checks.optional(checks.path, "output", output)
-        return decide(self._opened, recipe, output, checks.flag("overwrite", overwrite), Clock(progress))
+        counts = checks.flag("counts", counts)
+        return decide(self._opened, recipe, output, checks.flag("overwrite", overwrite), Clock(progress), counts)
 
     # ------------------------------------------------------------------------------------------ looking after it
 

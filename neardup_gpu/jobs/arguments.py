@@ -63,6 +63,10 @@ class Arguments:
             if self.output is None:
                 raise ParameterError("report: is written into the output; name one with output=...")
             check_installed()
+        if self.writing.counts and self.recipe.unit.divides:
+            raise ParameterError(
+                f"counts and unit '{self.recipe.unit}': parts are counted in units.parquet; leave one out"
+            )
         if self.memory is not None and self.engine.max_comparisons is not None:
             raise ParameterError(
                 "max_comparisons and memory: a job within a bound of memory may run as tasks, which count otherwise; "

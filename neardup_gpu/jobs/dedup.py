@@ -196,6 +196,8 @@ def _run_here(arguments: Arguments) -> Result:
     if recipe.unit.divides:
         check_divisible(f"unit '{recipe.unit}'", documents)
         writing = rewriting(writing, documents)
+    elif writing.counts:
+        writing = rewriting(writing, documents)
     if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)
         return bounded.decided_in_tasks(division, arguments, sources)
@@ -230,7 +232,7 @@ def _run_here(arguments: Arguments) -> Result:
         sketcher = Sketcher(
             recipe, runtime, clock, statistics, first_pass, spool, spare=spare, max_bytes=engine.batch_bytes
         )
-        result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
+        result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once, writing.counts)
         result.report.update(lost_of(result.documents))
         if writing.by is not None:
             with clock.stage("read"):
@@ -248,9 +250,14 @@ def _run_here(arguments: Arguments) -> Result:
 
 
 def run(
-    sources: Sources, sketcher: Sketcher, num_checked: int, max_comparisons: int | None, verified_at_once: int | None
+    sources: Sources,
+    sketcher: Sketcher,
+    num_checked: int,
+    max_comparisons: int | None,
+    verified_at_once: int | None,
+    counts: bool = False,
 ) -> Result:
-    """Do the whole job except writing; `verified_at_once` is that of `Search`."""
+    """Do the whole job except writing; `verified_at_once` is that of `Search`, `counts` that of `tables_of`."""
     runtime, clock = sketcher.runtime, sketcher.clock
     sketched = sketcher.sketch_all(sources, columns=keep_columns(sketcher.recipe.keep))
     spool = cast("Rows | None", sketcher.spool)
@@ -314,7 +321,9 @@ def run(
         facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit, sizes)
         told = JobFacts(sketched.counts, candidates, found, recipe, runtime, sources)
         with ThreadPoolExecutor(1, "neardup-tables") as beside:
-            tables = beside.submit(tables_of, facts, recipe, sources.documents.places(), against=sources.known_sets)
+            tables = beside.submit(
+                tables_of, facts, recipe, sources.documents.places(), against=sources.known_sets, counts=counts
+            )
             report = report_of_job(facts, told, sampled)
     return Result(
         documents=tables.result().documents,

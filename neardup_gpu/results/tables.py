@@ -122,14 +122,20 @@ class Tables(NamedTuple):
     units: pa.Table | None = None
 
 
-def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: NamedSets | None) -> Tables:
+def tables_of(
+    facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: NamedSets | None, counts: bool = False
+) -> Tables:
     """Make the tables of a result, with the users' ids; `places` has the columns that say where documents are.
 
-    `against` has the reference sets, by the numbers of their documents; None if there are none.
+    `against` has the reference sets, by the numbers of their documents; None if there are none. If `counts`, the
+    columns of `STANDS_FOR` are among those of documents.
     """
     pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
     if facts.fates is None or facts.places is None or facts.sources is None:
-        return Tables(documents_table(_documents_of(facts, recipe, places, against), recipe), pairs)
+        documents = _documents_of(facts, recipe, places, against)
+        if counts:
+            documents = documents._replace(units=_stands_for(facts))
+        return Tables(documents_table(documents, recipe), pairs)
     known, owner, (repeats, source, copies) = facts.num_known, facts.places.owner, facts.sources
     found = UnitColumns(
         ids=facts.ids[known:],
@@ -171,7 +177,7 @@ class DocumentColumns(NamedTuple):
     near : array of float64, or None
         Their resemblance; NaN where there is none or it is not known.
     units : dict of str to array
-        If documents are divided into units, how many each has, and how many are cut.
+        If documents are divided into units, how many each has, and how many are cut; or the columns of `STANDS_FOR`.
     """
 
     ids: pa.Array | pa.ChunkedArray
@@ -201,7 +207,7 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
         "group": found.group,
         **found.places,
         **{name: arrow(values, kept) for name, values in found.told.items()},
-        **{name: arrow(values) for name, values in found.units.items()},
+        **{name: arrow(values, None if name not in STANDS_FOR else ~kept) for name, values in found.units.items()},
     }
     if found.in_reference is not None:
         columns["in_reference"] = arrow(found.in_reference)
@@ -355,6 +361,21 @@ def units_table(found: UnitColumns, fates: Fates, recipe: Recipe) -> pa.Table:
 
 REFERENCE = "reference"
 """The column that names the reference set of a document, a pair or a unit, if a set has a name."""
+
+STANDS_FOR = ("copies", "near")
+"""The columns that count the documents removed for a kept one: those of the same words, and others."""
+
+
+def _stands_for(facts: Facts) -> dict[str, np.ndarray]:
+    """Count, for each document of the input, the documents of the input that were removed for it."""
+    mine, keeper, representative = facts.ranked.of_input, facts.decisions.keeper, facts.groups.representative
+    gone = mine[keeper[mine] != mine]
+    copied = representative[gone] == representative[keeper[gone]]
+    number = len(facts.ranked)
+    some = (gone[copied], gone[~copied])
+    counts = (np.bincount(keeper[ranks], minlength=number)[mine] for ranks in some)
+    return dict(zip(STANDS_FOR, counts, strict=True))
+
 
 KIND = "kind"
 """The column that says how the two documents of a row are alike, in both tables."""

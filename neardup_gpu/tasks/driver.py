@@ -332,7 +332,7 @@ def _write(
 ) -> tuple[Stage, Stage, Stage]:
     """Write the result; returns the stages that listed pairs, and that wrote these and documents."""
     stage, ranges, slices = job.work.stage, len(job.partitions), len(job.slices)
-    given = named.names("listed"), copied.names("ranges"), named.names("grouped"), layout
+    given = named.names("listed"), copied.names("ranges"), named.names("grouped"), job.writing.counts, layout
     listed = stage("listed", results.listed, [given] * ranges, after=[named, *settled])
     near = named.names("near") if layout.num_known else []
     asking = stage("fates", results.fates, [(named.names("fates"), near, layout)] * slices, after=[named, *settled])

@@ -35,6 +35,7 @@ from ..results.by_value import counts_of_files
 from ..results.saving import ids_of_kept
 from ..results.tables import (
     NO_GROUPS,
+    STANDS_FOR,
     DocumentColumns,
     PairColumns,
     as_json,
@@ -54,18 +55,26 @@ from . import unit_results
 from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
-from .naming import FATES, GROUPED, NEAR
+from .naming import COPY, FATES, GROUPED, NEAR, OF_KEEPER
 from .pairs import VERIFIED, ask, load_keys, read_requests
 from .ranking import deciding_columns
 from .sketching import ALIKE, ROWS, places_of_units
 from .work import Files, file_name
 
+COUNTED = pa.schema([(name, pa.int64()) for name in ("row", *STANDS_FOR)])
+"""The documents that were removed for a kept one, by its row in its slice."""
+
 LARGEST = 5
 """Groups that a report names."""
 
 
-def listed(files: Files, names: list[str], copies: list[str], grouped: list[str], layout: Layout) -> dict[str, Any]:
-    """Save the listed pairs of a range of left ranks, with those of exact duplicates, and ask for their ids."""
+def listed(
+    files: Files, names: list[str], copies: list[str], grouped: list[str], counts: bool, layout: Layout
+) -> dict[str, Any]:
+    """Save the listed pairs of a range of left ranks, with those of exact duplicates, and ask for their ids.
+
+    If `counts`, also tell the slices of kept documents how many documents were removed for each.
+    """
     part = files.number
     found = read_arrays(files.place, names, part, VERIFIED)
     exact = read_arrays(files.place, copies, part, BY_RANGE)
@@ -84,8 +93,14 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
     save(files, "pairs", {"left": left, "right": right, "resemblance": resemblance[new]})
     removed = read_arrays(files.place, [] if divides else grouped, part, GROUPED)
     each, sizes = np.unique(removed["keeper"], return_counts=True)
-    same_words = np.bincount(np.searchsorted(each, removed["keeper"][removed["copy"] == 1]), minlength=len(each))
+    same_words = np.bincount(np.searchsorted(each, removed["keeper"][removed["copy"] & COPY != 0]), minlength=len(each))
     group_kinds = kinds_of_groups(same_words, sizes)
+    if counts:
+        of_keeper = removed["keeper"][removed["copy"] & OF_KEEPER != 0]
+        copies_of = np.bincount(np.searchsorted(each, of_keeper), minlength=len(each))
+        with files.exchange("counts", COUNTED, layout.num_slices) as writer:
+            slices, rows = layout.slice_of(layout.numbers_of(files, each))
+            writer.add(slices, {"row": rows, "copies": copies_of, "near": sizes - copies_of})
     sizes += 1  # the kept document
     largest = np.lexsort((each, -sizes))[:LARGEST]
     kinds, counts = np.unique(sizes, return_counts=True)
@@ -302,6 +317,8 @@ def write(
             write_table(units_table(units, fates, recipe), path)
     else:
         columns, counts = _documents_of(files, number, found, own, places, against, layout)
+        if how.writing.counts:
+            columns = columns._replace(units=_stands_for(files, number, len(own), layout))
         edits = Edits(columns.kept)
     table = documents_table(columns, recipe)
     written.append(part_name(DOCUMENTS, files.number))
@@ -312,9 +329,21 @@ def write(
         with placed(files, written[-1]) as path:
             write_table(ids_of_kept(table), path)
     else:
+        if how.writing.counts:
+            edits = Edits(columns.kept, columns={name: table[name].combine_chunks() for name in STANDS_FOR})
         written += write_kept_rows(files, slice, extent, edits, how)
     by_file = counts_of_files(places["file"], columns.kept) if places else {}
     return {"files": written, "by_file": by_file, **counts}
+
+
+def _stands_for(files: Files, number: int, num_documents: int, layout: Layout) -> dict[str, np.ndarray]:
+    """Return how many documents were removed for each document of a slice: copies, and others."""
+    names = [file_name("listed", part, "counts") for part in range(layout.partitions)]
+    found = read_arrays(files.place, names, number, COUNTED)
+    counts = {name: np.zeros(num_documents, np.int64) for name in STANDS_FOR}
+    for name, values in counts.items():
+        values[found["row"]] = found[name]
+    return counts
 
 
 class RowFates(NamedTuple):

@@ -76,6 +76,8 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     if recipe.unit.divides:
         check_divisible(f"unit '{recipe.unit}'", documents)
         writing = rewriting(writing, documents)
+    elif writing.counts:
+        writing = rewriting(writing, documents)
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()

@@ -24,6 +24,9 @@ class IndexKeeping:
         "keys, as in score:desc,longest,first.",
         metavar="RULE",
     )
+    counts: bool = setting(
+        False, "Count the copies and near-duplicates that each kept document stands for, in columns copies and near."
+    )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
 
 
