@@ -55,7 +55,8 @@ def parsed(app: App, words: Sequence[str]) -> tuple[Any, Any]:
 
 def _without_config(words: Sequence[str]) -> tuple[list[str], str | None]:
     """Return the words without `--config` and its value, and that value; the last one counts."""
-    rest, path, place = [], None, 0
+    rest: list[str] = []
+    path, place = None, 0
     while place < len(words):
         word = words[place]
         if word == "--":

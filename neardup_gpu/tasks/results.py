@@ -69,11 +69,11 @@ LARGEST = 5
 
 
 def listed(
-    files: Files, names: list[str], copies: list[str], grouped: list[str], counts: bool, layout: Layout
+    files: Files, names: list[str], copies: list[str], grouped: list[str], counted: bool, layout: Layout
 ) -> dict[str, Any]:
     """Save the listed pairs of a range of left ranks, with those of exact duplicates, and ask for their ids.
 
-    If `counts`, also tell the slices of kept documents how many documents were removed for each.
+    If `counted`, also write for the slices of kept documents how many documents were removed for each.
     """
     part = files.number
     found = read_arrays(files.place, names, part, VERIFIED)
@@ -95,7 +95,7 @@ def listed(
     each, sizes = np.unique(removed["keeper"], return_counts=True)
     same_words = np.bincount(np.searchsorted(each, removed["keeper"][removed["copy"] & COPY != 0]), minlength=len(each))
     group_kinds = kinds_of_groups(same_words, sizes)
-    if counts:
+    if counted:
         of_keeper = removed["keeper"][removed["copy"] & OF_KEEPER != 0]
         copies_of = np.bincount(np.searchsorted(each, of_keeper), minlength=len(each))
         with files.exchange("counts", COUNTED, layout.num_slices) as writer:
