@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from ..errors import ArgumentTypeError
-from ..log import progress_log
+from ..log import log, progress_log
 from ..report import count, duration, percent
 from .stage_names import STAGES, Progress
 
@@ -189,10 +190,47 @@ def with_bars(function: Callable[P, R]) -> Callable[P, R]:
     def shown(*arguments: P.args, **options: P.kwargs) -> R:
         if options.get("progress") is not True:
             return function(*arguments, **options)
-        from .bars import bars
-
-        with bars() as report:
+        with _harmless_bars() as report:
             options["progress"] = report
             return function(*arguments, **options)
 
     return shown
+
+
+@contextlib.contextmanager
+def _harmless_bars() -> Iterator[Progress | None]:
+    """Draw bars for the duration of a block. If drawing fails, log that once, and let the block go on without bars."""
+    from .bars import bars
+
+    drawn, failed = bars(), False
+
+    def give_up(error: Exception) -> None:
+        nonlocal failed
+        if not failed:
+            with contextlib.suppress(ValueError):  # the stream that is closed is usually that of warnings as well
+                log.warning("the bars of progress cannot be drawn (%s); the job goes on without them", error)
+        failed = True
+
+    def report(stage: str, done: int, total: int | None) -> None:
+        if not failed:
+            try:
+                draw(stage, done, total)
+            except Exception as error:
+                give_up(error)
+
+    try:
+        draw = drawn.__enter__()
+    except Exception as error:  # a closed stream, a notebook that captures the output, a terminal that is gone
+        give_up(error)
+        yield None
+        return
+    try:
+        yield report
+    except BaseException:
+        with contextlib.suppress(Exception):
+            drawn.__exit__(*sys.exc_info())
+        raise
+    try:
+        drawn.__exit__(None, None, None)
+    except Exception as error:
+        give_up(error)

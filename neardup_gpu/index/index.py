@@ -28,6 +28,7 @@ from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
 from ..store.outputs import new_files
 from ..store.parquet import write_table
+from ..store.uris import refuse_uri
 from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
 from .columns import checked_names, kept_of
@@ -138,7 +139,7 @@ class Index:
         ...     index.info()["documents"]
         0
         """
-        folder, names = Path(checks.path("path", path)), checked_names(columns)
+        folder, names = _folder_at(path), checked_names(columns)
         chosen = choose_recipe(recipe, "minhash", method=method, threshold=threshold)
         check_able(chosen.method, "finder", "cannot find candidates in an index")
         keeps = chosen_keeps(chosen, sets, expected, containment)
@@ -203,7 +204,7 @@ class Index:
         ...     index.recipe.threshold
         0.8
         """
-        folder = Path(checks.path("path", path))
+        folder = _folder_at(path)
         found = cls(folder, as_engine(engine))
         if recipe is not None and checks.instance("recipe", recipe, Recipe) != found.recipe:
             mine, theirs = recipe.describe(), found.recipe.describe()
@@ -269,6 +270,11 @@ class Index:
         """Number of live documents."""
         self._opened.check_process()
         return self._opened.manifest.documents
+
+    def __reduce__(self) -> Any:
+        raise ParameterError(
+            f"{self.folder}: an open index cannot be pickled; pass its folder, and call Index.open there"
+        )
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {count(self._opened.manifest.documents, 'document')})"
@@ -642,6 +648,40 @@ class Index:
         """
         return upkeep.compact(self._opened, checks.flag("rebuild", rebuild))
 
+    def copy(self, output: str | Path) -> int:
+        """Copy the newest commit into a new folder, which is an index of its own. Another process may write meanwhile.
+
+        Parameters
+        ----------
+        output : path
+            A folder that does not exist, or is empty. It appears when the copy is complete.
+
+        Returns
+        -------
+        int
+            Bytes that were copied.
+
+        Raises
+        ------
+        OutputError
+            If `output` is taken, or cannot be written.
+        InputError, DamagedError
+            If a file of the index is missing or has another form. `check` of the copy compares it with its checksums.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with Index.create(folder + "/news") as index:
+        ...     _ = index.add({"text": ["to be", "or not to be"]})
+        ...     num_bytes = index.copy(folder + "/backup")
+        >>> with Index.open(folder + "/backup") as backup:
+        ...     len(backup), backup.check()["bytes"] <= num_bytes
+        (2, True)
+        """
+        self._opened.check_open()
+        return upkeep.copy(self._opened.folder, checks.path("output", output))
+
     def check(self, *, all: bool = False) -> dict[str, Any]:
         """Compare every file of the index with its checksums, and its tables with the sets that it stores.
 
@@ -694,3 +734,10 @@ class Index:
         (2, 1)
         """
         return upkeep.info(self._opened)
+
+
+def _folder_at(path: str | Path) -> Path:
+    """Return the folder of an index; a URI is refused, because files of an index are mapped."""
+    given_path = checks.path("path", path)
+    refuse_uri(given_path, "the files of an index are mapped into memory; name a folder")
+    return Path(given_path)

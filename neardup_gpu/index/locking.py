@@ -106,8 +106,14 @@ class WriterLock(contextlib.AbstractContextManager["WriterLock"]):
         Raises
         ------
         OutputError
-            If it lost its lease, or another process, which has no locks, has taken one.
+            If another folder has taken the place of the index, such as a backup; if this process lost its lease; or if
+            another process, which has no locks, has taken one.
         """
+        assert self._lock is not None
+        if not _is_at(self._lock.file.fileno(), self._folder / LOCK):  # whose segments a commit would not name
+            raise OutputError(
+                f"{self._folder}: the folder was moved or replaced while this process wrote to it; open the index again"
+            )
         if self._lease is None:
             if Folder(self._folder).has(LEASE_FILE):
                 raise OutputError(
@@ -148,6 +154,10 @@ class Hold:
         self._locked = self._lock.share()
         self._touched = time.monotonic()
 
+    def is_in_place(self) -> bool:
+        """Return whether the path still leads to this manifest, and not to that of a folder that took its place."""
+        return _is_at(self._lock.file.fileno(), self.path)
+
     def read(self, most: int) -> bytes:
         """Read the manifest, which has at most `most` bytes; raises OSError if it has more."""
         return read_all(self._lock.file, most)
@@ -175,6 +185,14 @@ class Hold:
     def close(self) -> None:
         """Let the writer remove the files."""
         self._lock.close()
+
+
+def _is_at(file: int, path: Path) -> bool:
+    """Return whether an open file is the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(file), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def remove_unread(folder: Folder, name: str, since: float, now: float) -> bool:

@@ -297,6 +297,19 @@ class Held:
         """See that its files are there; raises InputError if they may have been removed."""
         self._hold.check()
 
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return path_of(self.folder, self.manifest.number).name
+
+    def is_in_place(self) -> bool:
+        """Return whether the folder is still the one that was opened, and not another in its place."""
+        return self._hold.is_in_place()
+
+    def is_newest(self) -> bool:
+        """Return whether there is no other manifest to read: a newer one, or one of a folder in this one's place."""
+        return newest(self.folder) == self.manifest.number and self.is_in_place()
+
     def close(self) -> None:
         """Let it go."""
         self._hold.close()

@@ -61,7 +61,8 @@ class Opened:
         try:
             manifest = held.manifest
             recipe = Recipe.from_json(manifest.recipe, f"{self.folder}")
-            known = {each.place: each for each in self.state[1]}
+            same_folder = self._held is not None and self._held.is_in_place()
+            known = {each.place: each for each in self.state[1]} if same_folder else {}
             kind = manifest.id_kind or "integer"
             segments = [known.get(each) or Segment.load(self.folder, each, kind) for each in manifest.segments]
             check_able(recipe.method, "finder", "cannot find candidates in an index")
@@ -83,7 +84,7 @@ class Opened:
         """Take the newest snapshot, unless this process writes and has it."""
         self.check_open()
         with self._refreshing:  # of several threads, one after another
-            if self._writer is None and manifests.newest(self.folder) != self.manifest.number:
+            if self._writer is None and (self._held is None or not self._held.is_newest()):
                 self._load()
 
     def close(self) -> None:

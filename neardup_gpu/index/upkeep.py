@@ -1,16 +1,22 @@
-"""Looking after an index: one segment of all, checksums, and what it holds."""
+"""Look after an index: merge all segments into one, copy it, check it, and say what it holds."""
 
 from __future__ import annotations
 
+import contextlib
 import html
+import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..errors import OutputError
 from ..report import count, size
 from ..store.arrays import ArraysFile
 from ..store.folder import Folder
-from .manifest import SEGMENTS
+from ..store.outputs import new_folder
+from .manifest import DELETED, SEGMENTS, Held
 from .merging import merge_last
 from .opened import Opened
 from .order import Order
@@ -41,6 +47,30 @@ def num_bytes(opened: Opened) -> int:
     """Bytes of all files that the manifest names."""
     files = (name.split("/") for name in opened.manifest.files())
     return sum(Folder(opened.folder, inner).size(name) for inner, name in files)
+
+
+def copy(folder: Path, output: str) -> int:
+    """Copy the newest commit into a new folder, even while another process writes; return the bytes of its files.
+
+    The manifest is held meanwhile, so that the writer removes none of its files.
+    """
+    if os.path.lexists(output) and not (os.path.isdir(output) and not os.listdir(output)):
+        raise OutputError(f"{output}: exists already; name another folder")
+    with contextlib.closing(Held(folder)) as held, new_folder(output, reads=[folder]) as new:
+        for inner in (SEGMENTS, DELETED):
+            Folder(new, inner).make()
+        total = 0
+        for name in (held.name, *sorted(held.manifest.files())):
+            inner, _, own = name.rpartition("/")
+            made = Folder(new, inner)
+            with Folder(folder, inner).open(own) as source, os.fdopen(made.create(own), "wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+                target.flush()
+                os.fsync(target.fileno())
+                total += target.tell()
+        for inner in (SEGMENTS, DELETED, ""):
+            Folder(new, inner).sync()
+    return total
 
 
 def check(opened: Opened, everything: bool) -> dict[str, Any]:

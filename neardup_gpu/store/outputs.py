@@ -36,7 +36,7 @@ from ..report import some
 from .artefacts import foreign_files, index_around, is_table
 from .disk import exchange, rename_new, renamed, sync, sync_folder
 from .locks import HAS_LOCKS, try_to_lock
-from .uris import is_uri, masked
+from .uris import refuse_uri
 
 
 @contextlib.contextmanager
@@ -128,8 +128,7 @@ class _OutputTarget:
     def of(cls, path: str | Path, kind: str) -> _OutputTarget:
         """The place of a "folder" or a "file"; what cannot be one is refused."""
         given_path = checks.path("output", path)
-        if is_uri(given_path):
-            raise OutputError(f"{masked(given_path)}: is a URI, and results are written to local disks; name a {kind}")
+        refuse_uri(given_path, f"results are written to local disks; name a {kind}")
         if kind == "file" and given_path.endswith(("/", os.sep)):
             raise OutputError(f"{given_path}: ends as a folder's name does; name a file")
         target = cls(given_path, _resolved(given_path))

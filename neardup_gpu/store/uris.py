@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from ..arrow_versions import explained
-from ..errors import InputError
+from ..errors import InputError, OutputError
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]+://"
 _URI = re.compile(rf"(?:[A-Za-z][A-Za-z0-9+.-]*::)*{_SCHEME}")
@@ -36,6 +36,12 @@ _ADVICE = re.compile(r", consider increasing [\w ]+ \(current limit is (\d+)\)")
 def is_uri(source: str) -> bool:
     """Return whether the source begins like ``s3://``, possibly after a prefix such as ``zip::``."""
     return _URI.match(source) is not None
+
+
+def refuse_uri(path: str, why: str) -> None:
+    """Raise OutputError if a path is a URI; `why` ends the sentence and says what to name instead."""
+    if is_uri(path):
+        raise OutputError(f"{masked(path)}: is a URI, and {why}")
 
 
 def masked(source: str) -> str:

@@ -403,3 +403,22 @@ def test_that_no_kernel_is_kept_is_said_once_also_quietly(
         logging.getLogger("neardup_gpu").warning("of the job")
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"{tmp_path} cannot be written", *([] if quiet else ["of the job"])]
+
+
+class Broken(io.StringIO):
+    """A stream that cannot be written, as that of a notebook may be whose cell captures what is printed."""
+
+    def write(self, text: str) -> int:
+        raise OSError("the cell captures it")
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_bars_that_cannot_be_drawn_stop_no_job(closed, monkeypatch, caplog) -> None:
+    stream = Broken()
+    if closed:
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    result = nd.dedup({"text": ["to be or not to be"] * 2}, progress=True)
+    assert result.removed.num_rows == 1
+    warned = [record for record in caplog.records if "bars of progress cannot be drawn" in record.getMessage()]
+    assert len(warned) == 1
