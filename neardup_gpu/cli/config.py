@@ -6,6 +6,7 @@ the command line takes the place of its entry in the file. The key `input` has t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,15 @@ from cyclopts import MissingArgumentError
 from cyclopts.config import Dict
 
 from ..errors import InputError, ParameterError
+from ..store.uris import is_uri, masked
+from .options import Given
 
 if TYPE_CHECKING:
     from cyclopts import App
 
 CONFIG = "--config"
+NOT_REPEATED = ("output", "overwrite", "json", "quiet", "log_json", "verbose", "dry_run")
+"""Options that say where a result goes and what is printed: a repeated run has its own."""
 INPUT = "input"
 """The key that has the inputs of a command."""
 
@@ -51,6 +56,29 @@ def parsed(app: App, words: Sequence[str]) -> tuple[Any, Any]:
     finally:
         app.config = ()
     return command, bound
+
+
+def described(app: App, words: Sequence[str], bound: Any) -> str:
+    """Return the options of a command as a file that `--config` reads; credentials in URIs are masked."""
+    options: dict[str, Any] = {INPUT: [_plain(each) for each in bound.args if isinstance(each, str)]}
+    for each in bound.kwargs.values():
+        if isinstance(each, Given):
+            given = {name: value for name, value in vars(each).items() if value is not None}
+            options |= {
+                each.FLAGS[name].removeprefix("--"): _plain(value)
+                for name, value in given.items()
+                if name not in NOT_REPEATED
+            }
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in options.items() if value != []]
+    chain = app.parse_commands(_without_config(words)[0])[0]
+    return "\n".join([f"[{'.'.join(chain)}]", *lines, ""])
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of an option as TOML has it."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return masked(value) if isinstance(value, str) and is_uri(value) else value
 
 
 def _without_config(words: Sequence[str]) -> tuple[list[str], str | None]:

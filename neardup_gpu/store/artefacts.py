@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -203,8 +204,20 @@ def files_in(folder: Path) -> dict[str, Path]:
     return {path.relative_to(folder).as_posix(): path for path in files}
 
 
+JOB = "job.toml"
+"""The options of the command that made a folder, as `--config` reads them."""
+
+job_options: ContextVar[str | None] = ContextVar("job_options", default=None)
+"""The contents of `JOB` while a command runs; None if no command does."""
+
+
 def write_report(folder: Path, report: dict[str, Any], name: str = REPORT) -> None:
-    """Write the report of a folder, by which it is finished: it lists all other files and their checksums."""
+    """Write the report of a folder, by which it is finished: it lists all other files and their checksums.
+
+    While a command runs, also write its options to `JOB`.
+    """
+    if (options := job_options.get()) is not None:
+        (folder / JOB).write_text(options, encoding="utf-8")
     names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
     with ThreadPoolExecutor(8) as pool:

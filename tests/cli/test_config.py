@@ -62,6 +62,18 @@ def test_flags_take_the_place_of_entries(corpus: Path, tmp_path: Path) -> None:
     assert recipe_in(tmp_path / "out")["threshold"] == 0.9
 
 
+def test_a_result_holds_the_options_that_repeat_it(corpus: Path, tmp_path: Path) -> None:
+    words = ["dedup", str(corpus), "--text-column", "body", "--id-column", "key", "--method", "minhash", "--filter"]
+    words += ["6,14,2", "--shingle-size", "2", "--no-header", "--keep", "key:desc,longest", "--ids-only", "--quiet"]
+    assert main([*words, "--output", str(tmp_path / "one")]) == 0
+    job = tmp_path / "one" / "job.toml"
+    assert main(["dedup", "--config", str(job), "--output", str(tmp_path / "two"), "--quiet"]) == 0
+    assert job.read_text() == (tmp_path / "two" / "job.toml").read_text()
+    assert recipe_in(tmp_path / "one") == recipe_in(tmp_path / "two")
+    assert main(["info", str(tmp_path / "two"), "--check"]) == 0
+    assert "job.toml" in json.loads((tmp_path / "one" / "report.json").read_text())["files"]
+
+
 def test_commands_of_commands_and_words_that_may_have_a_value(corpus: Path, tmp_path: Path, capsys: Any) -> None:
     index = str(tmp_path / "index")
     config = written(
