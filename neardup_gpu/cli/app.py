@@ -58,7 +58,7 @@ def run(words: list[str]) -> int:
     NeardupError
         What the library raises; its message names flags instead of parameters.
     """
-    from ..store.artefacts import job_options
+    from ..store.job_options import job_options
     from .config import described, parsed
     from .options import with_values
 

@@ -15,7 +15,6 @@ from cyclopts import MissingArgumentError
 from cyclopts.config import Dict
 
 from ..errors import InputError, ParameterError
-from ..store.uris import is_uri, masked
 from .options import Given
 
 if TYPE_CHECKING:
@@ -76,6 +75,8 @@ def described(app: App, words: Sequence[str], bound: Any) -> str:
 
 def _plain(value: Any) -> Any:
     """Return a value of an option as TOML has it."""
+    from ..store.uris import is_uri, masked
+
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     return masked(value) if isinstance(value, str) and is_uri(value) else value

@@ -10,7 +10,6 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from ..errors import DamagedError, NeardupError, OutputError
 from .checksums import checksum, checksum_of_file, verify_footer
 from .disk import SYNCED_ONE_BY_ONE, sync_file
 from .folder import OF_AN_INDEX, Folder
+from .job_options import JOB, job_options
 
 REPORT, KEPT = "report.json", "kept"
 
@@ -202,13 +202,6 @@ def files_in(folder: Path) -> dict[str, Path]:
     """All files below a folder, by their paths from there."""
     files = sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
     return {path.relative_to(folder).as_posix(): path for path in files}
-
-
-JOB = "job.toml"
-"""The options of the command that made a folder, as `--config` reads them."""
-
-job_options: ContextVar[str | None] = ContextVar("job_options", default=None)
-"""The contents of `JOB` while a command runs; None if no command does."""
 
 
 def write_report(folder: Path, report: dict[str, Any], name: str = REPORT) -> None:
