@@ -9,6 +9,7 @@ import pytest
 
 from neardup_gpu import Reading, Recipe, Reference, Shingles, Workers, dedup
 from neardup_gpu.cli.process import main
+from neardup_gpu.documents.references import named_reference
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.report_page import of_folder
 from neardup_gpu.results.explanation import explain
@@ -159,3 +160,14 @@ def test_the_command_line_names_sets_and_columns(tmp_path: Path, capsys: Any) ->
     capsys.readouterr()
     assert main([*words, "--overwrite", "--against-id-column", "key"]) == 2
     assert "give --against as well" in capsys.readouterr().err
+
+
+def test_a_path_with_an_equals_sign_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lang=de").mkdir()
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(PLAYS_TABLE, "lang=de/plays.parquet")
+    for word in ("lang=de/plays.parquet", "lang=de/*.parquet", "lang=de"):
+        assert (named_reference(word).name, named_reference(word).source) == (None, word)
+    assert named_reference("new=lang=de/plays.parquet").name == "new"
+    with pytest.raises(InputError, match="no column 'typo'"):
+        dedup(INPUT, id_column="id", against=Reference(source={"text": PLAYS}, reading=Reading(text_columns="typo")))

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from glob import iglob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,8 +100,11 @@ def _usual_name(source: Any, place: int) -> str:
 
 
 def named_reference(word: str, reading: Reading | None = None) -> Reference:
-    """Return the reference set that a command names: a path, or a name and a path with "=" between them."""
-    found = None if os.path.exists(word) else NAMED.fullmatch(word)
+    """Return the reference set that a command names: a path, or a name and a path with "=" between them.
+
+    What exists, or is a pattern of something that exists, is a path, as ``lang=de/*.parquet`` may be.
+    """
+    found = None if any(iglob(word, recursive=True)) else NAMED.fullmatch(word)
     name, source = (None, word) if found is None else found.groups()
     return Reference(source=source, name=name, reading=reading)
 

@@ -144,6 +144,7 @@ def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> 
         with contextlib.suppress(InputError):
             unnamed = replace(own, text_columns=None, id_column=None)
             files = open_documents(reference.source, reading=unnamed, other_columns=compared)
-            if files.format == "text" or (files.format == "memory" and files.num_columns == 1):
+            only_texts = reference.reading is None and files.format == "memory" and files.num_columns == 1
+            if files.format == "text" or only_texts:
                 return files
         raise
