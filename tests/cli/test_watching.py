@@ -76,7 +76,7 @@ def test_a_mistake_of_ours_is_one_line_of_json(lines: Lines, monkeypatch: pytest
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("our mistake")
 
-    monkeypatch.setattr(nd.job, "dedup", fails)
+    monkeypatch.setattr("neardup_gpu.jobs.dedup.dedup", fails)
     status, said, (line,) = lines("dedup", LIBRARY, "--dry-run", "--log-json")
     assert (status, said) == (70, "")
     assert "ZeroDivisionError: our mistake" in line["traceback"] and "please report" in line["message"]

@@ -217,7 +217,7 @@ def stages_of_several_threads(box):
 def no_threads_at_all(box):
     """A limit that does not hold for root, so root becomes somebody else, who may be unable to import more."""
     return (
-        "import resource, os, threading, neardup_gpu.engine.compiling, neardup_gpu.job\n"
+        "import resource, os, threading, neardup_gpu.engine.compiling, neardup_gpu.jobs.dedup\n"
         "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\n"
         "if os.geteuid() == 0: os.setuid(54321)\n"
         "nd.dedup(pa.table({'text': ['one two three', 'four five six']}), engine='cpu')"
@@ -345,7 +345,8 @@ def _signalled(*signals):
     """All is written but the final name when the process is sent these, one at once after the other."""
     kills = "; ".join(f"kill -{number:d} $PPID" for number in signals)
     return (
-        "import subprocess, sys, time\nfrom neardup_gpu import cli, job\nwrite = job.write_result\n"
+        "import subprocess, sys, time\nfrom neardup_gpu import cli\n"
+        "from neardup_gpu.jobs import dedup as job\nwrite = job.write_result\n"
         "def slowly(*arguments):\n"
         "    write(*arguments)\n"
         f"    subprocess.Popen(['sh', '-c', '{kills}'])\n"
@@ -389,7 +390,8 @@ def three_signals_at_once(box):
 STUBBORN = (
     "import signal, subprocess, sys\n"
     "code = '''import time, sys\n"
-    "from neardup_gpu import cli, job\n"
+    "from neardup_gpu import cli\n"
+    "from neardup_gpu.jobs import dedup as job\n"
     "def never(*_, **__):\n"
     f'    try:\n        print("ready", flush=True); {_asleep(30)}\n'
     '    finally:\n        print("cleaning", flush=True); {stuck}\n'
@@ -438,7 +440,8 @@ def a_hangup_that_is_ignored_stays_so(box):
     """As by nohup."""
     box.documents("d.jsonl")
     return (
-        "import os, signal\nfrom unittest import mock\nfrom neardup_gpu import cli, job\n"
+        "import os, signal\nfrom unittest import mock\nfrom neardup_gpu import cli\n"
+        "from neardup_gpu.jobs import dedup as job\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "decide = job.decide\n"
         "def hung_up(*a, **k):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return decide(*a, **k)\n"
@@ -541,7 +544,7 @@ def a_closed_standard_error(box):
 def a_full_disk_behind_standard_error(box):
     box.documents("d.jsonl")
     return RUN + (
-        "import logging\nfrom neardup_gpu import job\n"
+        "import logging\nfrom neardup_gpu.jobs import dedup as job\n"
         "decide = job.decide\n"
         "def noting(*a, **k):\n"
         "    logging.getLogger('neardup_gpu').warning('words ' * 2000)\n    return decide(*a, **k)\n"
