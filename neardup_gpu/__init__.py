@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .contamination.contaminated import contaminated
     from .documents import open_documents
     from .documents.reading_options import Reading
+    from .documents.references import Reference
     from .documents.writing_options import Writing
     from .engine.settings import Engine
     from .errors import NeardupError
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .methods.bottomk import BottomK
     from .methods.containment import Containment
     from .methods.exact import Exact
+    from .methods.identical import Identical
     from .methods.minhash import MinHash
     from .methods.modm import ModM
     from .methods.simhash import SimHash
@@ -64,12 +66,14 @@ __all__ = [
     "Containment",
     "Engine",
     "Exact",
+    "Identical",
     "Index",
     "MinHash",
     "ModM",
     "NeardupError",
     "Reading",
     "Recipe",
+    "Reference",
     "Result",
     "Shingles",
     "SimHash",
@@ -97,12 +101,14 @@ _MODULES = {
     "Containment": "methods.containment",
     "Engine": "engine.settings",
     "Exact": "methods.exact",
+    "Identical": "methods.identical",
     "Index": "index",
     "MinHash": "methods.minhash",
     "ModM": "methods.modm",
     "NeardupError": "errors",
     "Reading": "documents.reading_options",
     "Recipe": "recipe",
+    "Reference": "documents.references",
     "Result": "results.result",
     "Shingles": "recipe",
     "SimHash": "methods.simhash",

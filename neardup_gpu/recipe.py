@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from . import checks
 from .definitions import Material, checked_settings, material, settings_of, unreadable, versions
 from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
+from .keep_rule import checked_rule
 from .log import log
 from .methods import METHODS, as_method, check_sketches
 from .methods.contract import Join
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SHINGLINGS = ("set", "bag", "circular", "spots")
 CLUSTERINGS = ("greedy", "components")
+KEPT, EQUAL = EMPTY = ("kept", "equal")
 
 _UNUSUAL: dict[str, Any] = {
     "only_against": False,
@@ -32,6 +34,7 @@ _UNUSUAL: dict[str, Any] = {
     "length_ratio": None,
     "ignore_common": None,
     "ignored": None,
+    "empty": KEPT,
 }
 """Settings that are described only if they differ from these values."""
 
@@ -223,6 +226,7 @@ class Recipe:
         containment. For simhash, None means that nothing is verified, and the distance decides.
     keep : str, default "first"
         Priority: "first" (input order), "longest" (most tokens), or a column, as "date", "date:asc" or "date:desc".
+        Several keys have commas between them. The next one decides between documents that are equal in all before it.
     cluster : "greedy" or "components", default "greedy"
         Which documents are removed:
 
@@ -252,6 +256,11 @@ class Recipe:
         each value are counted by themselves.
     ignored : str, default None
         The digest of the shingles that were left out, which the recipe of a result holds.
+    empty : "kept" or "equal", default "kept"
+        What happens to documents that are empty or nothing but white space:
+
+        - "kept": all are kept.
+        - "equal": they count as identical, so that one is kept.
 
     Raises
     ------
@@ -279,6 +288,7 @@ class Recipe:
     length_ratio: float | None = None
     ignore_common: int | float | None = None
     ignored: str | None = None
+    empty: str = KEPT
 
     def __post_init__(self) -> None:
         method = as_method(self.method)
@@ -291,7 +301,7 @@ class Recipe:
             "threshold": None
             if threshold is None
             else checks.fraction("threshold", threshold, zero=False, hint=f"{method.usual_threshold or 0.8} is usual"),
-            "keep": checks.text("keep", self.keep),
+            "keep": checked_rule(checks.text("keep", self.keep)),
             "cluster": checks.one_of("cluster", self.cluster, CLUSTERINGS),
             "max_partners": checks.optional(checks.integer, "max_partners", self.max_partners, 1, 2**31 - 1),
             "seed": checks.seed(self.seed),
@@ -301,6 +311,7 @@ class Recipe:
             "length_ratio": checks.optional(checks.fraction, "length_ratio", self.length_ratio, zero=False),
             "ignore_common": checks.optional(_most_documents, "ignore_common", self.ignore_common),
             "ignored": checks.optional(checks.text, "ignored", self.ignored),
+            "empty": checks.one_of("empty", self.empty, EMPTY),
         }
         plain["method"] = method.settled(plain["threshold"])
         for name, value in plain.items():
@@ -340,7 +351,9 @@ class Recipe:
                 )
         if self.unit.divides and self.shingles.token_kind.of_integers:
             raise ParameterError(f"unit '{self.unit}' and tokens 'ids': integers have no {self.unit}s; leave one out")
-        if self.only_equal:
+        if self.method.equal_by is not None:
+            self._check_equal()
+        elif self.only_equal:
             usual_shingles = replace(self.shingles, size=self.shingles.token_kind.size, kind="set", stop_words=None)
             unused = {"shingles": usual_shingles, "method": as_method("exact"), "cluster": "greedy"}
             for name, value in unused.items():
@@ -350,10 +363,30 @@ class Recipe:
                         "give a lower threshold"
                     )
 
+    def _check_equal(self) -> None:
+        """Raise ParameterError for settings that have no effect on a method that finds equal documents alone."""
+        unused = {
+            "shingle_size": self.shingles.size == self.shingles.token_kind.size,
+            "shingling": self.shingles.kind == "set",
+            "length_ratio": self.length_ratio is None,
+            "ignore_common": self.ignore_common is None,
+            "cluster": self.cluster == "greedy",
+            "key": not (self.method.equal_by and self.unit.divides),
+        }
+        for name, is_usual in unused.items():
+            if not is_usual:
+                why = "parts of documents have no key" if name == "key" else "only equal documents are found"
+                raise ParameterError(f"method {self.method.name} and {name}: {why}; leave {name} out")
+
     @property
     def only_equal(self) -> bool:
-        """Whether only units of equal tokens are found."""
-        return self.unit.divides and self.threshold == 1.0
+        """Whether only equal units are found: of equal tokens, or as the method says."""
+        return self.method.equal_by is not None or (self.unit.divides and self.threshold == 1.0)
+
+    @property
+    def compared_columns(self) -> list[str]:
+        """The columns whose values say which documents may be compared, or which are equal."""
+        return list(dict.fromkeys([*self.within, *(self.method.equal_by or ())]))
 
     @property
     def verifies(self) -> bool:

@@ -195,7 +195,9 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("left out", ", ".join(listed)))
     lines = unread(report.get("input") or {})
     if report.get("against"):
-        lines += [f"of the reference set, {line}" for line in unread(report["against"])]
+        sets = report["against"].get("sets") or {"": report["against"]}
+        for name, described in sets.items():
+            lines += [f"of the reference set{name and f' {name}'}, {line}" for line in unread(described)]
     rows += [("" if i or left_out else "left out", line) for i, line in enumerate(lines)]
     if report.get("against"):
         rows.append(("reference", f"{count(counts['reference_documents'], 'document')}, left untouched"))
@@ -212,6 +214,10 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     elif counts["removed"]:
         removed += f": {', '.join(kinds_removed(counts))}"
     rows.append(("removed", removed))
+    if (deciding := report.get("decided_by")) is not None:
+        *by_keys, (_, others) = deciding.items()
+        said = ", ".join(f"{number:,} by {key}" for key, number in by_keys)
+        rows.append(("decided", f"{said}{f', {others:,} by another document than the one named' if others else ''}"))
     rows += _lost_rows(report.get("lost_most"))
     if counts.get("removed_unverified"):
         how = "a chain of pairs" if recipe["threshold"] is not None else f"their {recipe['method']} alone"
@@ -332,7 +338,8 @@ def unit_rows(counts: dict[str, Any], unit: str) -> list[tuple[str, str]]:
 
 def kinds_removed(counts: dict[str, Any]) -> list[str]:
     """Return how many documents were removed for each way of being alike: "3 identical", "1 same words", "0 near"."""
-    return [f"{counts[f'removed_{kind}']:,} {kind.replace('_', ' ')}" for kind in ("identical", "same_words", "near")]
+    kinds = [name.removeprefix("removed_") for name in counts if name.startswith("removed_")]
+    return [f"{counts[f'removed_{kind}']:,} {kind.replace('_', ' ')}" for kind in kinds if kind != "unverified"]
 
 
 def times(

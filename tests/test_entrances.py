@@ -179,11 +179,14 @@ class World:
             f"{COLUMNS} html:flag encoding:choice? glob:name? on_error:choice max_document_bytes:count "
             "null_values:columns? input_format:choice? delimiter:choice? header:flag",
         )
+        yield "Reference", nd.Reference, {"source": self.table}, "source:any name:name? reading:own?"
+        yield "Identical", nd.Identical, {}, "key:columns?"
         yield (
             "Writing",
             nd.Writing,
             {},
-            "output_format:choice? shard_bytes:bytes? ids_only:flag overwrite:flag report:flag check:count? by:name?",
+            "output_format:choice? shard_bytes:bytes? ids_only:flag overwrite:flag report:flag check:count? "
+            "counts:flag by:name?",
         )
         yield (
             "Workers",
@@ -340,7 +343,8 @@ class World:
             nd.Recipe,
             {},
             "shingles:own method:choice threshold:fraction? keep:name cluster:choice max_partners:count? seed:count "
-            "only_against:flag unit:choice within:columns length_ratio:fraction? ignore_common:size? ignored:name?",
+            "only_against:flag unit:choice within:columns length_ratio:fraction? ignore_common:size? ignored:name? "
+            "empty:choice",
         )
         yield (
             "Shingles",

@@ -62,13 +62,13 @@ def test_every_error_is_public():
     assert classes == set(neardup_gpu.errors.__all__)
 
 
-def test_the_package_has_30_public_names_and_completion_shows_no_others():
-    methods = "Exact Containment MinHash BottomK ModM SimHash"
-    options = "Recipe Shingles Unit Engine Workers Reading Writing"
+def test_the_package_has_32_public_names_and_completion_shows_no_others():
+    methods = "Exact Containment Identical MinHash BottomK ModM SimHash"
+    options = "Recipe Reference Shingles Unit Engine Workers Reading Writing"
     modules = ["sketches", "stages", "errors", "hamming", "papers", "theory", "plot"]
     verbs = "dedup audit compare contaminated substrings passages open_documents"
     names = f"{verbs} Index Result NeardupError {methods} {options}".split() + modules
-    assert len(names) == 30
+    assert len(names) == 32
     code = "import json, neardup_gpu as nd; print(json.dumps([dir(nd), nd.__all__]))"
     shown, public = json.loads(run_code(code))
     assert sorted(names) == sorted(public) == sorted(set(shown) - {"__version__"})

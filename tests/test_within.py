@@ -24,8 +24,9 @@ READING = Reading(id_column="id", text_columns="text")
 
 def recipe_of(method: str, **changes: Any) -> Recipe:
     """A recipe for short texts, in which no pair is left out of the list."""
-    threshold = None if method == "simhash" else 0.5
-    return Recipe(shingles=Shingles(2), method=method, threshold=threshold, max_partners=None, **changes)
+    threshold = {"simhash": None, "identical": 1.0}.get(method, 0.5)
+    shingles = Shingles() if method == "identical" else Shingles(2)
+    return Recipe(shingles=shingles, method=method, threshold=threshold, max_partners=None, **changes)
 
 
 def rows(*tables: pa.Table) -> Counter[str]:

@@ -59,9 +59,12 @@ def run(words: list[str]) -> int:
     NeardupError
         What the library raises; its message names flags instead of parameters.
     """
+    from ..store.job_options import job_options
+    from .config import described, parsed
     from .options import with_values
 
-    command, bound, _ = app.parse_args(with_values(words), exit_on_error=False, print_error=False)
+    words = with_values(words)
+    command, bound = parsed(app, words)
     if getattr(command, "__func__", None) is App.help_print:
         from .help import say_help
 
@@ -69,6 +72,7 @@ def run(words: list[str]) -> int:
         return 0
     from ..engine.processors import check_environment
 
+    token = job_options.set(described(app, words, bound))
     try:
         check_environment()
         return command(*bound.args, **bound.kwargs) or 0
@@ -81,3 +85,5 @@ def run(words: list[str]) -> int:
         again = type(error)(message)
         again.parameter, again.path, again.row = error.parameter, error.path, error.row
         raise again from error
+    finally:
+        job_options.reset(token)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..documents.reading_options import Reading
 from ..documents.writing_options import Writing
@@ -33,15 +34,29 @@ from .options import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..documents.references import Reference
     from ..results.result import Result
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
+class Against:
     """Other documents to compare with."""
 
-    against: str | None = setting(
-        None, "Also remove documents that resemble these, which are left untouched.", metavar="REFERENCE"
+    against: list[str] | None = setting(
+        None,
+        "Also remove documents that resemble these, which are left untouched. Several sets are named in the result, by "
+        "NAME=PATH or by their files.",
+        metavar="REFERENCE",
+        shown="none",
+    )
+    against_text_column: list[str] | None = setting(
+        None, "Column of text of the reference sets.", metavar="NAME", shown="that of the input"
+    )
+    against_id_column: str | None = setting(
+        None, "Column of unique ids of the reference sets.", metavar="NAME", shown="that of the input"
+    )
+    against_html: bool | Literal["tree"] = setting(
+        False, "The text of the reference sets is HTML, as --html says it of the input.", metavar="[tree]"
     )
     only_against: bool = setting(
         False, "Remove only documents that resemble those of --against; copies inside the input are kept."
@@ -53,7 +68,10 @@ class Keeping:
     """Which documents are kept, and which pairs are listed."""
 
     keep: str = setting(
-        "first", "Which document of a group to keep: first, longest, or by a column such as date:desc.", metavar="RULE"
+        "first",
+        "Which document of a group to keep: first, longest, or by a column such as date:desc; or several keys, as in "
+        "score:desc,longest,first.",
+        metavar="RULE",
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
     max_partners: str = setting(
@@ -80,7 +98,7 @@ class Bound:
     )
 
 
-DocumentsFlags: Any = flags(DOCUMENTS, Reading, Reference)
+DocumentsFlags: Any = flags(DOCUMENTS, Reading, Against)
 ChoiceFlags: Any = flags(MATCHING, Choice, ShingleSettings, Conditions)
 MethodFlags: Any = method_flags(MATCHING, methods.DECIDING)
 KeepingFlags: Any = flags(DECIDING, Keeping, Unit)
@@ -104,15 +122,16 @@ def dedup(
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
     output = None if shown.dry_run else shown.output
-    kept, reference = given(keeping, of=Keeping), given(documents, of=Reference)
+    kept, reference = given(keeping, of=Keeping), given(documents, of=Against)
     kept["unit"] = Unit(**given(keeping, of=Unit))
     if "max_partners" in kept:
         kept["max_partners"] = number_or_all(kept["max_partners"])
-    against = reference.pop("against", None)
+    reading = Reading(**given(documents, of=Reading))
+    against = _references(reference.pop("against", None), reading, reference)
     recipe = chosen_recipe(methods.DECIDING, method, **given(choice), **kept, **reference)
     workers = Workers(**given(tasks)) if given(tasks) else None
     options: dict[str, Any] = {
-        "reading": Reading(**given(documents, of=Reading)),
+        "reading": reading,
         "writing": Writing(**given(written, of=Writing)),
         "engine": Engine(**given(running, of=Engine)),
         **given(running, of=Bound),
@@ -130,6 +149,19 @@ def dedup(
             **options,
         )
     _say(found, shown, output, options["writing"].report)
+
+
+def _references(words: list[str] | None, reading: Reading, settings: dict[str, Any]) -> list[Reference] | None:
+    """Return the reference sets that flags name; the settings of their reading are taken out of `settings`."""
+    from ..documents.references import named_reference
+
+    names = {"text_column": "text_columns", "id_column": "id_column", "html": "html"}
+    own = {name: settings.pop(key) for word, name in names.items() if (key := f"against_{word}") in settings}
+    if words is None:
+        if own:
+            raise ParameterError("against: there is no reference set to read so; give --against as well")
+        return None
+    return [named_reference(word, replace(reading, **own) if own else None) for word in words]
 
 
 def _say(found: Result, shown: DedupOutput, output: str | None, page: bool) -> None:

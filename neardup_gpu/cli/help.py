@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cyclopts.argument import Argument
 
 HELP, VERSION = ("-h, --help", "Show this help."), ("--version", "Print the version.")
+CONFIG = ("--config FILE", "Read options from a TOML file, in the command's table. Flags take their place.")
 COMPLETION = ("--install-completion", "Install the completion of commands and flags for your shell.")
 STRIPPED = "Python strips the descriptions of commands with -OO; start it without -OO to see them."
 
@@ -39,7 +40,9 @@ def say_help(root: App, words: Sequence[str]) -> None:
             panels.setdefault(_heading(each), []).append(entry)
     if commands:
         panels["Commands"] = commands
-    panels.setdefault("Help", []).extend([HELP] if chain else [HELP, VERSION, COMPLETION])
+    panels.setdefault("Help", []).extend(
+        ([HELP] if commands else [CONFIG, HELP]) if chain else [HELP, VERSION, COMPLETION]
+    )
     column = min(max(len(label) for panel in panels.values() for label, _ in panel), width // 3)
     for title, entries in sorted(panels.items(), key=lambda panel: _place(arguments, panel[0])):
         parts += ["", _bold(title)]

@@ -94,6 +94,7 @@ class Conditions:
         metavar="N",
         shown="none",
     )
+    empty: str = setting("kept", "Documents without text: kept, or equal, which keeps one of them.", metavar="WHAT")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,7 +171,7 @@ def _word(token: Token) -> str:
 _ALONE = "true"
 """The value of a flag that stands without the word that it may have."""
 
-MAY_HAVE = {"--html": "tree"}
+MAY_HAVE = {"--html": "tree", "--against-html": "tree"}
 """Flags that an optional word may follow, and that word."""
 
 
@@ -197,6 +197,7 @@ def with_values(words: list[str]) -> list[str]:
 
 def _true_or_word(_: type, tokens: list[Token]) -> bool | str:
     flag, word = tokens[-1].keyword or "", tokens[-1].value
+    flag = f"--{flag[1:-1]}" if flag.startswith("[") else flag  # from a file of options
     if word not in (_ALONE, MAY_HAVE.get(flag)):
         raise ValueError(f"invalid value {word!r}; use {flag} or {flag} {MAY_HAVE.get(flag)}")
     return True if word == _ALONE else word

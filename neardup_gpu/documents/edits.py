@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -106,12 +107,15 @@ class Edits:
         The name of a new column, which gets the spans; they are not cut then.
     seams : pyarrow.Array of strings, optional
         The values of a new column: the places at which each document was cut; see `columns.SEAMS`.
+    columns : dict of str to pyarrow.Array
+        The values of further new columns, if nothing is cut.
     """
 
     keep: np.ndarray
     cuts: Cuts | None = None
     marks: str | None = None
     seams: pa.Array | None = None
+    columns: dict[str, pa.Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keep)
@@ -120,7 +124,8 @@ class Edits:
         """Return the edits of documents `first` to `stop`."""
         cuts = None if self.cuts is None else self.cuts.of(first, stop)
         seams = None if self.seams is None else self.seams.slice(first, stop - first)
-        return Edits(self.keep[first:stop], cuts, self.marks, seams)
+        columns = {name: values.slice(first, stop - first) for name, values in self.columns.items()}
+        return Edits(self.keep[first:stop], cuts, self.marks, seams, columns)
 
     def over_all_rows(self, passes: list[Pass]) -> Edits:
         """Return the edits of all rows that readers have: rows that were skipped are dropped."""
@@ -129,9 +134,10 @@ class Edits:
         read = np.concatenate([each.read_rows() for each in passes])
         keep = np.zeros(len(read), bool)
         keep[read] = self.keep
-        if self.cuts is None:
-            return Edits(keep)
         before = np.concatenate([[0], np.cumsum(read)])  # documents before each row
+        if self.cuts is None:
+            columns = {name: values.take(arrow(before[:-1], ~read)) for name, values in self.columns.items()}
+            return Edits(keep, columns=columns)
         seams = None if self.seams is None else self.seams.take(arrow(before[:-1], ~read))
         return Edits(keep, self.cuts._replace(offsets=self.cuts.offsets[before]), self.marks, seams)
 
@@ -141,6 +147,10 @@ class Edits:
             return None
         kept = np.append(np.flatnonzero(self.keep), len(self))
         return self.cuts._replace(offsets=self.cuts.offsets[kept])
+
+    def columns_of_kept(self) -> dict[str, pa.Array]:
+        """Return the values of new columns, of the kept documents alone."""
+        return {name: values.filter(arrow(self.keep)) for name, values in self.columns.items()}
 
     def seams_of_kept(self) -> pa.Array | None:
         """Return the seams of the kept documents alone."""

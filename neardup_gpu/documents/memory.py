@@ -27,6 +27,7 @@ from .parts import WHOLE, Part
 from .ray_data import RayDataset
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES
+from .row_sources import RowSource, is_arrow_dataset, row_source
 from .seen import State
 from .skipped import Problem
 from .valid import validated, with_readable_names
@@ -43,10 +44,14 @@ class Memory(Reader):
         self.name = split or "input"
         # A table has a length and gives its rows again; a stream has no length.
         self.rewindable = hasattr(source, "__len__") or isinstance(source, pa.Table)
+        if isinstance(source, RowSource):
+            self.rewindable = source.rewindable
         self.spent = False
         # Not every length is known at once: a DuckDB relation runs a query for it.
         known = isinstance(source, (pa.Table, Partly)) or hasattr(source, "__dataframe__") or is_dataset(source)
         self.num_rows = len(self.source) if known else part.num_rows
+        if isinstance(source, RowSource):
+            self.num_rows = source.num_rows
         self.stream: pa.RecordBatchReader | None = self._open()
         given = with_readable_names(self.stream.schema, self.name)
         types = [without_view_dictionary(pa.nulls(0, kind)).type for kind in given.types]
@@ -63,6 +68,8 @@ class Memory(Reader):
             return stream_of_dataset(self.source)
         if isinstance(self.source, RayDataset):
             return self.source.stream()
+        if isinstance(self.source, RowSource):
+            return self.source.reader()
         if isinstance(self.source, Partly):
             return self.source.table.to_reader()
         with reading(self.name, f"{type(self.source).__name__} cannot be read as an Arrow table"):
@@ -232,6 +239,8 @@ def as_table(source: Any, name: str = "input") -> Any:
         return RayDataset(source)
     if isinstance(source, Ragged):
         return _table_of_rows(source)
+    if is_arrow_dataset(source):
+        return row_source(source, _table_of_columns)
     if _is_column(source):
         return _table_of_texts(source)
     if hasattr(source, "__arrow_c_stream__"):
@@ -241,13 +250,15 @@ def as_table(source: Any, name: str = "input") -> Any:
             return pa.table(pa.record_batch(source))
     if isinstance(source, dict):
         return _table_of_columns(source)
+    if isinstance(source, (list, tuple)) and source and all(isinstance(each, pa.RecordBatch) for each in source):
+        return RowSource(source, _table_of_columns)
     if isinstance(source, (list, tuple)) and source and all(isinstance(row, dict) for row in source):
         names = dict.fromkeys(name for row in source for name in row)
         return _table_of_columns({name: [row.get(name) for row in source] for name in names})
     way = next((name for name in CONVERSIONS if callable(getattr(type(source), name, None))), None)
     if way is not None:
         raise InputError(f"cannot read documents from {kind} as it is: pass the result of its .{way}().")
-    return None
+    return row_source(source, _table_of_columns)
 
 
 def _table_of_rows(rows: Ragged) -> pa.Table:

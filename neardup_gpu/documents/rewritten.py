@@ -112,6 +112,7 @@ def write_rewritten(
     added = [pa.field(EXTRACTED, pa.large_string())] if extracts else []
     added += [] if edits.marks is None else [pa.field(edits.marks, MARKS)]
     added += [] if edits.seams is None else [pa.field(SEAMS, pa.large_string())]
+    added += [pa.field(name, values.type) for name, values in edits.columns.items()]
     if schema is not None:
         schema = with_fields(schema, added)
 
@@ -256,19 +257,36 @@ def _pieces(
     cut: Callable[..., pa.RecordBatch],
 ) -> Iterator[Step[Piece]]:
     """Return the kept rows of a reader; lines of JSON that stay as they are come in pieces of about `most_bytes`."""
-    if isinstance(reader, JsonLines) and kind.startswith("jsonl") and queue.edits.cuts is None:
+    if (
+        isinstance(reader, JsonLines)
+        and kind.startswith("jsonl")
+        and queue.edits.cuts is None
+        and not queue.edits.columns
+    ):
         return kept_rows(reader, queue, lambda block, edits: block.select(edits.keep).in_pieces(most_bytes))
     own = schema_for(reader)
     _check(own, kind, reader.name)
-    return kept_rows(reader, queue, partial(_edited, reader, own, kind, cut))
+    new = {*queue.edits.columns, *([] if EXTRACTED in reader.schema.names else [EXTRACTED])}
+    stored = [field for field in own if field.name not in new]
+    if infers_types(reader) and queue.edits.columns:  # it has to be told of the columns that new ones replace
+        stored += [field for field in reader.kept_schema() if field.name in queue.edits.columns]
+    return kept_rows(reader, queue, partial(_edited, reader, own, pa.schema(stored), kind, cut))
 
 
 def _edited(
-    reader: Reader, schema: pa.Schema, kind: str, cut: Callable[..., pa.RecordBatch], piece: StoredRows, edits: Edits
+    reader: Reader,
+    schema: pa.Schema,
+    stored: pa.Schema,
+    kind: str,
+    cut: Callable[..., pa.RecordBatch],
+    piece: StoredRows,
+    edits: Edits,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the kept rows of a piece with the columns of a schema, without the spans that are cut."""
-    cuts, seams, first = edits.cuts_of_kept(), edits.seams_of_kept(), 0
-    stored = pa.schema([field for field in schema if field.name != EXTRACTED or EXTRACTED in reader.schema.names])
+    """Yield the kept rows of a piece in the columns of a schema, without the spans that are cut.
+
+    `stored` has the columns that are read.
+    """
+    cuts, seams, columns, first = edits.cuts_of_kept(), edits.seams_of_kept(), edits.columns_of_kept(), 0
     with closing(reader.batches(piece.select(edits.keep), stored)) as batches:
         for batch in batches:
             if cuts is not None:
@@ -276,7 +294,10 @@ def _edited(
                 if seams is not None:
                     names = [name for name in batch.schema.names if name != SEAMS]
                     batch = batch.select(names).append_column(SEAMS, seams.slice(first, batch.num_rows))
-                first += batch.num_rows
+            for name, values in columns.items():
+                others = [other for other in batch.schema.names if other != name]
+                batch = batch.select(others).append_column(name, values.slice(first, batch.num_rows))
+            first += batch.num_rows
             with reading(reader.name, "a column cannot be converted"):
                 yield _conformed(batch, schema, kind, reader.name)
 

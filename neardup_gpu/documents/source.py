@@ -46,7 +46,7 @@ def open_documents(
 
     Parameters
     ----------
-    source : str, Path, list of them, a table, or an array or Series of strings
+    source : str, Path, list of them, a table, an array or Series of strings, or an iterable of rows
         The documents:
 
         - A file (Parquet, Arrow IPC, WARC or WET; JSON lines, CSV, TSV, text or HTML plain, .gz, .zst, .bz2 or .xz), a
@@ -54,7 +54,10 @@ def open_documents(
           where that has no such file system, of fsspec. A list names several. The output of dedup gives the rows that
           it kept.
         - A table: pyarrow, Polars, DuckDB, pandas, a Ray dataset, Hugging Face's Dataset, DatasetDict and
-          IterableDataset, a dict of columns, a list of dicts.
+          IterableDataset, a dataset of pyarrow, a dict of columns, a list of dicts or of record batches.
+        - A generator, or another iterable, of dicts, texts or record batches. A generator is a stream, which is read
+          once. An object whose `__iter__` begins anew can be read again, as writing the kept rows requires. If it has
+          an attribute `schema`, a pyarrow.Schema, columns have these types; otherwise the first 1,024 rows decide.
         - The texts themselves: an array or a Series of strings. A list of texts is a column, ``{"text": texts}``,
           because a list of strings is a list of paths.
     id_column : str, default None
@@ -133,8 +136,8 @@ def names_of(source: Any) -> list[str]:
         raise InputError("cannot read documents from bytes: give paths as str, or texts as {'text': texts}.")
     if not isinstance(paths, (list, tuple)) or not all(isinstance(p, (str, os.PathLike)) for p in paths):
         raise InputError(
-            f"cannot read documents from {type(source).__name__}: give a path, a list of paths, a table, "
-            "or texts as {'text': texts}."
+            f"cannot read documents from {type(source).__name__}: give a path, a list of paths, a table, an iterable "
+            "of dicts or texts, or texts as {'text': texts}."
         )
     names = [os.fspath(path) for path in paths]
     if not names:

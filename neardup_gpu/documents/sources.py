@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..data import one_array
 from ..errors import InputError
 from ..records import dataclass
-from .batches import one_integer_type
+from .references import NamedSets, ReferenceSets, ids_of
 from .rereading import text_of
 from .stream import Documents
 
@@ -23,15 +22,22 @@ class Sources:
     ----------
     documents : Documents
         The input.
-    reference : Documents, default None
-        The reference set, if there is one.
+    reference : Documents or ReferenceSets, default None
+        The reference set, or several, if there are any.
     """
 
     documents: Documents
-    reference: Documents | None = None
+    reference: Documents | ReferenceSets | None = None
 
     @property
-    def in_order(self) -> list[Documents]:
+    def known_sets(self) -> NamedSets | None:
+        """The names of the reference sets and the ends of their rows, as the last reading found them."""
+        if self.reference is None:
+            return None
+        return NamedSets() if isinstance(self.reference, Documents) else self.reference.known_sets()
+
+    @property
+    def in_order(self) -> list[Any]:
         """The reference set, if there is one, and then the input: the order of rows in all stages."""
         return [self.documents] if self.reference is None else [self.reference, self.documents]
 
@@ -51,6 +57,17 @@ class Sources:
     def local_files(self) -> list[str]:
         """Paths of all files on this machine that are read."""
         return [path for each in self.in_order for path in each.local_files]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths and URIs from which all documents are read."""
+        return [path for each in self.each_set for path in each.describe()["paths"]]
+
+    @property
+    def each_set(self) -> list[Documents]:
+        """The reference sets, each by itself, and then the input."""
+        sets = self.reference.sets.values() if isinstance(self.reference, ReferenceSets) else [self.reference]
+        return [each for each in [*sets, self.documents] if each is not None]
 
     @property
     def skipped(self) -> pa.Table | None:
@@ -84,8 +101,11 @@ class Sources:
             self.documents.check_unique(of_input, "input")
         if self.reference is None:
             return of_input
-        of_reference = ids_of(self.reference, known)
-        self.reference.check_unique(of_reference, "reference set")
+        if isinstance(self.reference, ReferenceSets):
+            of_reference = self.reference.joined_ids(known, "reference set")
+        else:
+            of_reference = ids_of(self.reference, known)
+            self.reference.check_unique(of_reference, "reference set")
         of_input, of_reference = _one_type(of_input, of_reference)
         return pa.concat_arrays([of_reference, of_input]) if len(of_reference) else of_input
 
@@ -100,21 +120,14 @@ class Sources:
             Rows of the reference set, which come first.
         """
         first = 0 if row < num_known else num_known
-        documents = self.documents if self.reference is None or first else self.reference
+        documents: Any = self.documents if self.reference is None or first else self.reference
+        if isinstance(documents, ReferenceSets):
+            documents, row = documents.at(row)
         if not documents.rewindable:
             return None
         with contextlib.suppress(InputError):
             return text_of(documents, id, row - first)
         return None
-
-
-def ids_of(documents: Documents, ids: list[pa.Array]) -> pa.Array:
-    """Join the ids of the batches of documents into one array, and empty the list."""
-    if not any(map(len, ids)):
-        return pa.nulls(0, documents._id_type)
-    chunks = pa.chunked_array(one_integer_type(ids))
-    ids.clear()
-    return one_array(chunks)
 
 
 def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -179,6 +179,11 @@ class Documents:
         return self._readers[0].reads_html
 
     @property
+    def num_columns(self) -> int:
+        """Number of columns of the first file or table."""
+        return len(self._readers[0].schema)
+
+    @property
     def _id_type(self) -> pa.DataType:
         """The type of ids."""
         return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
@@ -486,16 +491,15 @@ class Documents:
         file = pa.DictionaryArray.from_arrays(arrow(numbers.astype(np.int32)), strings(self._names).cast(pa.string()))
         return {"file": file, "row": arrow(rows)}
 
-    def _categories(self, name: str) -> list[str] | None:
-        """Return the order of the categories of a column of the last reading; None if it has no ordered categories.
+    def _orders_of(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Return the order of the categories of each column of the last reading that has ordered categories.
 
         Raises
         ------
         InputError
-            If files have the categories in different orders.
+            If files have the categories of a column in different orders.
         """
-        orders = self._orders.get(name)
-        return one_order(orders, name) if orders else None
+        return {name: one_order(orders, name) for name in names if (orders := self._orders.get(name))}
 
     def _strings(self, name: str) -> SeenStrings:
         """Return what the values of a column that is compared looked like in the last reading."""

@@ -23,11 +23,12 @@ import pyarrow as pa
 from ..data import Ragged
 from ..documents.units import NO_PLACES, Places, joined_places
 from ..engine.processors import own_threads
+from ..keep_rule import keep_columns
 from ..results.result import Result
 from ..results.tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
 from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed, unverified
 from ..stages.partners import partners_of, selected
-from ..stages.priority import keep_column, rows_by_priority
+from ..stages.priority import rows_by_priority
 from ..stages.verification import Verified, in_host_memory
 from ..store.artefacts import ASCENDING, DOCUMENTS, PAIRS, UNITS, write_report
 from ..store.outputs import new_folder
@@ -95,6 +96,7 @@ class StoredSets:
     """
 
     table = None
+    """Shingles are not counted as they are stored."""
 
     def __init__(self, snapshot: Snapshot, entries: np.ndarray, folder: Path) -> None:
         self.folder, self._snapshot, self._entries = folder, snapshot, entries
@@ -140,7 +142,9 @@ def suffice(snapshot: Snapshot, disturbed: bool, recipe: Recipe) -> bool:
     return not any(((each["flags"] & OPEN != 0) & (each.live_entries != 0)).any() for each in snapshot.segments)
 
 
-def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, clock: Clock) -> Result:
+def decide(
+    opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, clock: Clock, counts: bool = False
+) -> Result:
     """Decide of all live documents, and write what was decided to a folder, if one is given.
 
     Raises
@@ -155,7 +159,7 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
         runtime = stack.enter_context(opened.running())
         manifest, snapshot = opened.snapshot(runtime)
         place = folder or Path(tempfile.gettempdir())
-        result = decided(manifest, snapshot, recipe, clock, runtime, place)
+        result = decided(manifest, snapshot, recipe, clock, runtime, place, counts)
         if folder is not None:
             write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
             write_table(result.pairs, folder / f"{PAIRS}.parquet")
@@ -166,7 +170,13 @@ def decide(opened: Opened, recipe: Recipe, output: str | None, overwrite: bool, 
 
 
 def decided(
-    manifest: Manifest, snapshot: Snapshot, recipe: Recipe, clock: Clock, runtime: Runtime, folder: Path
+    manifest: Manifest,
+    snapshot: Snapshot,
+    recipe: Recipe,
+    clock: Clock,
+    runtime: Runtime,
+    folder: Path,
+    counts: bool = False,
 ) -> Result:
     """Decide of all live documents.
 
@@ -181,10 +191,9 @@ def decided(
     """
     live, keeps = Live.of(snapshot, manifest.id_type, recipe.unit), manifest.keeps
     with clock.stage("collide"):
-        name, _ = keep_column(recipe.keep)
-        column = None if name is None else of_live(snapshot, name, manifest.column_types[name])
-        categories, owner = manifest.categories.get(name or ""), None if live.places is None else live.places.owner
-        rows = rows_by_priority(recipe.keep, live.tokens, column, categories, owner, len(live.ids))
+        types, owner = manifest.column_types, None if live.places is None else live.places.owner
+        columns = {name: of_live(snapshot, name, types[name]) for name in keep_columns(recipe.keep)}
+        rows = rows_by_priority(recipe.keep, live.tokens, columns, manifest.categories, owner, len(live.ids))
         ranked = Ranked(0, rows, live.tokens[rows])
         representative, keys = _best_members(live.entry[rows]), None
         if recipe.method.tells_pairs:
@@ -215,8 +224,9 @@ def decided(
             listed, deciding = _estimated_anew(snapshot, groups, mine, recipe, keeps, runtime)
     with clock.stage("decide"):
         decisions = decide_ranked(ranked, groups, deciding, listed, None, recipe, runtime)
-        facts = Facts(ranked, groups, decisions, live.ids, live.places).with_decisions(decisions, recipe.unit)
-        tables = tables_of(facts, recipe, {}, against=False)
+        facts = Facts(ranked, groups, decisions, live.ids, live.places, columns=columns)
+        facts = facts.with_decisions(decisions, recipe.unit)
+        tables = tables_of(facts, recipe, {}, against=None, counts=counts)
     report = _report(facts, recipe, keeps, limits, runtime.backend, clock)
     return Result(tables.documents, tables.pairs, report, recipe, units=tables.units, facts=facts)
 

@@ -18,12 +18,12 @@ from ..documents.reading_options import Reading, chosen_reading
 from ..engine.clock import Clock, Progress
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
+from ..keep_rule import checked_rule, keep_columns
 from ..methods import check_able
 from ..methods.containment import DIRECTIONS
 from ..recipe import Recipe, choose_recipe
 from ..report import count
 from ..results.sketch_writing import skipped_path
-from ..stages.priority import keep_column
 from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
 from ..store.outputs import new_file, new_files
@@ -149,6 +149,8 @@ class Index:
             raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
         if chosen.ignore_common is not None:
             raise ParameterError("ignore_common: an index does not know all documents; leave it out")
+        if chosen.empty != "kept":
+            raise ParameterError(f"empty {chosen.empty!r}: an index keeps documents without words; leave it out")
         names |= {name: "null" for name in chosen.within if name not in names}
         place = as_engine(engine)
         if (around := index_around(Path(os.path.realpath(folder)).parent)) is not None:
@@ -714,6 +716,7 @@ class Index:
         *,
         keep: str = "first",
         cluster: str = "greedy",
+        counts: bool = False,
         output: str | Path | None = None,
         overwrite: bool = False,
         progress: Progress | bool | None = None,
@@ -723,10 +726,12 @@ class Index:
         Parameters
         ----------
         keep : str, default "first"
-            Which document of a group stays: "first", "longest", or by a column that the index keeps, "date" or
-            "date:desc", as in `dedup`.
+            Which document of a group is kept: "first", "longest", or by a column that the index keeps, "date" or
+            "date:desc"; several keys have commas between them, as in `dedup`.
         cluster : "greedy" or "components", default "greedy"
             As in `dedup`.
+        counts : bool, default False
+            Add the columns `copies` and `near`, which count the documents that each kept one stands for: see `Writing`.
         output : path, default None
             A folder to write: documents.parquet, pairs.parquet, units.parquet if parts of documents are compared, and
             report.json.
@@ -766,11 +771,13 @@ class Index:
         [True, False, True]
         """
         self._opened.check_open()
-        name, _ = keep_column(checks.text("keep", keep))
-        kept_of([] if name is None else [name], self._opened.manifest.column_types, f"keep {keep!r}")
+        keep = checked_rule(checks.text("keep", keep))
+        kept_of(keep_columns(keep), self._opened.manifest.column_types, f"keep {keep!r}")
         recipe = changed_settings(self.recipe, keep=keep, cluster=cluster)
         output = checks.optional(checks.path, "output", output)
-        return decide(self._opened, recipe, output, checks.flag("overwrite", overwrite), Clock(progress))
+        if (counts := checks.flag("counts", counts)) and recipe.unit.divides:
+            raise ParameterError(f"counts and unit '{recipe.unit}': parts are counted in units.parquet; leave one out")
+        return decide(self._opened, recipe, output, checks.flag("overwrite", overwrite), Clock(progress), counts)
 
     # ------------------------------------------------------------------------------------------ looking after it
 

@@ -7,16 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from ..documents import open_documents
-from ..documents.reading_options import Reading
+from ..documents.reading_options import Reading, chosen_reading
+from ..documents.references import Reference, ReferenceSets, references_of
 from ..documents.sources import Sources
 from ..documents.writing_options import Writing
 from ..engine.clock import Progress
 from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
+from ..keep_rule import keep_columns
 from ..recipe import Recipe
 from ..records import dataclass
 from ..results.by_value import FILE, check_by
-from ..stages.priority import keep_column
 from ..stages.recall import choose_check
 
 
@@ -26,8 +27,9 @@ class Arguments:
 
     Parameters
     ----------
-    source, against : documents, as `open_documents` takes them
-        `against` is None if there is no reference set.
+    source : documents, as `open_documents` takes them
+    against : documents, `Reference`, a list of these, or None
+        None if there is no reference set.
     reading : Reading
     recipe : Recipe
         As it was given: its method may hold document frequencies, or their path.
@@ -61,6 +63,10 @@ class Arguments:
             if self.output is None:
                 raise ParameterError("report: is written into the output; name one with output=...")
             check_installed()
+        if self.writing.counts and self.recipe.unit.divides:
+            raise ParameterError(
+                f"counts and unit '{self.recipe.unit}': parts are counted in units.parquet; leave one out"
+            )
         if self.memory is not None and self.engine.max_comparisons is not None:
             raise ParameterError(
                 "max_comparisons and memory: a job within a bound of memory may run as tasks, which count otherwise; "
@@ -74,33 +80,71 @@ class Arguments:
 
     def opened(self) -> Sources:
         """Open the input and the reference set. Columns that are compared are never treated as text."""
-        column, _ = keep_column(self.recipe.keep)
-        compared = [*([column] if column else []), *self.recipe.within]
+        compared = [*keep_columns(self.recipe.keep), *self.recipe.compared_columns]
         counted = [] if self.writing.by in (None, FILE) else [self.writing.by]
         documents = open_documents(self.source, reading=self.reading, other_columns=[*compared, *counted])
         if self.writing.by is not None:
             check_by(self.writing.by, documents)
         sources = self.opened_reference(Sources(documents), self.reading, compared)
         for each in sources.in_order:
-            for name in self.recipe.within:
-                each._check_plain(name, "within")
+            for parameter, names in (("within", self.recipe.within), ("key", self.recipe.method.equal_by or ())):
+                for name in names:
+                    each._check_plain(name, parameter)
         return sources
 
     def opened_reference(self, sources: Sources, reading: Reading, compared: list[str]) -> Sources:
         """Open the reference set, read like the input; columns are not named if it consists of text files."""
-        if self.against is None:
+        sets = references_of(self.against)
+        if not sets:
             return sources
-        try:
-            return replace(sources, reference=open_documents(self.against, reading=reading, other_columns=compared))
-        except InputError:
-            with contextlib.suppress(InputError):
-                unnamed = replace(reading, text_columns=None, id_column=None)
-                files = open_documents(self.against, reading=unnamed, other_columns=compared)
-                if files.format == "text":
-                    return replace(sources, reference=files)
-            raise
+        opened = [_opened_set(each, reading, compared) for each in sets]
+        if len(sets) == 1 and sets[0].name is None:
+            return replace(sources, reference=opened[0])
+        names = [str(each.name) for each in sets]
+        return replace(sources, reference=ReferenceSets(dict(zip(names, opened, strict=True))))
+
+    def without_keep_columns(self, sources: Sources) -> Sources:
+        """Open the reference sets again without the columns that decide who is kept, which their slices lack.
+
+        The text columns are those that were found when these columns were known.
+        """
+        sets, found = references_of(self.against), sources.reference
+        known: list[Any] = list(found.sets.values()) if isinstance(found, ReferenceSets) else [found]
+        opened: list[Any] = [
+            documents
+            if documents is None or documents.format == "text"
+            else _opened_set(
+                replace(each, reading=replace(each.reading or self.reading, text_columns=documents.text_columns)),
+                self.reading,
+                self.recipe.compared_columns,
+            )
+            for each, documents in zip(sets, known, strict=True)
+        ]
+        if isinstance(found, ReferenceSets):
+            return replace(sources, reference=ReferenceSets(dict(zip(found.sets, opened, strict=True))))
+        return replace(sources, reference=opened[0])
 
     def files_read(self, sources: Sources) -> list[str]:
         """Return all files on this machine that the job reads."""
         frequencies = getattr(self.recipe.method, "frequencies", None)
         return [*sources.local_files, *([frequencies] if isinstance(frequencies, str) else [])]
+
+
+def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> Any:
+    """Open a reference set, read like the input unless it says how.
+
+    Text files, and a table in memory of nothing but texts, have no columns to be named.
+    """
+    own = reading
+    if reference.reading is not None:
+        own = chosen_reading(reference.reading, None, None, integers=reading.integers)
+    try:
+        return open_documents(reference.source, reading=own, other_columns=compared)
+    except InputError:
+        with contextlib.suppress(InputError):
+            unnamed = replace(own, text_columns=None, id_column=None)
+            files = open_documents(reference.source, reading=unnamed, other_columns=compared)
+            only_texts = reference.reading is None and files.format == "memory" and files.num_columns == 1
+            if files.format == "text" or only_texts:
+                return files
+        raise

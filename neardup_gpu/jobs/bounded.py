@@ -113,7 +113,7 @@ def foretold(sources: Sources, recipe: Recipe, check: int) -> Need | None:
 
     Footers do not say how many parts documents have, so that it is None for a unit, too.
     """
-    rows, both = sources.num_rows, sources.in_order
+    rows, both = sources.num_rows, sources.each_set
     if recipe.unit.divides or rows is None or any(each.format not in ("parquet", "memory") for each in both):
         return None
     if rows < FORECAST_DOCUMENTS and sum(map(_file_bytes, both)) < FORECAST_BYTES:

@@ -30,6 +30,7 @@ from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine, for_text
 from ..engine.threads import on_threads
 from ..errors import InputError
+from ..keep_rule import keep_columns
 from ..log import log
 from ..methods.contract import Join, Sketch
 from ..recipe import Recipe, check_reference, choose_recipe
@@ -42,7 +43,6 @@ from ..results.tables import Facts, JobFacts, remarks_of, report_of_job, tables_
 from ..stages.decisions import by_priority, decide, nearest_partners, proposed, representatives, unverified
 from ..stages.nearest_reference import nearest_pairs
 from ..stages.partners import TooManyComparisonsError, partners_of
-from ..stages.priority import keep_column
 from ..stages.recall import CheckedRun, check_recall
 from ..stages.reread import TextRows
 from ..stages.sketching import Sketcher
@@ -79,7 +79,7 @@ def dedup(
 
     Parameters
     ----------
-    source : path, URI, glob, list of them, a table, or an array or Series of strings
+    source : path, URI, glob, list of them, a table, an array or Series of strings, or an iterable of rows
         The documents. A list of texts is a column, ``{"text": texts}``. `open_documents` describes every form.
     id_column : str, default None
         The column of ids. If None, ids are row numbers or relative paths.
@@ -96,10 +96,13 @@ def dedup(
         0.8, or 0.9 for containment. For simhash, None means that nothing is verified, and the distance decides.
     keep : str, default "first"
         Which document of a group is kept: "first" in input order, the "longest", or the first by a column, as "date",
-        "date:asc" or "date:desc". For containment it decides among documents with equal numbers of distinct shingles.
-    against : path, URI, glob, list of them, or a table, default None
-        A reference set. Documents that resemble a reference document, or are contained in one, are removed. The
-        reference set itself is left untouched.
+        "date:asc" or "date:desc". Several keys with commas between them decide in this order, as in
+        "score:desc,longest,first"; the report counts how often each one decided. For containment they decide among
+        documents with equal numbers of distinct shingles.
+    against : what `source` takes, Reference, or a list of Reference, default None
+        A reference set, or several. Documents that resemble a reference document, or are contained in one, are removed.
+        The reference sets themselves are left untouched. They are read like the input, unless a `Reference` says how.
+        If a set has a name, as each of several has, the column `reference` of the tables says which one it is.
     output : path, default None
         A folder to write: documents.parquet, pairs.parquet, kept/ and report.json. It appears when it is complete. A
         job of tasks writes documents/, pairs/ and kept/ in parts.
@@ -196,6 +199,8 @@ def _run_here(arguments: Arguments) -> Result:
     if recipe.unit.divides:
         check_divisible(f"unit '{recipe.unit}'", documents)
         writing = rewriting(writing, documents)
+    elif writing.counts:
+        writing = rewriting(writing, documents)
     if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)
         return bounded.decided_in_tasks(division, arguments, sources)
@@ -238,10 +243,10 @@ def _run_here(arguments: Arguments) -> Result:
             spare=spare,
             alone=recipe.ignore_common is None,  # the digest of common shingles has their words
         )
-        if recipe.only_equal:
+        if recipe.only_equal and recipe.unit.divides:
             result: Result = run_equal(sources, sketcher)
         else:
-            result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once)
+            result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once, writing.counts)
         result.report.update(lost_of(result.documents))
         if writing.by is not None:
             with clock.stage("read"):
@@ -259,12 +264,16 @@ def _run_here(arguments: Arguments) -> Result:
 
 
 def run(
-    sources: Sources, sketcher: Sketcher, num_checked: int, max_comparisons: int | None, verified_at_once: int | None
+    sources: Sources,
+    sketcher: Sketcher,
+    num_checked: int,
+    max_comparisons: int | None,
+    verified_at_once: int | None,
+    counts: bool = False,
 ) -> Result:
-    """Do the whole job except writing; `verified_at_once` is that of `Search`."""
+    """Do the whole job except writing; `verified_at_once` is that of `Search`, `counts` that of `tables_of`."""
     runtime, clock = sketcher.runtime, sketcher.clock
-    column, _ = keep_column(sketcher.recipe.keep)
-    sketched = sketcher.sketch_all(sources, column=column)
+    sketched = sketcher.sketch_all(sources, columns=keep_columns(sketcher.recipe.keep))
     spool = cast("Rows | None", sketcher.spool)
     recipe = sketcher.recipe  # which names its statistics by now
     for remark in remarks_of(recipe, sources, vars(sketched.counts)):
@@ -323,11 +332,11 @@ def run(
     groups = replace(groups, keys=None, order=None)
     runtime.release()
     with clock.stage("decide"):
-        facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit)
+        facts = Facts.of(ranked, groups, decisions, sketched, recipe.unit, sizes)
         told = JobFacts(sketched.counts, candidates, found, recipe, runtime, sources)
         with ThreadPoolExecutor(1, "neardup-tables") as beside:
             tables = beside.submit(
-                tables_of, facts, recipe, sources.documents.places(), against=sources.reference is not None
+                tables_of, facts, recipe, sources.documents.places(), against=sources.known_sets, counts=counts
             )
             report = report_of_job(facts, told, sampled)
     return Result(

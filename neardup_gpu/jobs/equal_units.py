@@ -7,13 +7,14 @@ import numpy as np
 from ..data import NO_PAIRS
 from ..documents.sources import Sources
 from ..documents.units import NO_PLACES
+from ..keep_rule import FIRST, keep_columns
 from ..log import log
 from ..methods.contract import Candidates
 from ..results.equal_result import EqualResult
 from ..results.tables import Facts, JobFacts, equal_tables, remarks_of, report_of_job, unit_parts
 from ..stages.decisions import Decisions, Groups, Ranked
 from ..stages.equal_units import EqualUnits
-from ..stages.priority import keep_column, rows_by_priority
+from ..stages.priority import rows_by_priority
 from ..stages.sketching import Sketcher
 from ..stages.verification import Verified
 
@@ -21,16 +22,15 @@ from ..stages.verification import Verified
 def run_equal(sources: Sources, sketcher: Sketcher) -> EqualResult:
     """Do the whole job except writing, for a recipe with `only_equal`."""
     recipe, runtime, clock = sketcher.recipe, sketcher.runtime, sketcher.clock
-    units = sketcher.equal = EqualUnits(recipe.keep == "first")
-    column, _ = keep_column(recipe.keep)
-    sketched = sketcher.sketch_all(sources, column=column)
+    units = sketcher.equal = EqualUnits(recipe.keep == FIRST)
+    sketched = sketcher.sketch_all(sources, columns=keep_columns(recipe.keep))
     for remark in remarks_of(recipe, sources, vars(sketched.counts)):
         log.warning(remark)
     known, number = sketched.num_known_documents, len(sketched.ids)
     with clock.stage("decide"):
         clock.report("decide", 0, number)
         tokens = np.concatenate([np.empty(0, np.int64), *sketched.counts.document_tokens])
-        order = rows_by_priority(recipe.keep, tokens, sketched.column, sketched.categories) + known
+        order = rows_by_priority(recipe.keep, tokens, sketched.columns, sketched.categories) + known
         fates = units.decide(np.concatenate([np.arange(known), order]), recipe)
         clock.report("decide", number, number)
         facts = Facts(
@@ -40,7 +40,7 @@ def run_equal(sources: Sources, sketcher: Sketcher) -> EqualResult:
             fates=fates.documents,
             num_known=known,
         )
-        against = sources.reference is not None
+        against = sources.known_sets
         tables = equal_tables(facts, fates, recipe, sources.documents.places(), against=against)
         candidates = Candidates(NO_PAIRS, 0, 0, np.empty(0, bool))
         report = report_of_job(facts, JobFacts(sketched.counts, candidates, None, recipe, runtime, sources), None)

@@ -10,11 +10,12 @@ from .bottomk import BottomK
 from .containment import Containment
 from .contract import Join, Sketch
 from .exact import Exact
+from .identical import Identical
 from .minhash import MinHash
 from .modm import ModM
 from .simhash import SimHash
 
-METHODS: dict[str, Any] = {kind.name: kind for kind in (Exact, Containment, MinHash, BottomK, ModM, SimHash)}
+METHODS: dict[str, Any] = {kind.name: kind for kind in (Exact, Containment, Identical, MinHash, BottomK, ModM, SimHash)}
 """All methods, by name. A method of your own is read back from recipes once it is here."""
 
 

@@ -204,6 +204,10 @@ class FirstPass(Protocol):
         """Free everything."""
 
 
+KINDS = ("identical", "same_words", "near")
+"""How two documents are alike: the same text; the same sequence of words, written differently; other words."""
+
+
 def checked_frequencies(name: str, value: Any) -> Any:
     """Return document frequencies, their path, or their digest."""
     if isinstance(value, (str, os.PathLike)):
@@ -239,6 +243,19 @@ class Method(ABC):
 
     direction: str = "in"
     """Which document of a pair with a reference document has to contain the other; see `Containment`."""
+
+    @property
+    def equal_by(self) -> tuple[str, ...] | None:
+        """Return the columns whose values make documents equal, if only equal ones are found; () for the bytes of text.
+
+        None if documents of the same words count as one, and others may be near-duplicates.
+        """
+        return None
+
+    @property
+    def kinds(self) -> tuple[str, str, str]:
+        """The words for how two documents are alike: the same text; the same words or key; otherwise."""
+        return KINDS
 
     @property
     def measure(self) -> Measure:

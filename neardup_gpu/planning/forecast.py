@@ -329,23 +329,24 @@ def load_of(sources: Sources, check: int, recipe: Recipe | None = None, *, ask: 
         None if nothing says it and no question is allowed.
     """
     unit = Unit() if recipe is None else recipe.unit
-    found = [_extent(each, ask, unit) for each in sources.in_order]
+    found = [_extent(each, ask, unit) for each in sources.each_set]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
-    mine, other = known[-1], known[0] if len(known) > 1 else _SourceExtent(0, 0, 0, 0, 0)
-    id_bytes = max(1, min(1000, max(mine.id_bytes, other.id_bytes)))
+    mine, *sets = known[-1], *known[:-1]
+    id_bytes = max(1, min(1000, max(each.id_bytes for each in known)))
+    against_documents = sum(each.rows for each in sets)
     work = Workload(
         documents=max(1, mine.rows),
         text_bytes=max(1, mine.num_bytes),
-        against_documents=other.rows,
-        against_bytes=other.rows and max(1, other.num_bytes),
+        against_documents=against_documents,
+        against_bytes=against_documents and max(1, sum(each.num_bytes for each in sets)),
         check=check,
         id_bytes=id_bytes,
         place_bytes=12 + id_bytes + UNIT_ROW * unit.divides,
         pairs=0.0 if recipe is not None and recipe.only_equal else None,
     )
-    return Load(work, max(mine.held, other.held), max(mine.largest, other.largest))
+    return Load(work, max(each.held for each in known), max(each.largest for each in known))
 
 
 class _SourceExtent(NamedTuple):

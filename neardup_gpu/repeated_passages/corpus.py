@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._launch import check_rows
 
-from ..data import Ragged, large_enough, one_array
+from ..data import Ragged, large_enough
 from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams
 from ..documents.skipped import check_skipped
 from ..documents.sources import ids_of
@@ -42,23 +42,22 @@ class _Tokenized(NamedTuple):
 class CorpusColumns(NamedTuple):
     """The columns to read besides the text.
 
-    order : str or None
-        The column that documents are ordered by.
+    order : tuple of str
+        The columns that documents are ordered by.
     within : tuple of str
         Only documents of equal values are compared.
     by : str or None
         The column, or "file", that a report counts by.
     """
 
-    order: str | None = None
+    order: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     by: str | None = None
 
     @property
     def names(self) -> list[str]:
         """All columns of the input among them."""
-        others = [self.order, None if self.by == FILE else self.by]
-        return [*self.within, *(name for name in others if name is not None)]
+        return [*self.within, *self.order, *([] if self.by is None or self.by == FILE else [self.by])]
 
 
 class TokenCorpus(NamedTuple):
@@ -70,10 +69,10 @@ class TokenCorpus(NamedTuple):
     seams : Ragged of int64
         The bytes of each document at which an earlier run cut its text.
     ids : pyarrow.Array
-    column : pyarrow.Array or None
-        The column by which documents are ordered.
-    categories : list of str or None
-        The order of its values, if these are ordered categories.
+    columns : dict of str to pyarrow.ChunkedArray
+        The columns by which documents are ordered; empty if there is no document.
+    categories : dict of str to list of str
+        The order of the values of each column that has ordered categories.
     words : array of uint64 or None
         The group word of each document, if only documents of equal values are compared.
     values : list of pyarrow.Array
@@ -85,8 +84,8 @@ class TokenCorpus(NamedTuple):
     bars: np.ndarray
     seams: Ragged
     ids: pa.Array
-    column: Any
-    categories: list[str] | None
+    columns: dict[str, pa.ChunkedArray]
+    categories: dict[str, list[str]]
     words: np.ndarray | None
     values: list[pa.Array]
     counts: dict[str, int]
@@ -144,7 +143,9 @@ def corpus_of(
     values: list[np.ndarray] = []
     seams: list[Ragged] = []
     sizes, bars, words = ([np.empty(0, kind)] for kind in (np.int64, np.int64, np.uint64))
-    ids, column, by = [], [], []
+    ids: list[pa.Array] = []
+    by: list[pa.Array] = []
+    ordering: dict[str, list[pa.Array]] = {name: [] for name in columns.order}
     counts = dict.fromkeys(("documents", "tokens", "text_bytes", "invalid_utf8", "null_text", "without_value"), 0)
 
     def tokenize(piece: SeamedPiece) -> _Tokenized:
@@ -158,8 +159,8 @@ def corpus_of(
     def add(batch: Batch) -> None:
         """Take over what is known of a batch besides its tokens."""
         ids.append(batch.ids)
-        if columns.order is not None:
-            column.append(batch.columns[columns.order])
+        for name, values in ordering.items():
+            values.append(batch.columns[name])
         if columns.by is not None and columns.by != FILE:
             by.append(as_text(batch.columns[columns.by], columns.by))
         if columns.within:
@@ -188,8 +189,8 @@ def corpus_of(
         bars=np.concatenate(bars),
         seams=joined_seams(seams, counts["documents"]),
         ids=ids_of(documents, ids),
-        column=one_array(pa.chunked_array(large_enough(*column))) if column else None,
-        categories=None if columns.order is None else documents._categories(columns.order),
+        columns={name: pa.chunked_array(large_enough(*values)) for name, values in ordering.items() if values},
+        categories=documents._orders_of(ordering),
         words=np.concatenate(words) if columns.within else None,
         values=[as_text(documents.places()[FILE], FILE)] if columns.by == FILE else by,
         counts=counts,

@@ -84,7 +84,7 @@ def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str,
     if corpus.words is not None:
         apart(corpus.tokens, corpus.words)
     rule = "first" if settings.keep == NOTHING else settings.keep
-    order = rows_by_priority(rule, corpus.tokens.sizes, corpus.column, corpus.categories)
+    order = rows_by_priority(rule, corpus.tokens.sizes, corpus.columns, corpus.categories)
     tokens, bars = (corpus.tokens, corpus.bars) if rule == "first" else corpus.in_order(order, backend)
     rows = np.unique(np.concatenate([tokens.offsets, bars]))
     k = max(1, length // 2) if k is None else k

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import checks
 from ..errors import ParameterError
+from ..keep_rule import checked_rule
 from ..records import dataclass
 from ..settings import setting
 
@@ -86,7 +87,7 @@ class SubstringSettings:
         plain = {
             "tokens": checks.one_of("tokens", self.tokens, TOKENS),
             "length": checks.integer("length", self.length, LEAST, LONGEST),
-            "keep": checks.text("keep", self.keep),
+            "keep": checked_rule(checks.text("keep", self.keep)),
             "keep_copies": checks.integer("keep_copies", self.keep_copies, 1, 2**31 - 1),
             "within": tuple(name for each in within for name in each.split(",") if name),
             "in_documents": checks.optional(_number_or_share, "in_documents", self.in_documents),

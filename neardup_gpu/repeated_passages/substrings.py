@@ -26,8 +26,8 @@ from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
 from ..errors import ArgumentTypeError, InputError
+from ..keep_rule import keep_columns
 from ..recipe import Recipe, Shingles
-from ..stages.priority import keep_column
 from ..store.artefacts import KEPT, SUBSTRINGS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
@@ -109,8 +109,8 @@ def substrings(
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output, clock = checks.optional(checks.path, "output", output), Clock(progress)
-    kept_by = None if how.keep == NOTHING else keep_column(how.keep)[0]
-    columns = CorpusColumns(kept_by, tuple(how.within))
+    kept_by = [] if how.keep == NOTHING else keep_columns(how.keep)
+    columns = CorpusColumns(tuple(kept_by), tuple(how.within))
     documents = open_documents(source, reading=reading, other_columns=columns.names)
     if not documents.rewindable:
         raise InputError("the input is a stream and passages are placed by a second reading; pass a table or files")

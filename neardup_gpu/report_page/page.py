@@ -25,7 +25,6 @@ from ..report import count, facts, histogram, percent, resemblance as in_digits,
 from ..results.by_value import ByValue, read_groups
 from ..results.grouping import WARNED, Grouping, most_lost
 from ..results.tables import KIND
-from ..stages.decisions import KINDS
 from ..store.outputs import new_file
 from . import charts
 from .groups import MEMBERS, GroupTable, chosen, groups_of
@@ -203,7 +202,7 @@ def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
         "timings": _timings(report),
         "charts": drawn,
         "copies": int((worth == 1).sum()),
-        "alike": {kind: pc.sum(pc.equal(kinds, kind)).as_py() or 0 for kind in KINDS},
+        "alike": {kind: pc.sum(pc.equal(kinds, kind)).as_py() or 0 for kind in run.recipe.method.kinds},
         "num_pairs": len(run.pairs),
         "steps": steps,
         "is_exact": steps is not None and all(step.least == step.most for step in steps),
@@ -236,10 +235,11 @@ def sentences(run: Run, num_groups: int) -> list[str]:
             said.append(f"That leaves {counts['tokens_left']:,} of {counts['tokens']:,} words.")
         return said
     if removed:
-        same_text, same_words, near = (counts[f"removed_{kind}"] for kind in ("identical", "same_words", "near"))
+        kinds = run.recipe.method.kinds
+        same_text, same_words, near = (counts[f"removed_{kind}"] for kind in kinds)
         said.append(
             f"Of the removed ones {same_text:,} {'is' if same_text == 1 else 'are'} identical to the kept document, "
-            f"{same_words:,} {'has' if same_words == 1 else 'have'} the same words, and {near:,} "
+            f"{same_words:,} {'has' if same_words == 1 else 'have'} the {kinds[1].replace('_', ' ')}, and {near:,} "
             f"{'is' if near == 1 else 'are'} nearly the same."
         )
         groups = f"They form {count(num_groups, 'group')}, each of one kept document and those that it stands for"
@@ -252,6 +252,9 @@ def sentences(run: Run, num_groups: int) -> list[str]:
         said.append("Nothing was verified: the distance of sketches alone decided.")
     elif run.recipe.only_against:
         said.append(f"A document is removed when it matches a reference document by at least {recipe.threshold:g}.")
+    elif recipe.method.equal_by is not None:
+        what = f"values of {', '.join(recipe.method.equal_by)}" if recipe.method.equal_by else "bytes"
+        said.append(f"A document is removed when a kept one has the same {what}.")
     elif run.column == "containment":
         said.append(f"A document is removed when a kept one contains at least {recipe.threshold:g} of its shingles.")
     else:

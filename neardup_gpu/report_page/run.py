@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..data import large_tables
-from ..documents import Documents, open_described, open_documents
+from ..documents import Documents, open_documents
 from ..documents.reading_options import reading_of
+from ..documents.references import open_reference
 from ..documents.sources import Sources
 from ..errors import InputError
 from ..methods.measures import Measure
@@ -84,7 +85,7 @@ def run_of_tables(
 ) -> Run:
     """The run of a `Result`, or of tables that are about to be written to `folder`."""
 
-    def opened(number: int) -> Documents:
+    def opened(number: int) -> Any:
         found = (sources().documents, sources().reference)[number]
         if found is None or not found.rewindable:
             raise InputError("the documents were a stream, which cannot be read again")
@@ -108,7 +109,7 @@ def run_of_folder(
     folder: Path,
     report: dict[str, Any],
     name: str,
-    sources: tuple[Documents | None, Documents | None] = (None, None),
+    sources: tuple[Any, Any] = (None, None),
     statistics: Any = None,
 ) -> Run:
     """The run whose tables lie in a folder.
@@ -140,13 +141,13 @@ def run_of_folder(
             known = Frequencies.load(folder / "frequencies.parquet")
         return recipe.measure_by(known)
 
-    def opened(number: int, entry: str) -> Documents:
+    def opened(number: int, entry: str) -> Any:
         known = sources[number]
         if known is not None:
             return known
         if report[entry]["format"] == "memory":
             raise InputError("the documents were given in memory; only the result that dedup returned has them")
-        return open_described(report[entry])
+        return open_reference(report[entry])
 
     def units() -> pa.Table:
         return pa.concat_tables(map(read_table, parts_of(folder, report["files"], UNITS)))
@@ -167,7 +168,7 @@ def run_of_folder(
 
 def given(description: dict[str, Any] | None, table: Any) -> Documents | None:
     """Documents in memory that are passed again, as they were read the first time; None where there are none."""
-    if table is None or description is None:
+    if table is None or description is None or "sets" in description:
         return None
     return open_documents(table, reading=reading_of(description))
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..documents.references import ReferenceSets
 from ..documents.rereading import columns_of, texts_of
 from ..errors import InputError
 from ..log import log
@@ -19,6 +20,7 @@ from ..printable import printable
 from ..recipe import Recipe
 from ..report import count
 from ..results import diff
+from ..results.tables import REFERENCE
 from ..stages import as_documents, count_tokens, shingle
 from ..stages.conditions import apart, group_words
 from ..text.raw_text import to_readable
@@ -83,11 +85,18 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
     wanted = sorted({pair.row for pair in pairs} | {row for row in places if row is not None})
     limits = {"longest": LONGEST, "at_most": HELD}
     texts = dict(zip(wanted, texts_of(run.source(), ids.take(pa.array(wanted)), wanted, **limits), strict=True))
-    theirs = list(dict.fromkeys(pair.kept for pair in pairs if pair.in_reference))
+    sets = run.documents[REFERENCE] if REFERENCE in run.documents.column_names else None
+    theirs: dict[str | None, dict[Any, None]] = {}
+    for pair in pairs:
+        if pair.in_reference:
+            theirs.setdefault(None if sets is None else sets[pair.row].as_py(), {})[pair.kept] = None
     known: dict[Any, str | None] = {}
-    if theirs:
-        their_ids = pa.chunked_array([pa.array(theirs, ids.type)])
-        known = dict(zip(theirs, texts_of(run.reference(), their_ids, None, **limits), strict=True))
+    for name, wanted_ids in theirs.items():
+        reference: Any = run.reference()
+        reference = reference.named(name) if isinstance(reference, ReferenceSets) else reference
+        their_ids = pa.chunked_array([pa.array(list(wanted_ids), ids.type)])
+        found_texts = texts_of(reference, their_ids, None, **limits)
+        known |= zip(((name, id) for id in wanted_ids), found_texts, strict=True)
     found, measure, rows = {}, run.measure(), sorted(pair.row for pair in pairs)
     words = dict.fromkeys(rows, np.uint64(0))
     if run.recipe.ignored is not None and run.recipe.within:  # common shingles are those of a group
@@ -95,7 +104,8 @@ def compared(run: Run, pairs: Sequence[Pair]) -> dict[int, Difference]:
         words = dict(zip(rows, group_words(values, 0, 0)[0], strict=True))
     worths = dict(zip(wanted, run.documents[run.column].take(pa.array(wanted)).to_pylist(), strict=True))
     for pair in pairs:
-        kept = known[pair.kept] if pair.in_reference else texts[kept_rows[pair.row]]
+        name = None if sets is None else sets[pair.row].as_py()
+        kept = known[name, pair.kept] if pair.in_reference else texts[kept_rows[pair.row]]
         text, names = texts[pair.row], (pair.kept, ids[pair.row].as_py())
         if kept is None or text is None:
             continue

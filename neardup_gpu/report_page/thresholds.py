@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from neardup_gpu.kernels import components
 
 from ..data import bools, numpy_of
+from ..methods.contract import KINDS
 from ..results.tables import KIND
-from ..stages.decisions import KINDS
 from .run import Run
 
 STEPS = 40

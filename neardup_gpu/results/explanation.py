@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks
-from ..documents import Documents, open_described, open_documents
+from ..documents import Documents, open_documents
 from ..documents.reading_options import reading_of
+from ..documents.references import ReferenceSets, open_reference
 from ..documents.rereading import columns_of, name_of, text_of
 from ..errors import InputError, ParameterError
 from ..methods.frequencies import Frequencies
@@ -32,7 +33,7 @@ from ..text.raw_text import to_bytes
 from ..text.token_kinds import KINDS
 from ..text.vocabulary import Vocabulary
 from . import diff
-from .tables import KIND
+from .tables import KIND, REFERENCE
 from .unit_explanation import struck
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ if TYPE_CHECKING:
 ALIKE = {
     "identical": "identical to that of the kept one",
     "same_words": "the same words, with other punctuation, spaces or letter case",
+    "same_key": "another one, under the same key",
 }
-"""Describes a text that has the words of the kept one, by its kind."""
+"""Describes a text that counts as the kept one, by its kind."""
 
 MEMBERS = 20
 """Members of a group that are listed."""
@@ -67,6 +69,7 @@ class Explanation:
 
         - "identical": the same text, byte for byte.
         - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
+        - "same_key": the same key, by the method "identical" with a key.
         - "near": other words.
     in_reference : bool, default False
         Whether the kept document belongs to the reference set.
@@ -267,7 +270,7 @@ def explain(
 def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
     """Open the described documents, from where they were read or from the documents given."""
     if description["format"] != "memory":
-        return open_described(description)
+        return open_reference(description)
     if given is None:
         raise InputError(
             f"{folder}: its documents were given in memory; pass them again: explain(folder, id, {parameter}=table)"
@@ -285,7 +288,7 @@ def explained(
     measure: Any,
     id: Any,
     documents: Callable[[], Documents],
-    reference: Callable[[], Documents],
+    reference: Callable[[], Any],
     *,
     name: str,
     full: bool,
@@ -301,7 +304,9 @@ def explained(
     in_reference = bool(found.get("in_reference"))
     target = entry["duplicate_of"][0]
     if in_reference:
-        kept_text = text_of(reference(), target, None)
+        known = reference()
+        known = known.named(found.get(REFERENCE)) if isinstance(known, ReferenceSets) else known
+        kept_text = text_of(known, target, None)
     else:
         kept_text = text_of(documents(), target, _row_of(tables, target.as_py(), name)[0])
     text = text_of(documents(), own, row)
@@ -518,13 +523,15 @@ def _facts(found: Explanation) -> list[Text]:
         if found.of_kept:
             shingles = f"{found.shared:,} of the kept one's {count(of, 'shingle')} are in it"
     why = ""
-    if told is None:
+    if told is None and found.kind == "same_key":
+        told = found.shared / of if of else 0.0
+    elif told is None:
         told = found.shared / of if of else 0.0
         chain = "a chain of pairs joins them" if found.distance is None else "by their distance"
         why = f", not verified: {chain}"
     noun = _noun_of(found)
     if found.kind in ALIKE:
-        alike = ALIKE[found.kind] if noun == "word" or found.kind == "identical" else f"the same {noun}s"
+        alike = ALIKE[found.kind] if noun == "word" or found.kind in ("identical", "same_key") else f"the same {noun}s"
         lines.append(_line("text", alike))
     if of:
         lines.append(_line(found.measure, f"{resemblance(told)} ({shingles}){why}"))

@@ -90,7 +90,7 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
         return []
     found = [NO_DOCUMENTS]
     if of_input:
-        found = [*_of_sizes(recipe, of_input, of_reference)]
+        found = [] if recipe.only_equal else [*_of_sizes(recipe, of_input, of_reference)]
         found += [] if recipe.shingles.token_kind.of_integers else _of_texts(sources)
     for line in found:
         log.warning("nothing was removed: %s", line)

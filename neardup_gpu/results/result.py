@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import checks, plot
-from ..data import NO_PAIRS, arrow, bools, whole_in_pandas
+from ..data import NO_PAIRS, arrow, bools, one_array, whole_in_pandas
 from ..documents import open_described
 from ..documents.edits import Edits
 from ..documents.kept_dataset import kept_dataset, rows_of
+from ..documents.references import open_reference
 from ..documents.sources import Sources
 from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
@@ -48,6 +49,8 @@ class Result:
 
         - "identical": the same text.
         - "same_words": the same words in the same order, with other punctuation, spaces or letter case.
+        - "same_key": the same values of the key columns, by the method "identical" with a key, which has this word in
+          place of "same_words". `resemblance` is null then.
         - "near": other words.
 
         With a unit such as "line", the columns units, units_cut, words and words_left count the parts of a document,
@@ -326,7 +329,11 @@ class Result:
         """Return what becomes of each document."""
         if self.facts is not None and self.facts.fates is not None:
             return self.facts.fates.edits
-        return Edits(bools(self.documents["kept"].combine_chunks()))
+        from .tables import STANDS_FOR
+
+        names = [name for name in STANDS_FOR if name in self.documents.column_names]
+        columns = {name: one_array(self.documents[name]) for name in names}
+        return Edits(bools(self.documents["kept"].combine_chunks()), columns=columns)
 
     def groups(self) -> pa.Table:
         """Return the groups of near-duplicates, the largest groups first.
@@ -404,7 +411,7 @@ class Result:
         from ..stages.partners import selected
         from ..stages.verification import Verified, at_least
         from .by_value import lost_of
-        from .tables import decided_counts, tables_of, warnings_of
+        from .tables import STANDS_FOR, decided_counts, tables_of, warnings_of
 
         if threshold == self.recipe.threshold:
             return self
@@ -428,7 +435,13 @@ class Result:
             decisions = decide(ranked, groups, deciding, listed, nearest, recipe, runtime)
         facts = self.facts.with_decisions(decisions, recipe.unit)
         sources = self._input
-        tables = tables_of(facts, recipe, sources.documents.places(), against=sources.reference is not None)
+        tables = tables_of(
+            facts,
+            recipe,
+            sources.documents.places(),
+            against=sources.known_sets,
+            counts=STANDS_FOR[0] in self.documents.column_names,
+        )
         counts, sizes = decided_counts(facts, recipe)
         report = dict(self.report, recipe=recipe.describe(), counts=self.report["counts"] | counts, **sizes)
         report.pop("by", None)  # the columns would have to be read again: see `by`
@@ -623,7 +636,7 @@ class StoredResult(Result):
     @cached_property
     def sources(self) -> Sources:  # type: ignore[override]
         given, against = self._stored["input"], self._stored["against"]
-        return Sources(open_described(given), None if against is None else open_described(against))
+        return Sources(open_described(given), None if against is None else open_reference(against))
 
     @cached_property
     def documents(self) -> pa.Table:  # type: ignore[override]

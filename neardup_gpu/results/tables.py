@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from .. import __version__
 from ..data import arrow, strings, taken
 from ..definitions import METADATA_KEY
+from ..documents.references import NamedSets
 from ..documents.skipped import summary_of
 from ..documents.sources import Sources
 from ..documents.units import (
@@ -26,16 +27,17 @@ from ..documents.units import (
     spared_copies,
 )
 from ..engine.contract import Runtime
+from ..keep_rule import keep_columns
 from ..kernels._cpu import num_threads
-from ..methods.contract import Candidates, Join, Sketch
+from ..methods.contract import KINDS, Candidates, Join, Sketch
 from ..printable import readable_id
 from ..recipe import Recipe
 from ..stages.conditions import remarks_about
-from ..stages.decisions import KINDS, Decisions, Groups, Nearest, Ranked
+from ..stages.decisions import IS_NEAR, Decisions, Groups, Nearest, Ranked, resemblance_of_equal
 from ..stages.equal_units import EqualFates, EqualUnits
 from ..stages.joining import FILTERS
 from ..stages.partners import Partners
-from ..stages.priority import keep_column
+from ..stages.priority import count_deciding, key_words, tells_deciding
 from ..stages.sketching import Sketched, Sketches
 from ..text.token_changes import remarks_on
 from ..text.unit_options import Unit
@@ -61,7 +63,8 @@ class UnitSources(NamedTuple):
 class Facts(NamedTuple):
     """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them.
 
-    `num_known` documents are of the reference set. `fates` and `sources` are those of the input.
+    `num_known` documents are of the reference set. `fates` and `sources` are those of the input. `columns` decide who
+    is kept, and `sizes` are the numbers of distinct shingles of all rows, if they decide as well.
     """
 
     ranked: Ranked
@@ -72,11 +75,22 @@ class Facts(NamedTuple):
     fates: Fates | None = None
     num_known: int = 0
     sources: UnitSources | None = None
+    columns: Mapping[str, pa.ChunkedArray] = {}
+    sizes: np.ndarray | None = None
 
     @classmethod
-    def of(cls, ranked: Ranked, groups: Groups, decisions: Decisions, sketched: Sketched, unit: Unit) -> Facts:
+    def of(
+        cls,
+        ranked: Ranked,
+        groups: Groups,
+        decisions: Decisions,
+        sketched: Sketched,
+        unit: Unit,
+        sizes: np.ndarray | None = None,
+    ) -> Facts:
         """Collect the facts of a job; if units are parts of documents, decide about documents as well."""
-        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places, None, sketched.num_known_documents)
+        known, columns = sketched.num_known_documents, sketched.columns
+        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places, None, known, None, columns, sizes)
         return facts.with_decisions(decisions, unit)
 
     def with_decisions(self, decisions: Decisions, unit: Unit) -> Facts:
@@ -119,11 +133,20 @@ class Tables(NamedTuple):
     units: pa.Table | None = None
 
 
-def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: bool) -> Tables:
-    """Make the tables of a result, with the users' ids; `places` has the columns that say where documents are."""
+def tables_of(
+    facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, against: NamedSets | None, counts: bool = False
+) -> Tables:
+    """Make the tables of a result, with the users' ids; `places` has the columns that say where documents are.
+
+    `against` has the reference sets, by the numbers of their documents; None if there are none. If `counts`, the
+    columns of `STANDS_FOR` are among those of documents.
+    """
     pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
     if facts.fates is None or facts.places is None or facts.sources is None:
-        return Tables(documents_table(_documents_of(facts, recipe, places, against), recipe), pairs)
+        documents = _documents_of(facts, recipe, places, against)
+        if counts:
+            documents = documents._replace(units=_stands_for(facts))
+        return Tables(documents_table(documents, recipe), pairs)
     known, owner, (repeats, source, copies) = facts.num_known, facts.places.owner, facts.sources
     found = UnitColumns(
         ids=facts.ids[known:],
@@ -133,7 +156,8 @@ def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, agai
         source_units=facts.places.numbers[source],
         resemblance=facts.decisions.resemblance[facts.ranked.of_input],
         copies=copies,
-        in_reference=source < facts.ranked.num_known if against else None,
+        in_reference=None if against is None else source < facts.ranked.num_known,
+        reference=None if against is None else against.column(owner[source], source >= facts.ranked.num_known),
     )
     documents = cut_documents(found, facts.fates, recipe, places)
     units = units_table(found, facts.fates.reason, facts.fates.unit_kept, recipe)
@@ -141,11 +165,11 @@ def tables_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], *, agai
 
 
 def equal_tables(
-    facts: Facts, found: EqualFates, recipe: Recipe, places: dict[str, pa.Array], *, against: bool
+    facts: Facts, found: EqualFates, recipe: Recipe, places: dict[str, pa.Array], *, against: NamedSets | None
 ) -> Tables:
     """Make the tables of documents and of pairs, of a job that looks for equal units alone."""
     pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
-    nothing = np.empty(0, np.int64)
+    nothing, is_known = np.empty(0, np.int64), np.arange(len(facts.ids)) < facts.num_known
     columns = UnitColumns(
         ids=facts.ids[facts.num_known :],
         places=NO_PLACES,
@@ -154,13 +178,14 @@ def equal_tables(
         source_units=nothing,
         resemblance=np.empty(0),
         copies=nothing,
-        in_reference=np.arange(len(facts.ids)) < facts.num_known if against else None,
+        in_reference=None if against is None else is_known,
+        reference=None if against is None else against.column(np.arange(len(is_known)), ~is_known),
     )
     fates = found.documents._replace(first=found.first_source)
     return Tables(documents_table(cut_documents(columns, fates, recipe, places), recipe), pairs)
 
 
-def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: bool) -> Iterator[pa.Table]:
+def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: NamedSets | None) -> Iterator[pa.Table]:
     """Yield the table of equal units, of some documents at a time; at least one part.
 
     Parameters
@@ -169,8 +194,8 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: boo
     ids : pyarrow.Array
         Of all documents.
     recipe : Recipe
-    against : bool
-        Whether there is a reference set.
+    against : NamedSets or None
+        The reference sets, by the numbers of their documents; None if there are none.
     """
     nothing = UnitColumns(
         ids[:0],
@@ -180,7 +205,8 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: boo
         NO_PLACES.owner,
         np.empty(0),
         NO_PLACES.owner,
-        NO_PLACES.owner.astype(bool) if against else None,
+        None if against is None else NO_PLACES.owner.astype(bool),
+        None if against is None else against.column(NO_PLACES.owner, NO_PLACES.owner.astype(bool)),
     )
     yield units_table(nothing._replace(repeats=np.empty(0, bool)), np.empty(0, np.int8), np.empty(0, bool), recipe)
     for block, found in units.decided_blocks(recipe):
@@ -192,7 +218,8 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: boo
             source_units=found.number,
             resemblance=np.ones(len(found.number)),
             copies=found.copies,
-            in_reference=found.is_known if against else None,
+            in_reference=None if against is None else found.is_known,
+            reference=None if against is None else against.column(found.document, ~found.is_known),
         )
         assert block.reason is not None and block.kept is not None
         yield units_table(columns, block.reason, block.kept, recipe)
@@ -216,12 +243,14 @@ class DocumentColumns(NamedTuple):
         The method's own columns.
     in_reference : array of bool, or None
         Whether the kept document is of the reference set; None if there is none.
+    reference : pyarrow.Array or None
+        The names of the reference sets that have these documents; None unless a set has a name.
     near_reference : pyarrow.Array or None
         The ids of the most similar documents of the reference set.
     near : array of float64, or None
         Their resemblance; NaN where there is none or it is not known.
     units : dict of str to array
-        If documents are divided into units, how many each has, and how many are cut.
+        If documents are divided into units, how many each has, and how many are cut; or the columns of `STANDS_FOR`.
     """
 
     ids: pa.Array | pa.ChunkedArray
@@ -233,6 +262,7 @@ class DocumentColumns(NamedTuple):
     places: dict[str, pa.Array]
     told: dict[str, np.ndarray]
     in_reference: np.ndarray | None = None
+    reference: pa.Array | None = None
     near_reference: pa.Array | pa.ChunkedArray | None = None
     near: np.ndarray | None = None
     units: Mapping[str, np.ndarray] = {}
@@ -245,15 +275,17 @@ def documents_table(found: DocumentColumns, recipe: Recipe) -> pa.Table:
         "id": found.ids,
         "kept": arrow(kept),
         "duplicate_of": found.duplicate_of,
-        KIND: kind_column(found.kinds, kept | (found.kinds < 0)),
+        KIND: kind_column(found.kinds, recipe, kept | (found.kinds < 0)),
         measure: arrow(found.resemblance, kept | np.isnan(found.resemblance)),
         "group": found.group,
         **found.places,
         **{name: arrow(values, kept) for name, values in found.told.items()},
-        **{name: arrow(values) for name, values in found.units.items()},
+        **{name: arrow(values, None if name not in STANDS_FOR else ~kept) for name, values in found.units.items()},
     }
     if found.in_reference is not None:
         columns["in_reference"] = arrow(found.in_reference)
+    if found.reference is not None:
+        columns[REFERENCE] = found.reference
     if found.near is not None:
         columns["near_reference"] = found.near_reference
         columns[f"reference_{measure}"] = arrow(found.near, np.isnan(found.near))
@@ -270,6 +302,7 @@ class PairColumns(NamedTuple):
     told: dict[str, np.ndarray]
     a_in_reference: np.ndarray | None = None
     places: Mapping[str, np.ndarray] = {}
+    reference: pa.Array | None = None
 
 
 def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
@@ -277,17 +310,21 @@ def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
     columns = {
         "id_a": found.id_a,
         "id_b": found.id_b,
-        KIND: kind_column(found.kinds),
+        KIND: kind_column(found.kinds, recipe),
         recipe.method.measure.name: arrow(found.resemblance, np.isnan(found.resemblance)),
         **{name: arrow(values) for name, values in found.told.items()},
     }
     if found.a_in_reference is not None:
         columns["a_in_reference"] = arrow(found.a_in_reference)
+    if found.reference is not None:
+        columns[REFERENCE] = found.reference
     columns |= {name: arrow(values) for name, values in found.places.items()}
     return with_recipe(columns, recipe)
 
 
-def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: bool) -> DocumentColumns:
+def _documents_of(
+    facts: Facts, recipe: Recipe, places: dict[str, pa.Array], against: NamedSets | None
+) -> DocumentColumns:
     ranked, groups, decisions, ids, *_ = facts
     mine = ranked.of_input
     keeper, resemblance = decisions.keeper[mine], decisions.resemblance[mine]
@@ -303,7 +340,7 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
         places=places,
         told=told,
     )
-    if not against:
+    if against is None:
         return found
     nearest = decisions.nearest
     if nearest is None:  # the reference set is empty
@@ -311,6 +348,7 @@ def _documents_of(facts: Facts, recipe: Recipe, places: dict[str, pa.Array], aga
     partner = nearest.partner[mine]
     return found._replace(
         in_reference=keeper < ranked.num_known,
+        reference=against.column(partner, partner < 0),
         near_reference=facts.ids_of(partner, partner < 0),
         near=nearest.resemblance[mine],
     )
@@ -334,6 +372,8 @@ class UnitColumns(NamedTuple):
         The number of units that have the same source, and the source.
     in_reference : array of bool, or None
         Whether the source is of the reference set; None if there is none.
+    reference : pyarrow.Array or None
+        The names of the reference sets that have the sources; None unless a set has a name.
     """
 
     ids: pa.Array
@@ -344,6 +384,7 @@ class UnitColumns(NamedTuple):
     resemblance: np.ndarray
     copies: np.ndarray
     in_reference: np.ndarray | None = None
+    reference: pa.Array | None = None
 
 
 def cut_documents(found: UnitColumns, fates: Fates, recipe: Recipe, places: dict[str, pa.Array]) -> DocumentColumns:
@@ -366,6 +407,7 @@ def cut_documents(found: UnitColumns, fates: Fates, recipe: Recipe, places: dict
         places=places,
         told={},
         in_reference=in_reference,
+        reference=None if found.reference is None else found.reference.take(arrow(fates.first, fates.kept)),
         units={"units": fates.num_units, "units_cut": fates.num_cut, **({} if recipe.unit.overlaps else words)},
     )
 
@@ -385,16 +427,36 @@ def units_table(found: UnitColumns, reason: np.ndarray, kept: np.ndarray, recipe
     }
     if found.in_reference is not None:
         columns["in_reference"] = arrow(found.in_reference)
+    if found.reference is not None:
+        columns[REFERENCE] = found.reference
     return with_recipe(columns, recipe)
+
+
+REFERENCE = "reference"
+"""The column that names the reference set of a document, a pair or a unit, if a set has a name."""
+
+STANDS_FOR = ("copies", "near")
+"""The columns that count the documents removed for a kept one: those of the same words, and others."""
+
+
+def _stands_for(facts: Facts) -> dict[str, np.ndarray]:
+    """Count, for each document of the input, the documents of the input that were removed for it."""
+    mine, keeper, representative = facts.ranked.of_input, facts.decisions.keeper, facts.groups.representative
+    gone = mine[keeper[mine] != mine]
+    copied = representative[gone] == representative[keeper[gone]]
+    number = len(facts.ranked)
+    some = (gone[copied], gone[~copied])
+    counts = (np.bincount(keeper[ranks], minlength=number)[mine] for ranks in some)
+    return dict(zip(STANDS_FOR, counts, strict=True))
 
 
 KIND = "kind"
 """The column that says how the two documents of a row are alike, in both tables."""
 
 
-def kind_column(kinds: np.ndarray, null: np.ndarray | None = None) -> pa.DictionaryArray:
-    """Return places in `KINDS` as a column of the words in `KINDS`; null where `null`."""
-    return words_column(kinds, KINDS, null)
+def kind_column(kinds: np.ndarray, recipe: Recipe, null: np.ndarray | None = None) -> pa.DictionaryArray:
+    """Return places in `KINDS` as a column of the words that the method has for them; null where `null`."""
+    return words_column(kinds, recipe.method.kinds, null)
 
 
 def words_column(numbers: np.ndarray, words: Sequence[str], null: np.ndarray | None = None) -> pa.DictionaryArray:
@@ -402,7 +464,7 @@ def words_column(numbers: np.ndarray, words: Sequence[str], null: np.ndarray | N
     return pa.DictionaryArray.from_arrays(arrow(numbers, null), strings(list(words)).cast(pa.string()))
 
 
-def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
+def _pairs_of(facts: Facts, recipe: Recipe, against: NamedSets | None) -> PairColumns:
     ranked, groups, verified = facts.ranked, facts.groups, facts.decisions.verified
     everyone = np.arange(len(ranked))
     copied = (groups.representative != everyone) & (everyone >= ranked.num_known)
@@ -415,9 +477,10 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
     b = np.concatenate([groups.ranks[verified.pairs.right], exact])
     resemblance = np.concatenate([verified.resemblance, np.ones(len(exact))])
     if not recipe.verifies:
-        resemblance = np.where(groups.representative[a] == groups.representative[b], 1.0, np.nan)
+        resemblance = resemblance_of_equal(groups.kinds(a, b), recipe)
     order = np.lexsort((b, a))
     a, b, resemblance = a[order], b[order], resemblance[order]
+    rows_of_a = ranked.rows[a] if facts.places is None else facts.places.owner[ranked.rows[a]]
     where: dict[str, np.ndarray] = {}
     if (places := facts.places) is not None:
         for side, rows in (("a", ranked.rows[a]), ("b", ranked.rows[b])):
@@ -428,8 +491,9 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: bool) -> PairColumns:
         kinds=groups.kinds(a, b),
         resemblance=resemblance,
         told={} if groups.all_keys is None else recipe.method.pair_columns(groups.all_keys, a, b),
-        a_in_reference=a < ranked.num_known if against else None,
+        a_in_reference=None if against is None else a < ranked.num_known,
         places=where,
+        reference=None if against is None else against.column(rows_of_a, a >= ranked.num_known),
     )
 
 
@@ -498,6 +562,8 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
     absent = {"near_reference"} if source["against"] is None or recipe.unit.divides else set()
     absent |= set() if recipe.shingles.kind == "spots" else {"without_spots"}
     absent |= set() if recipe.within else {"without_value"}
+    absent |= set() if recipe.method.equal_by else {"without_key"}
+    own = dict(zip(REMOVED_COUNTS, (f"removed_{kind}" for kind in recipe.method.kinds), strict=True))
     absent |= set() if recipe.ignore_common is not None else {"common_shingles", "only_common"}
     absent |= {"only_dropped_words"} if recipe.shingles.drop_words is None else set()
     return {
@@ -506,7 +572,7 @@ def report_of(recipe: Recipe, source: dict[str, Any], engine: dict[str, Any], co
         "measure": recipe.method.measure.name,
         **source,
         **engine,
-        "counts": {name: counts[name] for name in COUNTS if name in counts and name not in absent},
+        "counts": {own.get(name, name): counts[name] for name in COUNTS if name in counts and name not in absent},
         **({} if skipped is None else {"skipped": skipped}),
         **({"left_out_records": dict(counted.left_out)} if counted.left_out else {}),
         "filtered": dict(counted.filtered),
@@ -548,12 +614,10 @@ def filtered_of(looks: Any) -> dict[str, int]:
 
 def remarks_of(recipe: Recipe, sources: Sources, counts: Mapping[str, int]) -> list[str]:
     """Return remarks about words that are left out, and about columns that are compared."""
-    column, _ = keep_column(recipe.keep)
-    ordered = [] if column is None else [column]
     return [
         *remarks_on(dict(counts)),
-        *sources.documents._remarks(ordered),
-        *remarks_about(recipe.within, counts),
+        *sources.documents._remarks(keep_columns(recipe.keep)),
+        *remarks_about(recipe.within, counts, recipe.method.equal_by or ()),
     ]
 
 
@@ -601,7 +665,7 @@ def limits_of(
 SKETCH_COUNTS = (
     *("documents", "null_text", "invalid_utf8", "replaced_text", "garbled_text", "stripped_pages"),
     *("text_bytes", "tokens", "shingles", "only_dropped_words", "without_spots"),
-    *("without_value", "common_shingles", "only_common"),
+    *("without_value", "without_key", "common_shingles", "only_common"),
 )
 """Counts of a report that sketching finds."""
 
@@ -662,17 +726,33 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
         "kept": int((~removed).sum()),
         "removed": int(removed.sum()),
         **counts_of_kinds(kinds),
-        "removed_unverified": int(np.count_nonzero(removed & np.isnan(decisions.resemblance[mine]))),
+        "removed_unverified": int(np.count_nonzero(np.isnan(decisions.resemblance[gone]) & (kinds == IS_NEAR))),
         "verified_pairs": len(decisions.verified.pairs) if recipe.verifies else 0,
         "groups": len(found),
     }
     if decisions.nearest is not None:
         counts["near_reference"] = int(np.count_nonzero(decisions.nearest.partner[mine] >= 0))
+    deciding = {"decided_by": _deciding(facts, recipe, gone)} if tells_deciding(recipe.keep) else {}
     return counts, {
+        **deciding,
         "group_sizes": [[int(size), int(count)] for size, count in zip(each, how_many, strict=True)],
         "group_kinds": group_kinds,
         "largest_groups": [{"id": as_json(ids[int(ranked.rows[g])]), "size": int(sizes[g])} for g in largest],
     }
+
+
+def _deciding(facts: Facts, recipe: Recipe, gone: np.ndarray) -> dict[str, int]:
+    """Count the removed documents whose kept document is of the input by the key that decided between the two."""
+    ranked, keeper = facts.ranked, facts.decisions.keeper[gone]
+    mine = keeper >= ranked.num_known
+    words = []
+    for ranks in (keeper[mine], gone[mine]):
+        rows = ranked.rows[ranks]
+        columns = {name: values.take(arrow(rows - ranked.num_known)) for name, values in facts.columns.items()}
+        sizes = None if facts.sizes is None else facts.sizes[rows]
+        words.append(key_words(recipe.keep, ranked.num_tokens[ranks], columns, sizes))
+    kept, removed = words
+    return count_deciding(recipe.keep, facts.sizes is not None, kept, removed, keeper[mine] < gone[mine])
 
 
 def as_json(id: pa.Scalar) -> int | str:

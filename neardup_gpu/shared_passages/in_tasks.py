@@ -71,8 +71,9 @@ def in_tasks(
     with started(arguments, workers) as (runner, settled):
         output = new_folder(arguments.output, arguments.writing.overwrite, sources.local_files)
         given = runner, settled, workers, clock, sources, arguments.recipe, output, "passages"
-        with working(*given) as (work, slices, num_known, place):
-            job = Job(work, slices, num_known, None, 0, *columns_of(sources.documents, arguments.writing))
+        with working(*given) as (work, slices, known, place):
+            rewritten = columns_of(sources.documents, arguments.writing)
+            job = Job(work, slices, sum(known.values()), None, 0, *rewritten)
             yield place, ReadInTasks(job, sources, columns)
             if not workers.keep_work:
                 work.place.clear(SPANS, FILES)
@@ -113,7 +114,8 @@ class ReadInTasks:
         """Read all documents; see `read_corpus`."""
         work, slices, columns = self.job.work, self.job.slices, self.columns
         calls: list[Any] = [
-            (slice, columns.order, list(columns.within), columns.by, number) for number, slice in enumerate(slices)
+            (slice, list(columns.order), list(columns.within), columns.by, number)
+            for number, slice in enumerate(slices)
         ]
         with work.told_as("read"):
             covers = [slice.covers for slice in slices]
@@ -131,7 +133,7 @@ class ReadInTasks:
         self.skipped, self.lengths = skipped_rows(job, stage), [len(part.ids) for part in parts]
         cut, found = job.num_known, []
         for documents, some in zip(self.sources.in_order, [parts[:cut], parts[cut:]][cut == 0 :], strict=True):
-            corpus = _joined(some, self.columns.order)
+            corpus = _joined(some)
             if corpus.counts["documents"] == 0:
                 check_skipped(self.skipped)
             documents.check_unique(corpus.ids)
@@ -178,12 +180,12 @@ class ReadInTasks:
 
 
 def read(
-    files: Files, slice: Slice, order: str | None, within: list[str], by: str | None, number: int
+    files: Files, slice: Slice, order: list[str], within: list[str], by: str | None, number: int
 ) -> dict[str, Any]:
     """Read a slice. Memory: the tokens of its documents, and a batch."""
     shared, documents = files.shared, slice.open()
     with shared.start() as runtime:
-        columns, most = CorpusColumns(order, tuple(within), by), _batch_bytes(files, runtime)
+        columns, most = CorpusColumns(tuple(order), tuple(within), by), _batch_bytes(files, runtime)
         corpus = corpus_of(documents, shared.recipe, columns, runtime, most, Clock(None), number)
     save(files, "tokens", {"token": corpus.tokens.values})
     with files.exchange("corpus", TABLE, 1) as out:
@@ -235,7 +237,7 @@ def _tables(corpus: TokenCorpus) -> list[pa.Table]:
     return [
         pa.table({"size": arrow(corpus.tokens.sizes), "id": corpus.ids}),
         pa.table({"bar": arrow(corpus.bars)}),
-        pa.table({"value": nothing if corpus.column is None else corpus.column}),
+        pa.table(corpus.columns),
         pa.table({"word": nothing if corpus.words is None else arrow(corpus.words)}),
         pa.table({"value": pa.chunked_array(corpus.values, pa.large_string())}),
     ]
@@ -245,14 +247,14 @@ def _corpus(job: Job, number: int, facts: dict[str, Any]) -> TokenCorpus:
     """Return the corpus of a slice, of whose reading the facts are known."""
     place = job.work.place
     tokens = load(place, file_name("read", number, "tokens"), TOKENS)["token"]
-    documents, bars, column, words, values = tables_of(place, [file_name("read", number, "corpus")], 0)
+    documents, bars, columns, words, values = tables_of(place, [file_name("read", number, "corpus")], 0)
     sizes = numpy_of(documents["size"])
     return TokenCorpus(
         tokens=Ragged._trusted(tokens, np.append(0, np.cumsum(sizes))),
         bars=numpy_of(bars["bar"]),
         seams=Ragged._trusted(np.empty(0, np.int64), np.zeros(len(sizes) + 1, np.int64)),
         ids=one_array(documents["id"]),
-        column=one_array(column["value"]) if len(column) == len(sizes) else None,
+        columns={name: columns[name] for name in columns.column_names},
         categories=facts["categories"],
         words=numpy_of(words["word"]).astype(np.uint64) if len(words) == len(sizes) else None,
         values=values["value"].chunks,
@@ -260,26 +262,29 @@ def _corpus(job: Job, number: int, facts: dict[str, Any]) -> TokenCorpus:
     )
 
 
-def _joined(parts: list[TokenCorpus], column: str | None) -> TokenCorpus:
-    """Join the corpora of consecutive slices of an input; `column` is the one that orders documents."""
+def _joined(parts: list[TokenCorpus]) -> TokenCorpus:
+    """Join the corpora of consecutive slices of an input."""
     before = np.cumsum([0, *(len(part.tokens.values) for part in parts)]).tolist()
     sizes = np.concatenate([part.tokens.sizes for part in parts])
     counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
     full = [part for part in parts if len(part.ids)] or parts[:1]
     ids = one_array(pa.chunked_array(one_integer_type([part.ids for part in full])))
-    columns = [part.column for part in full]
-    words, orders = (
-        [part.words for part in full if part.words is not None],
-        [part.categories for part in full if part.categories is not None],
-    )
+    words = [part.words for part in full if part.words is not None]
+    columns = {name: _chunks([part.columns[name] for part in full]) for name in full[0].columns}
+    orders = {name: [part.categories[name] for part in full if name in part.categories] for name in columns}
     return TokenCorpus(
         tokens=Ragged._trusted(np.concatenate([part.tokens.values for part in parts]), np.append(0, np.cumsum(sizes))),
         bars=np.concatenate([part.bars + start for part, start in zip(parts, before, strict=False)]),
         seams=Ragged._trusted(np.empty(0, np.int64), np.zeros(len(sizes) + 1, np.int64)),
         ids=ids,
-        column=None if columns[0] is None else one_array(pa.chunked_array(columns)),
-        categories=one_order(orders, column or "") if orders else None,
+        columns=columns,
+        categories={name: one_order(several, name) for name, several in orders.items() if several},
         words=np.concatenate(words) if words else None,
         values=[chunk for part in full for chunk in part.values],
         counts=counts,
     )
+
+
+def _chunks(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Return columns of one type as one, with the chunks of all."""
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ..data import Ragged, large_enough, numpy_of, one_array
 from ..errors import InputError
+from ..keep_rule import Key
 from ..repeated_passages.corpus import TokenCorpus
 from ..results.grouping import Grouping
 from ..stages.conditions import apart
@@ -110,13 +111,15 @@ def _by_date(name: str, corpora: list[TokenCorpus]) -> tuple[np.ndarray, np.ndar
     InputError
         If the column has different types in two inputs, or its values have no order.
     """
-    columns = [corpus.column for corpus in corpora]
+    columns = [corpus.columns[name] for corpus in corpora if name in corpus.columns]
     kinds = {str(column.type) for column in columns}
     if len(kinds) > 1:
         raise InputError(f"date {name}: the column holds {' and '.join(sorted(kinds))}; give both inputs one type")
-    column: Any = one_array(pa.chunked_array(large_enough(*columns)))
-    categories = corpora[0].categories if all(each.categories == corpora[0].categories for each in corpora) else None
-    order = rows_by_priority(f"{name}:asc", np.zeros(len(column), np.int64), column, categories, parameter="date")
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    column: Any = one_array(pa.chunked_array(large_enough(*chunks))) if chunks else pa.nulls(0)
+    same = all(each.categories == corpora[0].categories for each in corpora)
+    none, categories = np.zeros(len(column), np.int64), corpora[0].categories if same else None
+    order = rows_by_priority(Key(f"{name}:asc", name, False), none, {name: column}, categories, parameter="date")
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if not pa.types.is_dictionary(column.type):

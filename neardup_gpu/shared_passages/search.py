@@ -119,7 +119,7 @@ def passages(
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output = checks.optional(checks.path, "output", output)
     clock = Clock(progress, noun=None if workers is None else "task")
-    columns = CorpusColumns(how.date, tuple(how.within), writing.by)
+    columns = CorpusColumns(() if how.date is None else (how.date,), tuple(how.within), writing.by)
     given = [source] if other is None else [source, other]
     inputs = [open_documents(each, reading=reading, other_columns=columns.names) for each in given][::-1]
     for documents in inputs:

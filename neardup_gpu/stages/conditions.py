@@ -25,8 +25,11 @@ import pyarrow.compute as pc
 import xxhash
 
 from ..data import Ragged, numpy_of
+from ..definitions import Material
+from ..documents.batches import ragged
 from ..engine.arrays import same_device
 from ..errors import InputError
+from ..kernels import texts
 from ..kernels._gf2 import mix64_all
 from ..kernels._launch import array_module
 from ..report import count
@@ -39,6 +42,9 @@ _AT_ONCE = 1 << 15
 
 _LONG = 256
 """Elements of one word from which it is mixed into them by itself."""
+
+NO_KEY = np.uint64(0xFFFFFFFFFFFFFFFD)
+"""Second word of the fingerprints of a document without a key; the first one is of its row."""
 
 SOURCE_BITS = 40
 """Bits of the row in the number of a document without a value; the number of its source is above them."""
@@ -64,26 +70,72 @@ def group_words(columns: Sequence[pa.Array], source: int, first_row: int) -> tup
     """
     words, missing = np.zeros(len(columns[0]), np.uint64), np.zeros(len(columns[0]), bool)
     for column in columns:
-        codes, own = _words_of_values(column)
+        codes, own = words_of_values(column)
         missing |= codes < 0
         words = mix64_all(words ^ np.append(own, np.uint64(0))[codes])
     rows = np.flatnonzero(missing)
-    numbers = (source << SOURCE_BITS) + first_row + rows
-    words[rows] = mix64_all(mix64_all(numbers.astype(np.uint64)) ^ np.uint64(xxhash.xxh3_64_intdigest(b"no value")))
+    words[rows] = _words_of_rows(source, first_row, rows)
     return words, len(rows)
 
 
-def _words_of_values(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of each value among the distinct ones, -1 for none, and a word of each distinct one."""
+def _words_of_rows(source: int, first_row: int, rows: np.ndarray) -> np.ndarray:
+    """Return a word for each document without a value, which no other document has."""
+    numbers = (source << SOURCE_BITS) + first_row + rows
+    return mix64_all(mix64_all(numbers.astype(np.uint64)) ^ np.uint64(xxhash.xxh3_64_intdigest(b"no value")))
+
+
+def _plain(column: pa.Array, parameter: str) -> pa.Array:
+    """Return the values of a column that a parameter names as strings or bytes, with null in place of NaN."""
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     is_bytes = pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type)
     try:
-        coded = column.cast(pa.large_binary() if is_bytes else pa.large_string()).dictionary_encode()
+        return column.cast(pa.large_binary() if is_bytes else pa.large_string())
     except pa.ArrowException:
-        raise InputError(f"a column of within holds {column.type}; give strings, numbers or dates") from None
+        raise InputError(f"a column of {parameter} holds {column.type}; give strings, numbers or dates") from None
+
+
+def words_of_values(column: pa.Array, parameter: str = WITHIN) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of each value among the distinct ones, -1 for none, and a word of each distinct one.
+
+    `parameter` names the column in messages.
+    """
+    coded = _plain(column, parameter).dictionary_encode()
     words = [xxhash.xxh3_64_intdigest(value.as_buffer()) for value in coded.dictionary]
     return numpy_of(pc.fill_null(coded.indices, -1)).astype(np.int64), np.array(words, np.uint64)
+
+
+def key_hashes(columns: Sequence[pa.Array], material: Material, source: int, first_row: int) -> tuple[np.ndarray, int]:
+    """Return fingerprints that documents share exactly if their values are equal, and how many documents have none.
+
+    A document without a value, a null or NaN, in any of the columns has fingerprints of its own.
+
+    Parameters
+    ----------
+    columns : sequence of pyarrow.Array
+        At least one, each with a value per document.
+    material : Material
+        The recipe's random constants.
+    source : int
+        A number that no other source of the job has, nor another slice of it.
+    first_row : int
+        The row of the first document in the source.
+
+    Returns
+    -------
+    (array of uint64, shape (documents, 2); int)
+    """
+    hashes = np.zeros((len(columns[0]), 2), np.uint64)
+    missing = np.zeros(len(hashes), bool)
+    for column in columns:
+        plain = _plain(column, "key").cast(pa.large_binary())
+        missing |= numpy_of(plain.is_null())
+        text = ragged(pc.fill_null(plain, b""))
+        for place, polynomial in enumerate(material.documents):
+            hashes[:, place] = mix64_all(hashes[:, place] ^ texts.cpu(text.values, text.offsets, polynomial))
+    rows = np.flatnonzero(missing)
+    hashes[rows] = np.column_stack([_words_of_rows(source, first_row, rows), np.full(len(rows), NO_KEY)])
+    return hashes, len(rows)
 
 
 def apart(elements: Ragged, words: Any) -> Ragged:
@@ -126,9 +178,10 @@ def of_like_lengths(one: Any, other: Any, least: float) -> Any:
     return xp.minimum(one, other) / xp.maximum(one, other) >= least
 
 
-def remarks_about(within: Sequence[str], counts: Mapping[str, int]) -> list[str]:
+def remarks_about(within: Sequence[str], counts: Mapping[str, int], key: Sequence[str] = ()) -> list[str]:
     """Return a sentence if no document has a value, so that nothing was compared."""
-    if not within or not 0 < counts["documents"] == counts["without_value"]:
-        return []
-    documents = count(counts["documents"], "document")
-    return [f"within {','.join(within)}: none of {documents} has a value, so none is compared"]
+    found, documents = [], count(counts["documents"], "document")
+    for name, columns, missing in (("within", within, "without_value"), ("key", key, "without_key")):
+        if columns and 0 < counts["documents"] == counts[missing]:
+            found.append(f"{name} {','.join(columns)}: none of {documents} has a value, so none is compared")
+    return found

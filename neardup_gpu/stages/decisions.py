@@ -14,14 +14,14 @@ from ..engine.pieces import Numbers
 from ..kernels import identical as identical_kernel
 from ..kernels._cached import cached_property
 from ..kernels._launch import array_module
-from ..methods.contract import Candidates, Join, Sketch, merged
+from ..methods.contract import KINDS, Candidates, Join, Sketch, merged
 from ..recipe import Recipe
 from ..records import dataclass
 from . import choose_keepers
 from .conditions import alike_in_length
 from .priority import rows_by_priority
 from .recall import random_order
-from .sketching import BLANK, Sketched
+from .sketching import Sketched, can_repeat, is_compared
 from .verification import Verified
 
 # ----------------------------------------------------------------------------------------------------------- priority
@@ -68,14 +68,14 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
     Raises
     ------
     InputError
-        If the column of the rule has no order.
+        If a column of the rule has no order.
     """
     known = sketched.num_known
     num_tokens, owner = sketched.num_tokens[known:], None
     if sketched.places is not None:
         owner = sketched.places.owner[known:] - sketched.num_known_documents
     number = len(sketched.ids) - sketched.num_known_documents
-    order = rows_by_priority(rule, num_tokens, sketched.column, sketched.categories, owner, number) + known
+    order = rows_by_priority(rule, num_tokens, sketched.columns, sketched.categories, owner, number) + known
     if sizes is not None:
         order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.concatenate([np.arange(known), order])
@@ -85,13 +85,21 @@ def by_priority(sketched: Sketched, rule: str, sizes: np.ndarray | None = None) 
 # ----------------------------------------------------------------------------------------------------- representatives
 
 
-KINDS = ("identical", "same_words", "near")
-"""How two documents are alike: the same text; the same sequence of words, written differently; other words."""
-
-
 def kinds_of(same_words: np.ndarray, same_text: np.ndarray) -> np.ndarray:
     """Return how the documents of some pairs are alike: places in `KINDS`, int8."""
-    return np.where(same_words, np.where(same_text, 0, 1), 2).astype(np.int8)
+    return np.where(same_words, np.where(same_text, 0, 1), IS_NEAR).astype(np.int8)
+
+
+IS_NEAR = KINDS.index("near")
+"""The place of documents that are neither of the same text nor of the same words or key."""
+
+
+def resemblance_of_equal(kinds: np.ndarray, recipe: Recipe) -> np.ndarray:
+    """Return the resemblance of pairs if nothing is verified: 1 for equal texts; NaN if it is not known.
+
+    Documents that share a key may have other texts, so that only those of the same text are known to resemble.
+    """
+    return np.where(kinds <= (0 if recipe.method.equal_by else 1), 1.0, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +161,10 @@ def representatives(
 
     The sketches are used up: what is of representatives may be written over what is of all.
     """
-    representative, present = np.arange(len(ranked)), np.flatnonzero(ranked.num_tokens >= recipe.unit.min_words)
+    representative, present = np.arange(len(ranked)), np.flatnonzero(is_compared(recipe, ranked.num_tokens))
     hashes, keys = sketched.document_hashes, sketched.keys
     texts = some_rows(runtime.fetch(sketched.text_hashes), ranked.rows)
-    written = present if sketched.places else np.flatnonzero((ranked.num_tokens > 0) | (texts != BLANK))
+    written = np.flatnonzero(can_repeat(recipe, ranked.num_tokens, texts, sketched.places is not None))
     representative[written] = written[identical(hashes, ranked.rows[written], runtime)]
     hashes = runtime.fetch(hashes)  # the keys need the room
     ranks = present[representative[present] == present]
@@ -239,8 +247,8 @@ def nearest_partners(ranked: Ranked, groups: Groups, near: Verified, recipe: Rec
     partner, resemblance = partner[groups.representative], resemblance[groups.representative]
     partner[: ranked.num_known], resemblance[: ranked.num_known] = -1, np.nan
     if not recipe.verifies:
-        same = (partner >= 0) & (groups.representative == groups.representative[partner])
-        resemblance = np.where(same, 1.0, np.nan)
+        kinds = np.where(partner >= 0, groups.kinds(np.arange(len(ranked)), partner), IS_NEAR)
+        resemblance = resemblance_of_equal(kinds, recipe)
     return Nearest(partner, resemblance)
 
 
@@ -306,7 +314,7 @@ def decide(
     resemblance = resemblance[groups.representative]
     keeper[: ranked.num_known] = np.arange(ranked.num_known)
     if not recipe.verifies:
-        resemblance = np.where(groups.representative == groups.representative[keeper], 1.0, np.nan)
+        resemblance = resemblance_of_equal(groups.kinds(np.arange(len(ranked)), keeper), recipe)
     return Decisions(keeper, resemblance, keeper[groups.ranks] != groups.ranks, host, nearest)
 
 

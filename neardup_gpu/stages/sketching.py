@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -21,10 +21,10 @@ from ..engine.contract import Runtime
 from ..engine.pieces import OfBatch, Span
 from ..kernels import distinct, sequences, texts
 from ..kernels._gf2 import mix64_all
-from ..kernels._launch import check_rows, know, known
+from ..kernels._launch import array_module, check_rows, know, known
 from ..log import log
 from ..methods.contract import FirstPass, Sketch, Statistics
-from ..recipe import Recipe
+from ..recipe import EQUAL, Recipe
 from ..records import dataclass
 from ..report import size
 from ..store.disk import room
@@ -33,7 +33,7 @@ from ..text.raw_text import to_readable, to_string
 from ..text.token_changes import TokenCounts
 from . import count_shingles, count_tokens
 from .common_shingles import common_shingles, without_common
-from .conditions import SOURCE_BITS, WITHIN, apart, group_words
+from .conditions import SOURCE_BITS, WITHIN, apart, group_words, key_hashes
 from .equal_units import EqualUnits
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -60,7 +60,7 @@ class Sketches:
     text_hashes: Stack = field(default_factory=Stack)
     num_tokens: Stack = field(default_factory=Stack)
     words: Stack = field(default_factory=Stack)
-    column: list[pa.Array] = field(default_factory=list)
+    columns: dict[str, list[pa.Array]] = field(default_factory=dict)
     documents: int = 0
     units: int = 0
     text_bytes: int = 0
@@ -68,6 +68,7 @@ class Sketches:
     shingles: int = 0
     without_spots: int = 0
     without_value: int = 0
+    without_key: int = 0
     common_shingles: int = 0
     only_common: int = 0
     only_dropped_words: int = 0
@@ -117,10 +118,10 @@ class Sketched(NamedTuple):
     places : Places or None
         Where the units are; None if each document is a unit.
     num_tokens : array of int64, shape (units,)
-    column : pyarrow.ChunkedArray or None
-        Of the input: what decides who is kept.
-    categories : list of str or None
-        The order of its values, if these are ordered categories.
+    columns : dict of str to pyarrow.ChunkedArray
+        Of the input: the columns that decide who is kept.
+    categories : dict of str to list of str
+        The order of the values of each column that has ordered categories.
     keys, document_hashes, text_hashes : arrays, a row for each unit
         On a GPU, if all of them are there; empty if they were handed over to a store. See `WORDLESS` and `BLANK`.
     counts : Sketches
@@ -134,8 +135,8 @@ class Sketched(NamedTuple):
     ids: pa.Array
     places: Places | None
     num_tokens: np.ndarray
-    column: pa.ChunkedArray | None
-    categories: list[str] | None
+    columns: dict[str, pa.ChunkedArray]
+    categories: dict[str, list[str]]
     keys: Any
     document_hashes: Any
     text_hashes: Any
@@ -148,12 +149,15 @@ class _UnitPiece(OfBatch):
     """Some units of a batch, whose text lies where the backend wants it.
 
     `words` are the group words of all units of the batch, and `missing` counts its documents without a value. Without
-    groups, they are None and 0.
+    groups, they are None and 0. `keys` are the fingerprints of the keys of its documents, and `keyless` counts those
+    without a key, if keys make documents equal.
     """
 
     text: Ragged
     words: np.ndarray | None
     missing: int
+    keys: np.ndarray | None
+    keyless: int
 
 
 class _UnitSummary(NamedTuple):
@@ -177,6 +181,7 @@ class _UnitSummary(NamedTuple):
     without_spots: int
     missing: int
     only_common: int
+    keyless: int
 
 
 @dataclass
@@ -231,8 +236,8 @@ class Sketcher:
     def __post_init__(self) -> None:
         self._group_words = GroupWords(self.recipe, self.alone)
 
-    def sketch_all(self, sources: Sources, *, column: str | None = None) -> Sketched:
-        """Sketch all documents, the reference set before the input.
+    def sketch_all(self, sources: Sources, *, columns: Sequence[str] = ()) -> Sketched:
+        """Sketch all documents, the reference set before the input; keep some columns of the input.
 
         A method that needs statistics of all has its recipe changed here: it names them from then on.
 
@@ -242,43 +247,43 @@ class Sketcher:
             If no document can be read, or their ids are not right.
         """
         with self.clock.stage("sketch"):
-            known, sketches = self._sketch_each(sources, column)
+            known, sketches = self._sketch_each(sources, columns)
             if sketches.documents == 0:
                 check_skipped(sources.documents.skipped)
             ids = sources.joined_ids(known.ids, sketches.ids)
         if self.first_pass is not None:
             with self.clock.stage("weigh"):
                 self._weigh(sketches)  # of the reference set too, whose keys come first
-        sketched = self._joined(known, sketches, ids, sources, column)
+        sketched = self._joined(known, sketches, ids, sources)
         if self.spare is not None:
             with self.clock.stage("weigh"):
                 self._leave_out_common(sketched)
         return sketched
 
-    def sketch_part(self, part: Sources, *, column: str | None = None) -> Sketched:
+    def sketch_part(self, part: Sources, *, columns: Sequence[str] = ()) -> Sketched:
         """Sketch a part of the documents, which may be none; ids are those of the part, and are not compared."""
-        known, sketches = self._sketch_each(part, column)
-        return self._joined(known, sketches, ids_of(part.documents, sketches.ids), part, column)
+        known, sketches = self._sketch_each(part, columns)
+        return self._joined(known, sketches, ids_of(part.documents, sketches.ids), part)
 
-    def _sketch_each(self, sources: Sources, column: str | None) -> tuple[Sketches, Sketches]:
-        """Sketch the reference set, if there is one, and the input, whose column is kept."""
+    def _sketch_each(self, sources: Sources, columns: Sequence[str]) -> tuple[Sketches, Sketches]:
+        """Sketch the reference set, if there is one, and the input; keep some columns of the input."""
         most = batch_bytes(self.recipe, self.runtime) if self.max_bytes is None else self.max_bytes
         known = sketches = Sketches()
         for number, documents in enumerate(sources.in_order, self.number):
             check_rows(sketches.documents + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
-            columns = [column] if column is not None and documents is sources.documents else []
-            wanted = [*columns, *self.recipe.within]
+            own = columns if documents is sources.documents else ()
+            wanted = [*own, *self.recipe.compared_columns]
             units = units_in(documents, self.recipe.unit, wanted, most, at_least_one=self.store is not None)
             staged = (self._piece(some, text, number) for some, text in self.runtime.staged(units))
             if self.equal is not None:
                 self.equal.end_reference()
-            known, sketches = sketches, self._sketch(staged, sketches, lambda: sources.num_rows, columns)
+            known, sketches = sketches, self._sketch(staged, sketches, lambda: sources.num_rows, own)
             for name in ("stripped_pages", "replaced_text", "garbled_text", "left_out_records"):
                 setattr(sketches, name, getattr(documents, name))
         return known, sketches
 
     def _sketch(
-        self, pieces: Iterator[_UnitPiece], known: Sketches, total: Callable[[], int | None], columns: list[str]
+        self, pieces: Iterator[_UnitPiece], known: Sketches, total: Callable[[], int | None], columns: Sequence[str]
     ) -> Sketches:
         """Sketch units, after those of another source, and keep some columns.
 
@@ -291,6 +296,7 @@ class Sketcher:
             text_hashes=known.text_hashes,
             num_tokens=known.num_tokens,
             words=known.words,
+            columns={name: [] for name in columns},
         )
         for part in self.runtime.map(self._summarise, pieces):
             try:
@@ -313,7 +319,8 @@ class Sketcher:
             elif ended.places is not None:
                 kept.places.append(ended.places._replace(owner=ended.places.owner + before + kept.documents))
                 check_rows(len(kept.num_tokens), "units")
-            kept.column += [batch.columns[name] for name in columns]
+            for name, values in kept.columns.items():
+                values.append(batch.columns[name])
             kept.ids.append(batch.ids)
             kept.documents += batch.num_rows
             if self.store is not None:
@@ -341,8 +348,11 @@ class Sketcher:
 
     def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
         """Return all units of a batch of source `number`, with the words of their groups."""
-        span = Span.of_documents(units.text.offsets, units.ids)
-        return _UnitPiece(units, span, text, *self._group_words.of(units, number))
+        span, keys, keyless = Span.of_documents(units.text.offsets, units.ids), None, 0
+        if self.recipe.method.equal_by:
+            columns = [units.batch.columns[name] for name in self.recipe.method.equal_by]
+            keys, keyless = key_hashes(columns, self.recipe.material, number, units.batch.first_row)
+        return _UnitPiece(units, span, text, *self._group_words.of(units, number), keys, keyless)
 
     def _look_ahead(self, kept: Sketches, before: int, total: int | None) -> None:
         """Say in one line, once, that the temporary disk will hardly do; the job goes on until it does not."""
@@ -424,14 +434,21 @@ class Sketcher:
             waiting = method.measure.waiting(shingles if words is None else apart(shingles, words), backend)
             if common is not None:
                 waiting = without_common(waiting, common.tokens)
-        if self.hashed:
+        if self.hashed and method.equal_by is None:
             hashes = kernel(sequences, backend)(tokens.values, tokens.offsets, recipe.material.documents)
+        elif self.hashed:
+            hashes = whole_text_hashes(text, recipe, backend)
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
         if self.hashed and self.store is None:
             of_texts = text_hashes_of(text, recipe, backend)
             if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
                 on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
+                if recipe.empty == EQUAL and hashes is not None:
+                    (blank,) = same_device(hashes, np.flatnonzero(self.runtime.fetch(of_texts) == BLANK))
+                    hashes[blank, 0], hashes[blank, 1] = BLANK, WORDLESS
+        if piece.keys is not None and hashes is not None:
+            (hashes,) = same_device(hashes, piece.keys[piece.span.first : piece.span.last])
         if words is not None and hashes is not None:
             hashes[:, 0] ^= same_device(hashes, words)[0]
         if common is not None and waiting is not None:
@@ -443,7 +460,8 @@ class Sketcher:
             set_sizes = kernel(distinct, backend)(elements.values, elements.offsets)
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes, words
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
-        return _UnitSummary(ended, *found, counts, without_spots, 0 if ended is None else piece.missing, only_common)
+        missing, keyless = (0, 0) if ended is None else (piece.missing, piece.keyless)
+        return _UnitSummary(ended, *found, counts, without_spots, missing, only_common, keyless)
 
     def _add(self, kept: Sketches, part: _UnitSummary, total: int | None) -> None:
         """Keep the results for some documents, of about `total`."""
@@ -478,11 +496,10 @@ class Sketcher:
         kept.only_dropped_words += part.counts.only_dropped_words
         kept.without_spots += part.without_spots
         kept.without_value += part.missing
+        kept.without_key += part.keyless
         kept.only_common += part.only_common
 
-    def _joined(
-        self, known: Sketches, sketches: Sketches, ids: pa.Array, sources: Sources, column: str | None
-    ) -> Sketched:
+    def _joined(self, known: Sketches, sketches: Sketches, ids: pa.Array, sources: Sources) -> Sketched:
         """Join the data of all documents, the reference set before the input."""
         return Sketched(
             num_known=known.units,
@@ -490,8 +507,8 @@ class Sketcher:
             ids=ids,
             places=joined_places(known.places + sketches.places, self.recipe.unit),
             num_tokens=sketches.num_tokens.take(np.int64),
-            column=pa.chunked_array(sketches.column) if sketches.column else None,
-            categories=None if column is None else sources.documents._categories(column),
+            columns={name: pa.chunked_array(values) for name, values in sketches.columns.items() if values},
+            categories=sources.documents._orders_of(sketches.columns),
             keys=sketches.keys.take(np.uint64, self.recipe.method.key_columns),
             document_hashes=sketches.document_hashes.take(np.uint64, 2),
             text_hashes=sketches.text_hashes.take(np.uint64),
@@ -539,9 +556,38 @@ def _set_alone(hashes: Any, rows: np.ndarray, numbers: np.ndarray) -> None:
     hashes[places, 0], hashes[places, 1] = words, ALONE
 
 
+def is_compared(recipe: Recipe, num_tokens: np.ndarray) -> np.ndarray:
+    """Return which units are compared: those of enough words, or all if keys make them equal."""
+    return np.ones(len(num_tokens), bool) if recipe.method.equal_by else num_tokens >= recipe.unit.min_words
+
+
+def can_repeat(recipe: Recipe, num_tokens: np.ndarray, text_hashes: np.ndarray, divided: bool) -> np.ndarray:
+    """Return which units may count as copies of others: bool, a value per unit.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    num_tokens, text_hashes : arrays, a value per unit
+    divided : bool
+        Whether units are parts of documents. Those of too few words are nobody's copies, and blank documents neither.
+    """
+    if divided:
+        return num_tokens >= recipe.unit.min_words
+    if recipe.method.equal_by or recipe.empty == EQUAL:
+        return np.ones(len(num_tokens), bool)
+    return (num_tokens > 0) | (text_hashes != BLANK)
+
+
 def text_hashes_of(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
     """Fingerprint whole texts: uint64, on the backend's device; see `kernels/texts.py`."""
     return kernel(texts, backend)(text.values, text.offsets, recipe.material.documents[0])
+
+
+def whole_text_hashes(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
+    """Fingerprint whole texts by two words: uint64, shape (rows, 2), on the backend's device."""
+    run, polynomials = kernel(texts, backend), recipe.material.documents
+    words = [run(text.values, text.offsets, polynomial) for polynomial in polynomials]
+    return array_module(words[0]).stack(words, axis=1)
 
 
 def mark_wordless(document_hashes: Any, text_hashes: Any, text: Ragged, rows: np.ndarray) -> None:

@@ -21,6 +21,7 @@ from ..errors import DamagedError, NeardupError, OutputError
 from .checksums import checksum, checksum_of_file, verify_footer
 from .disk import SYNCED_ONE_BY_ONE, sync_file
 from .folder import OF_AN_INDEX, Folder
+from .job_options import JOB, job_options
 
 REPORT, KEPT = "report.json", "kept"
 
@@ -218,7 +219,12 @@ def files_in(folder: Path) -> dict[str, Path]:
 
 
 def write_report(folder: Path, report: dict[str, Any], name: str = REPORT) -> None:
-    """Write the report of a folder, by which it is finished: it lists all other files and their checksums."""
+    """Write the report of a folder, by which it is finished: it lists all other files and their checksums.
+
+    While a command runs, also write its options to `JOB`.
+    """
+    if (options := job_options.get()) is not None:
+        (folder / JOB).write_text(options, encoding="utf-8")
     names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
     with ThreadPoolExecutor(8) as pool:

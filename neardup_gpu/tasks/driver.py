@@ -6,23 +6,24 @@ The driver holds names of files and counts, and nothing for each document.
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ..documents.compared import SeenStrings, one_order, remark
 from ..documents.kept import united
+from ..documents.references import NamedSets, one_type_of_sets
 from ..documents.rewritten import new_names, of_text, to_text
 from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Offset, Slice, offsets as offsets_of
 from ..documents.writing_options import OUTPUT_FORMATS, Writing
 from ..errors import InputError, ParameterError
+from ..keep_rule import keep_columns
 from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..records import dataclass
 from ..stages.common_shingles import most_documents
-from ..stages.priority import keep_column
 from . import (
     candidates,
     checking,
@@ -52,7 +53,9 @@ class Job:
     slices : list of Slice
         Of all documents, a reference set before the input.
     num_known : int
-        Slices of the reference set.
+        Slices of the reference set, or of all.
+    sets : dict of str to int
+        If reference sets have names, the number of slices of each.
     max_comparisons : int, optional
     num_checked : int
         Documents sampled to check the recall.
@@ -72,6 +75,13 @@ class Job:
     writing: Writing = Writing()
     schema: pa.Schema | None = None
     infers_columns: bool = False
+    sets: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def of_sets(self) -> list[range]:
+        """The slices of each reference set, and then those of the input."""
+        ends = list(itertools.accumulate(self.sets.values() if self.sets else [self.num_known], initial=0))
+        return [range(first, stop) for first, stop in itertools.pairwise([*ends, len(self.slices)]) if first < stop]
 
     @property
     def recipe(self) -> Recipe:
@@ -204,22 +214,27 @@ def _rank(job: Job, sketched: Stage) -> tuple[Layout, list[Stage]]:
     return layout, [rows, stage("rank", ranking.rank, [(layout,)] * len(job.partitions), after=[ranked])]
 
 
-def _categories(job: Job, sketched: Stage) -> list[str] | None:
-    """Return the order of the values that decide, if these are ordered categories."""
-    name, _ = keep_column(job.recipe.keep)
-    orders = [order for facts in sketched.facts[job.num_known :] if (order := facts.get("categories"))]
-    return one_order(orders, name or "") if orders else None
+def _categories(job: Job, sketched: Stage) -> dict[str, list[str]]:
+    """Return the order of the values of each column that decides and has ordered categories."""
+    found = {}
+    for name in keep_columns(job.recipe.keep):
+        mine = [facts.get("categories", {}).get(name) for facts in sketched.facts[job.num_known :]]
+        if orders := [order for order in mine if order]:
+            found[name] = one_order(orders, name)
+    return found
 
 
 def remarks(job: Job, sketched: Stage) -> list[str]:
-    """Return a sentence if the column that decides is compared as text and holds numbers."""
-    name, _ = keep_column(job.recipe.keep)
-    if name is None or _categories(job, sketched) is not None:
-        return []
+    """Return a sentence for each column that decides, is compared as text and holds numbers."""
+    ordered = _categories(job, sketched)
     extents = [extent_in(facts) for facts in sketched.facts]
     mine = list(zip(sketched.facts, extents, offsets_in(job, extents), strict=True))[job.num_known :]
-    found = remark(name, [offset.strings(SeenStrings(*facts["strings"]), extent) for facts, extent, offset in mine])
-    return [] if found is None else [found]
+    found = []
+    for name in keep_columns(job.recipe.keep):
+        if name not in ordered:
+            seen = [(SeenStrings(*facts["strings"][name]), extent, offset) for facts, extent, offset in mine]
+            found.append(remark(name, [offset.strings(strings, extent) for strings, extent, offset in seen]))
+    return [each for each in found if each is not None]
 
 
 def _no_candidates(
@@ -317,14 +332,14 @@ def _write(
 ) -> tuple[Stage, Stage, Stage]:
     """Write the result; returns the stages that listed pairs, and that wrote these and documents."""
     stage, ranges, slices = job.work.stage, len(job.partitions), len(job.slices)
-    given = named.names("listed"), copied.names("ranges"), named.names("grouped"), layout
+    given = named.names("listed"), copied.names("ranges"), named.names("grouped"), job.writing.counts, layout
     listed = stage("listed", results.listed, [given] * ranges, after=[named, *settled])
     near = named.names("near") if layout.num_known else []
     asking = stage("fates", results.fates, [(named.names("fates"), near, layout)] * slices, after=[named, *settled])
     wanted = [*listed.names("wanted"), *asking.names("wanted")]
     extents = [extent_in(facts) for facts in sketched.facts]
     offsets = offsets_in(job, extents)
-    kind, against = type_of_ids(job, sketched), job.num_known > 0
+    kind, against = type_of_ids(job, sketched), known_sets(job, layout)
     claims = asking.names("claims") if job.recipe.unit.divides else []
     given_slices = [(*each, wanted, claims, kind, layout) for each in zip(job.slices, offsets, strict=True)]
     answered = stage("ids", results.ids, given_slices, after=[sketched, listed, asking])
@@ -401,10 +416,9 @@ def extent_in(facts: dict[str, Any]) -> Extent:
 
 
 def offsets_in(job: Job, extents: list[Extent]) -> list[Offset]:
-    """The offset of each slice; rows of the reference set are numbered by themselves."""
-    cut = job.num_known
-    parts = (job.slices[:cut], extents[:cut]), (job.slices[cut:], extents[cut:])
-    return [offset for slices, found in parts if slices for offset in offsets_of(slices, found)]
+    """The offset of each slice; rows of each reference set are numbered by themselves."""
+    parts = [(job.slices[own.start : own.stop], extents[own.start : own.stop]) for own in job.of_sets]
+    return [offset for slices, found in parts for offset in offsets_of(slices, found)]
 
 
 def type_of_ids(job: Job, sketched: Stage) -> str:
@@ -424,10 +438,24 @@ def type_of_ids(job: Job, sketched: Stage) -> str:
         source = job.slices[-1].source
         mine = [pa.int64() if source.key is None else source.types.field(source.key).type]
     kinds = [one_type_of(part) for part in (known, mine) if part]
+    if job.sets and known:
+        kinds[0] = types_of_sets(known)
     if len(kinds) == 2:
         spans = [number for facts in sketched.facts for number in facts.get("id_span", ())]
         return name_of(common_type(kinds[1], kinds[0], spans))
     return name_of(kinds[0])
+
+
+def types_of_sets(kinds: list[pa.DataType]) -> pa.DataType:
+    """Return the type of the ids of several reference sets: strings if some are strings and others integers."""
+    return one_type_of_sets([pa.nulls(1, kind) for kind in kinds]).type
+
+
+def known_sets(job: Job, layout: Layout) -> NamedSets | None:
+    """Return the reference sets, by the numbers of their units; None if there are none."""
+    if not job.num_known:
+        return None
+    return NamedSets(tuple(job.sets), tuple(layout.starts[own.stop] for own in job.of_sets[:-1]) if job.sets else ())
 
 
 def one_type_of(kinds: list[pa.DataType]) -> pa.DataType:

@@ -32,7 +32,10 @@ LABELS = pa.schema([("rank", pa.int64()), ("label", pa.int64())])
 FATES = pa.schema([("row", pa.int64()), ("keeper", pa.int64()), ("resemblance", pa.float64())])
 NEAR = pa.schema([("row", pa.int64()), ("partner", pa.int64()), ("resemblance", pa.float64())])
 GROUPED = pa.schema([("keeper", pa.int64()), ("copy", pa.uint8())])
-"""For each removed document, the kept one, and whether it has the words of a document of better priority."""
+"""For each removed document, the kept one, and `COPY`, `OF_KEEPER` or both, or 0."""
+
+COPY, OF_KEEPER = 1, 2
+"""Bits that say that a removed document has the words of a document of better priority, and those of the kept one."""
 
 SORTED_BYTES = 64
 """Memory that a pair takes while those of a range are sorted for decisions."""
@@ -152,15 +155,17 @@ def name(files: Files, by_left: list[str], by_right: list[str], copied: list[str
     of = np.concatenate([*goes, copies["representative"]]) - first
     ranks, keepers, worths = np.concatenate([*goes, copies["rank"]]), keeper[of], worth[of]
     is_copy = np.arange(len(ranks)) >= len(ranks) - len(copies["rank"])
+    of_keeper = is_copy & (of + first == keepers)
     mine = ranks >= layout.num_known
     if recipe.only_against:
         mine &= keepers < layout.num_known  # copies inside the input are kept
-    ranks, keepers, worths, is_copy = ranks[mine], keepers[mine], worths[mine], is_copy[mine]
+    ranks, keepers, worths = ranks[mine], keepers[mine], worths[mine]
+    is_copy, of_keeper = is_copy[mine].astype(np.uint8), of_keeper[mine].astype(np.uint8)
     with files.exchange("fates", FATES, layout.num_slices) as writer:
         slices, rows = layout.slice_of(layout.numbers_of(files, ranks))
         writer.add(slices, {"row": rows, "keeper": keepers, "resemblance": worths})
     with files.exchange("grouped", GROUPED, layout.partitions) as writer:
-        writer.add(layout.range_of(keepers), {"keeper": keepers, "copy": is_copy.astype(np.uint8)})
+        writer.add(layout.range_of(keepers), {"keeper": keepers, "copy": is_copy * COPY + of_keeper * OF_KEEPER})
     return {"pairs": num_pairs}
 
 

@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..documents.compared import ranks_of
+from ..keep_rule import keep_columns
 from ..recipe import Recipe
-from ..stages.priority import keep_column, rows_by_priority
+from ..stages.priority import rows_by_priority
 from ..store.exchange import read_partition
 from .columns import TABLE, add_table, load, save, tables_of
 from .layout import Layout
@@ -41,8 +42,8 @@ def ranks_are_numbers(recipe: Recipe) -> bool:
     return recipe.keep == "first" and not recipe.method.measure.directed
 
 
-def sample(files: Files, number: int, layout: Layout, categories: list[str] | None) -> None:
-    """Save evenly spaced rows of a slice; `categories` is the order of the values that decide, if there is one."""
+def sample(files: Files, number: int, layout: Layout, categories: dict[str, list[str]]) -> None:
+    """Save evenly spaced rows of a slice; `categories` is the order of values by column."""
     rows = _RankedRows.of_slice(files, number, layout, categories)
     most = max(1, SAMPLED // layout.num_slices)
     rows.take(np.arange(0, len(rows), -(-len(rows) // most) or 1)).save(files, "sample")
@@ -57,7 +58,7 @@ def choose(files: Files, tasks: int, layout: Layout) -> None:
     rows.take(order[cuts] if len(order) else order).save(files, "cuts")
 
 
-def spread(files: Files, number: int, layout: Layout, categories: list[str] | None) -> dict[str, Any]:
+def spread(files: Files, number: int, layout: Layout, categories: dict[str, list[str]]) -> dict[str, Any]:
     """Write the rows of a slice by parts; `rows` says how many each has."""
     cuts = _RankedRows.load(files, [file_name("choose", 0, "cuts")])
     rows = _RankedRows.of_slice(files, number, layout, categories)
@@ -106,8 +107,21 @@ def rank(files: Files, layout: Layout) -> None:
     save(files, "numbers", {"number": numbers})
 
 
+_COLUMN = "column "
+"""How the names of columns that decide begin, so that they are not those of other columns."""
+
+
+def deciding_columns(files: Files, number: int) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of a slice of the input that decide who is kept, if there are any."""
+    names = keep_columns(files.shared.recipe.keep)
+    if not names:
+        return {}
+    (own,) = tables_of(files.place, [file_name("sketch", number, "columns")], 0)
+    return {name: own[name] for name in names}
+
+
 class _RankedRows:
-    """Rows with what their priority depends on: a table of number, num_tokens, size and, if there is one, column."""
+    """Rows with what their priority depends on: a table of number, num_tokens, size, and the columns that decide."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -120,7 +134,7 @@ class _RankedRows:
         return numpy_of(self.table["number"])
 
     @classmethod
-    def of_slice(cls, files: Files, number: int, layout: Layout, categories: list[str] | None) -> _RankedRows:
+    def of_slice(cls, files: Files, number: int, layout: Layout, categories: dict[str, list[str]]) -> _RankedRows:
         """Return all rows of a slice, with the ranks of ordered categories in place of their values."""
         columns = load(files.place, file_name("sketch", number, "rows"), ROWS)
         plain = {"number": layout.starts[number] + np.arange(len(columns["size"])), **columns}
@@ -129,11 +143,10 @@ class _RankedRows:
             owner = places_of_units(files, number).owner
             plain["num_tokens"] = tokens_of_documents(files, number)[owner]
         table = pa.table({name: arrow(column) for name, column in plain.items()})
-        name, _ = keep_column(files.shared.recipe.keep)
-        if name is not None and len(table):
-            (own,) = tables_of(files.place, [file_name("sketch", number, "column")], 0)
-            column = own["column"] if categories is None else ranks_of(own["column"], categories, name)
-            table = table.append_column("column", column if owner is None else column.take(arrow(owner)))
+        if len(table):
+            for name, column in deciding_columns(files, number).items():
+                column = ranks_of(column, categories[name], name) if name in categories else column
+                table = table.append_column(_COLUMN + name, column if owner is None else column.take(arrow(owner)))
         return cls(table)
 
     @classmethod
@@ -150,10 +163,10 @@ class _RankedRows:
 
     def order(self, recipe: Recipe) -> np.ndarray:
         """The rows from the best priority to the worst; of equal ones those that come first."""
-        column = self.table["column"] if "column" in self.table.column_names else None
         if len(self) == 0:
             return np.empty(0, np.int64)
-        found = rows_by_priority(recipe.keep, numpy_of(self.table["num_tokens"]), column)
+        columns = {name: self.table[_COLUMN + name] for name in keep_columns(recipe.keep)}
+        found = rows_by_priority(recipe.keep, numpy_of(self.table["num_tokens"]), columns)
         if recipe.method.measure.directed:
             found = found[np.argsort(-numpy_of(self.table["size"])[found], kind="stable")]
         return found

@@ -69,7 +69,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
         merged(facts["sizes"] for facts in part) for part in (mine, made.sketched.facts[: job.num_known])
     )
     notes = [*sources.documents._columns_lacking(), *remarks(job, made.sketched), *remarks_on(counts)]
-    notes += remarks_about(recipe.within, counts)
+    notes += remarks_about(recipe.within, counts, recipe.method.equal_by or ())
     for note in notes:
         log.warning(note)
     threads = min(facts["threads"] for facts in made.sketched.facts)
@@ -109,7 +109,12 @@ def _groups(made: Made) -> dict[str, Any]:
         ranks, members = listed["largest"]
         largest += zip(members, ranks, tables["largest"], strict=True)
     largest.sort(key=lambda group: (-group[0], group[1]))
+    deciding: Counter[str] = Counter()
+    told = [facts["decided_by"] for facts in made.written.facts if "decided_by" in facts]
+    for each in told:
+        deciding.update(each)
     return {
+        **({"decided_by": dict(deciding)} if told else {}),
         "group_sizes": [[size, sizes[size]] for size in sorted(sizes)],
         "group_kinds": dict(kinds),
         "largest_groups": [{"id": id, "size": size} for size, _, id in largest[:LARGEST]],

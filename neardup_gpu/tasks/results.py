@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from ..data import arrow, numpy_of
 from ..documents.edits import Edits
+from ..documents.references import NamedSets
 from ..documents.rewritten import holds_strings, of_text, to_text, united_of, write_kept
 from ..documents.slices import Extent, Offset, Slice
 from ..documents.writing_options import Writing
@@ -34,6 +35,7 @@ from ..results.by_value import counts_of_files
 from ..results.saving import ids_of_kept
 from ..results.tables import (
     NO_GROUPS,
+    STANDS_FOR,
     DocumentColumns,
     PairColumns,
     as_json,
@@ -44,7 +46,8 @@ from ..results.tables import (
     pairs_table,
     units_table,
 )
-from ..stages.decisions import kinds_of
+from ..stages.decisions import IS_NEAR, kinds_of, resemblance_of_equal
+from ..stages.priority import count_deciding, key_words, tells_deciding
 from ..store.artefacts import ASCENDING, DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS, part_name
 from ..store.exchange import read_arrays, read_partition
 from ..store.parquet import write_table
@@ -52,17 +55,26 @@ from . import unit_results
 from .columns import load, load_column, save, schema_of, storable, type_named
 from .copies import BY_RANGE
 from .layout import Layout
-from .naming import FATES, GROUPED, NEAR
+from .naming import COPY, FATES, GROUPED, NEAR, OF_KEEPER
 from .pairs import VERIFIED, ask, load_keys, read_requests
+from .ranking import deciding_columns
 from .sketching import ALIKE, ROWS, places_of_units
 from .work import Files, file_name
+
+COUNTED = pa.schema([(name, pa.int64()) for name in ("row", *STANDS_FOR)])
+"""The documents that were removed for a kept one, by its row in its slice."""
 
 LARGEST = 5
 """Groups that a report names."""
 
 
-def listed(files: Files, names: list[str], copies: list[str], grouped: list[str], layout: Layout) -> dict[str, Any]:
-    """Save the listed pairs of a range of left ranks, with those of exact duplicates, and ask for their ids."""
+def listed(
+    files: Files, names: list[str], copies: list[str], grouped: list[str], counted: bool, layout: Layout
+) -> dict[str, Any]:
+    """Save the listed pairs of a range of left ranks, with those of exact duplicates, and ask for their ids.
+
+    If `counted`, also write for the slices of kept documents how many documents were removed for each.
+    """
     part = files.number
     found = read_arrays(files.place, names, part, VERIFIED)
     exact = read_arrays(files.place, copies, part, BY_RANGE)
@@ -81,8 +93,14 @@ def listed(files: Files, names: list[str], copies: list[str], grouped: list[str]
     save(files, "pairs", {"left": left, "right": right, "resemblance": resemblance[new]})
     removed = read_arrays(files.place, [] if divides else grouped, part, GROUPED)
     each, sizes = np.unique(removed["keeper"], return_counts=True)
-    same_words = np.bincount(np.searchsorted(each, removed["keeper"][removed["copy"] == 1]), minlength=len(each))
+    same_words = np.bincount(np.searchsorted(each, removed["keeper"][removed["copy"] & COPY != 0]), minlength=len(each))
     group_kinds = kinds_of_groups(same_words, sizes)
+    if counted:
+        of_keeper = removed["keeper"][removed["copy"] & OF_KEEPER != 0]
+        copies_of = np.bincount(np.searchsorted(each, of_keeper), minlength=len(each))
+        with files.exchange("counts", COUNTED, layout.num_slices) as writer:
+            slices, rows = layout.slice_of(layout.numbers_of(files, each))
+            writer.add(slices, {"row": rows, "copies": copies_of, "near": sizes - copies_of})
     sizes += 1  # the kept document
     largest = np.lexsort((each, -sizes))[:LARGEST]
     kinds, counts = np.unique(sizes, return_counts=True)
@@ -146,7 +164,7 @@ def ids(
         The type of ids, see `columns.name_of`.
     """
     rows, ranks, who = read_requests(files, names)
-    own, told, owner = ids_of(files, files.number, slice, offset, kind), told_of(files, files.number), rows
+    own, told, owner = ids_of(files, files.number, slice, offset, kind), told_of(files, files.number, layout), rows
     if files.shared.recipe.unit.divides:
         told |= unit_results.count(files, claims, len(own), layout)
         owner = places_of_units(files, files.number).owner[rows]
@@ -164,11 +182,17 @@ def ids_of(files: Files, number: int, slice: Slice, offset: Offset, kind: str) -
     return offset.ids(load_column(files.place, names, 0, "id", own), slice).cast(type_named(kind))
 
 
-def told_of(files: Files, number: int) -> dict[str, np.ndarray]:
+def told_of(files: Files, number: int, layout: Layout) -> dict[str, np.ndarray]:
     """Load what tables tell of the documents of a slice besides their ids: arrays with a row for each."""
     recipe, told = files.shared.recipe, load(files.place, file_name("sketch", number, "alike"), ALIKE)
     if _tells_keys(recipe):
         told["keys"] = load_keys(files, number)
+    if tells_deciding(recipe.keep) and not recipe.unit.divides:
+        rows = load(files.place, file_name("sketch", number, "rows"), ROWS)
+        sizes = rows["size"] if recipe.method.measure.directed else None
+        first, stop = layout.starts[number : number + 2]
+        columns = deciding_columns(files, number) if stop > max(first, layout.num_known) else {}
+        told["deciding"] = key_words(recipe.keep, rows["num_tokens"], columns, sizes)
     return told
 
 
@@ -212,7 +236,7 @@ class _Answers:
 
 
 def tables(
-    files: Files, names: list[str], kind: str, against: bool, largest: list[int], layout: Layout
+    files: Files, names: list[str], kind: str, against: NamedSets | None, largest: list[int], layout: Layout
 ) -> dict[str, Any]:
     """Write a range's part of pairs/.
 
@@ -222,8 +246,8 @@ def tables(
         The files of what was answered.
     kind : str
         The type of ids, see `columns.name_of`.
-    against : bool
-        Whether there is a reference set.
+    against : NamedSets or None
+        The reference sets, by the numbers of their units; None if there are none.
     largest : list of int
         The ranks of the keepers of the range's largest groups.
 
@@ -236,16 +260,17 @@ def tables(
     found = load(files.place, file_name("listed", part, "pairs"), VERIFIED)
     a, b, resemblance = found["left"], found["right"], found["resemblance"]
     answers = _Answers(files, names, part)
-    same_words, kinds = _alike(answers.alike(a), answers.alike(b))
+    kinds = _alike(answers.alike(a), answers.alike(b))
     if not recipe.verifies:
-        resemblance = np.where(same_words, 1.0, np.nan)
+        resemblance = resemblance_of_equal(kinds, recipe)
     found_pairs = PairColumns(
         id_a=answers.ids(a, type_named(kind)),
         id_b=answers.ids(b, type_named(kind)),
         kinds=kinds,
         resemblance=resemblance,
         told=_pair_columns(answers, recipe, a, b),
-        a_in_reference=a < layout.num_known if against else None,
+        a_in_reference=None if against is None else a < layout.num_known,
+        reference=None if against is None else against.column(a, a >= layout.num_known),
         places={
             f"{name}_{side}": answers.told(name, ranks) if len(ranks) else ranks
             for side, ranks in (("a", a), ("b", b))
@@ -266,7 +291,7 @@ def write(
     offset: Offset,
     names: list[str],
     kind: str,
-    against: bool,
+    against: NamedSets | None,
     layout: Layout,
     how: Written,
 ) -> dict[str, Any]:
@@ -292,6 +317,8 @@ def write(
             write_table(units_table(units, fates.reason, fates.unit_kept, recipe), path, ASCENDING)
     else:
         columns, counts = _documents_of(files, number, found, own, places, against, layout)
+        if how.writing.counts:
+            columns = columns._replace(units=_stands_for(files, number, len(own), layout))
         edits = Edits(columns.kept)
     table = documents_table(columns, recipe)
     written.append(part_name(DOCUMENTS, files.number))
@@ -302,9 +329,21 @@ def write(
         with placed(files, written[-1]) as path:
             write_table(ids_of_kept(table), path)
     else:
+        if how.writing.counts:
+            edits = Edits(columns.kept, columns={name: table[name].combine_chunks() for name in STANDS_FOR})
         written += write_kept_rows(files, slice, extent, edits, how)
     by_file = counts_of_files(places["file"], columns.kept) if places else {}
     return {"files": written, "by_file": by_file, **counts}
+
+
+def _stands_for(files: Files, number: int, num_documents: int, layout: Layout) -> dict[str, np.ndarray]:
+    """Return how many documents were removed for each document of a slice: copies, and others."""
+    names = [file_name("listed", part, "counts") for part in range(layout.partitions)]
+    found = read_arrays(files.place, names, number, COUNTED)
+    counts = {name: np.zeros(num_documents, np.int64) for name in STANDS_FOR}
+    for name, values in counts.items():
+        values[found["row"]] = found[name]
+    return counts
 
 
 class RowFates(NamedTuple):
@@ -342,10 +381,10 @@ class RowFates(NamedTuple):
         keeper, resemblance = ranks.copy(), np.ones(len(ranks))
         keeper[fate["row"]], resemblance[fate["row"]] = fate["keeper"], fate["resemblance"]
         answers = _Answers(files, names, layout.partitions + number)
-        told, removed = told_of(files, number), np.flatnonzero(keeper != ranks)
-        same_words, of_removed = _alike(_rows_alike(told, removed), answers.alike(keeper[removed]))
+        told, removed = told_of(files, number, layout), np.flatnonzero(keeper != ranks)
+        of_removed = _alike(_rows_alike(told, removed), answers.alike(keeper[removed]))
         if not files.shared.recipe.verifies:
-            resemblance[removed] = np.where(same_words, 1.0, np.nan)
+            resemblance[removed] = resemblance_of_equal(of_removed, files.shared.recipe)
         kinds = np.zeros(len(ranks), np.int8)
         kinds[removed] = of_removed
         return cls(ranks, keeper, removed, resemblance, kinds, answers, told)
@@ -357,9 +396,9 @@ def _documents_of(
     found: RowFates,
     own: pa.Array,
     places: dict[str, pa.Array],
-    against: bool,
+    against: NamedSets | None,
     layout: Layout,
-) -> tuple[DocumentColumns, dict[str, int]]:
+) -> tuple[DocumentColumns, dict[str, Any]]:
     """Return the columns and the counts of the documents of a slice, whose ids are `own`."""
     recipe, place = files.shared.recipe, files.place
     ranks, keeper, removed, resemblance, kinds, answers, told = found
@@ -377,10 +416,9 @@ def _documents_of(
         given = [file_name("name", part, "near") for part in range(layout.partitions)]
         of = read_arrays(place, given, number, NEAR)
         partner[of["row"]], near[of["row"]] = of["partner"], of["resemblance"]
-    if against and not recipe.verifies:
+    if against is not None and not recipe.verifies:
         leaks = np.flatnonzero(partner >= 0)
-        same_words, _ = _alike(_rows_alike(told, leaks), answers.alike(partner[leaks]))
-        near[leaks] = np.where(same_words, 1.0, np.nan)
+        near[leaks] = resemblance_of_equal(_alike(_rows_alike(told, leaks), answers.alike(partner[leaks])), recipe)
     duplicate_of = answers.ids(keeper, own.type, kept)
     columns = DocumentColumns(
         ids=own,
@@ -391,18 +429,25 @@ def _documents_of(
         resemblance=resemblance,
         places=places,
         told=told_columns,
-        in_reference=keeper < layout.num_known if against else None,
-        near_reference=answers.ids(partner, own.type, partner < 0) if against else None,
-        near=near if against else None,
+        in_reference=None if against is None else keeper < layout.num_known,
+        reference=None if against is None else against.column(partner, partner < 0),
+        near_reference=None if against is None else answers.ids(partner, own.type, partner < 0),
+        near=None if against is None else near,
     )
     num_tokens = load(place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
-    counts = {
+    counts: dict[str, Any] = {
         "kept": int(kept.sum()),
         "empty": int((num_tokens == 0).sum()),
         "near_reference": int((partner >= 0).sum()),
-        "unverified": int(np.isnan(resemblance[removed]).sum()),
+        "unverified": int((np.isnan(resemblance[removed]) & (kinds[removed] == IS_NEAR)).sum()),
         **counts_of_kinds(kinds[removed]),
     }
+    if tells_deciding(recipe.keep):
+        mine = removed[keeper[removed] >= layout.num_known]
+        own_words = told["deciding"][mine]
+        kept_words = answers.told("deciding", keeper[mine]) if len(mine) else own_words
+        is_better, directed = keeper[mine] < ranks[mine], recipe.method.measure.directed
+        counts["decided_by"] = count_deciding(recipe.keep, directed, kept_words, own_words, is_better)
     return columns, counts
 
 
@@ -423,8 +468,8 @@ def _rows_alike(told: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.n
     return {name: told[name][rows] for name in ALIKE.names}
 
 
-def _alike(some: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Tell whether the documents of pairs have the same words, and how they are alike, as places in `KINDS`.
+def _alike(some: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
+    """Return how the documents of pairs are alike, as places in `KINDS`.
 
     Parameters
     ----------
@@ -432,7 +477,7 @@ def _alike(some: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> tuple[
         The columns of `ALIKE`, of one document of each pair and of the other one.
     """
     same_words = (some["words"] == others["words"]).all(axis=1)
-    return same_words, kinds_of(same_words, some["text"] == others["text"])
+    return kinds_of(same_words, some["text"] == others["text"])
 
 
 def _either(own: pa.Array, others: pa.Array, kept: np.ndarray) -> pa.Array:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from .. import __version__
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import Documents
+from ..documents.references import ReferenceSets
 from ..documents.rewritten import check_writing, infers_columns, schema_of
 from ..documents.slices import Slice, slices_of, text_bytes_of
 from ..documents.sources import Sources
@@ -29,11 +30,11 @@ from ..engine.memory import machine_memory, parse_size
 from ..engine.tasks import Runner
 from ..errors import InputError, OutputError
 from ..jobs.arguments import Arguments
+from ..keep_rule import keep_columns
 from ..recipe import Recipe
 from ..report_page import write_page
 from ..report_page.run import run_of_folder
 from ..results.by_value import ByValue, read_groups
-from ..stages.priority import keep_column
 from ..store.artefacts import DOCUMENTS, PAIRS, files_in, write_report
 from ..store.disk import room
 from ..store.folder import Folder
@@ -55,7 +56,10 @@ T = TypeVar("T")
 JOB, LOCK, LEASE = "job.json", "lock", "lease"
 
 STORED = ("input", "against")
-"""Names of the folders to which documents in memory are written: the input and the reference set."""
+"""Names of the folders to which documents in memory are written: the input and the reference set.
+
+Further reference sets have numbers after the second name.
+"""
 
 LARGEST_SLICE, SMALLEST_SLICE = 10**9, 1 << 25
 """Bytes of text of a slice, unless they are given."""
@@ -67,21 +71,23 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = arguments.opened()
     documents = sources.documents
-    column, _ = keep_column(recipe.keep)
-    if column and sources.reference is not None and sources.reference.format != "text":
-        named = replace(arguments.reading, text_columns=sources.reference.text_columns)
-        sources = arguments.opened_reference(sources, named, list(recipe.within))  # its slices lack the other column
+    if keep_columns(recipe.keep) and sources.reference is not None:
+        sources = arguments.without_keep_columns(sources)
     if recipe.unit.divides:
         check_divisible(f"unit '{recipe.unit}'", documents)
+        writing = rewriting(writing, documents)
+    elif writing.counts:
         writing = rewriting(writing, documents)
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()
     output_folder = new_folder(output, writing.overwrite, arguments.files_read(sources))
     with working(runner, arguments, workers, clock, sources, recipe, output_folder) as begun:
-        work, slices, num_known, folder = begun
+        work, slices, known, folder = begun
         most_comparisons, num_checked = arguments.engine.max_comparisons, arguments.num_checked
-        job = Job(work, slices, num_known, most_comparisons, num_checked, *columns_of(documents, writing))
+        sets = known if isinstance(sources.reference, ReferenceSets) else {}
+        rewritten = columns_of(documents, writing)
+        job = Job(work, slices, sum(known.values()), most_comparisons, num_checked, *rewritten, sets)
         made = run(job)
         with clock.stage("place"):
             skipped = job.work.repairing(lambda: skipped_rows(job, made.sketched))
@@ -116,7 +122,7 @@ def working(
     recipe: Recipe,
     output: contextlib.AbstractContextManager[T],
     verb: str = "dedup",
-) -> Iterator[tuple[Work, list[Slice], int, T]]:
+) -> Iterator[tuple[Work, list[Slice], dict[str, int], T]]:
     """Begin a job in its work folder, or continue it; after the block, place the output and remove the work.
 
     Parameters
@@ -134,8 +140,8 @@ def working(
 
     Yields
     ------
-    work, slices, num_known, place
-        The work; the slices of all documents; how many of them are of the reference set; what `output` gave.
+    work, slices, known, place
+        The work; the slices of all documents; how many of them are of each reference set; what `output` gave.
     """
     documents = sources.documents
     frequencies = getattr(arguments.recipe.method, "frequencies", None)
@@ -145,8 +151,9 @@ def working(
         target = stack.enter_context(output)
         begun = _begun(place)
         most = _slice_bytes(workers, begun, documents)
-        known = [] if sources.reference is None else _divided(sources.reference, place.child(STORED[1]), most)
-        slices = [*known, *_divided(documents, place.child(STORED[0]), most)]
+        known = _divided_sets(sources.reference, place, most)
+        slices = [each for own in known.values() for each in own] + _divided(documents, place.child(STORED[0]), most)
+        number = sum(map(len, known.values()))
         text_bytes = sum(slice.num_bytes for slice in slices)
         usual = usual_partitions(len(slices), text_bytes, workers.num_workers())
         shared = Shared(
@@ -160,16 +167,16 @@ def working(
             verb == "dedup" and _keeps_shingles(workers, begun, recipe, place, text_bytes, runner.one_machine),
             frequencies,
         )
-        identity = _identify(place, begun, verb, shared, most, slices, len(known))
+        identity = _identify(place, begun, verb, shared, most, slices, number)
         runner.check_folder(shared.work)
         work = Work(shared, runner, clock, identity, still_claimed)
-        yield work, slices, len(known), target
+        yield work, slices, {name: len(own) for name, own in known.items()}, target
         shutil.rmtree(shared.result, ignore_errors=True)  # with what killed workers left there
         stack.close()
         still_claimed()
         if not workers.keep_work:
             work.remove()
-            for name in STORED:
+            for name in (STORED[0], *_stored_sets(known)):
                 place.clear(name, FILES)
             place.remove(JOB)
 
@@ -218,6 +225,22 @@ def _keeps_shingles(
     return memory is not None and disk is not None and 2 * num_bytes <= memory and 4 * num_bytes <= disk
 
 
+def _divided_sets(
+    reference: Documents | ReferenceSets | None, place: Place, slice_bytes: int
+) -> dict[str, list[Slice]]:
+    """The slices of each reference set, by its name; "" for one without a name."""
+    if reference is None:
+        return {}
+    sets = reference.sets if isinstance(reference, ReferenceSets) else {"": reference}
+    where = zip(sets.items(), _stored_sets(sets), strict=True)
+    return {name: _divided(each, place.child(folder), slice_bytes) for (name, each), folder in where}
+
+
+def _stored_sets(sets: Iterable[str]) -> list[str]:
+    """The folders in which reference sets in memory are written."""
+    return [STORED[1] if number == 0 else f"{STORED[1]}-{number}" for number, _ in enumerate(sets)]
+
+
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
     """The slices of documents; what is in memory is written to a place first."""
     if documents.format == "memory":
@@ -232,7 +255,7 @@ def _check_apart(place: Place, output: str, sources: Sources) -> None:
     work, target = place.folder.resolve(), Path(output).resolve()
     if work.is_relative_to(target) or target.is_relative_to(work):
         raise OutputError(f"{output}: is not apart from the work folder {place}; name another output or work_dir")
-    for path in [path for documents in sources.in_order for path in documents.describe()["paths"] if not is_uri(path)]:
+    for path in [path for path in sources.paths if not is_uri(path)]:
         around = Path(path).resolve()
         inside = around.is_dir() and work.is_relative_to(around)
         if inside and not any(part.startswith(".") for part in work.relative_to(around).parts):  # those are not read
@@ -293,7 +316,8 @@ def _begun(place: Place) -> dict[str, Any]:
         If the folder holds anything else.
     """
     if not place.exists(JOB):
-        others = [name for name in place.entries() if name not in (LOCK, LEASE, *STORED)]
+        ours = {LOCK, LEASE, *STORED}
+        others = [name for name in place.entries() if name not in ours and name.partition("-")[0] != STORED[1]]
         if others:
             raise OutputError(
                 f"{place}: holds {others[0]}, which is of no job; name a folder with work_dir=... that is new or empty"

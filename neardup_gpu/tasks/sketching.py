@@ -40,15 +40,15 @@ from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..engine.pieces import Span
 from ..errors import InputError
+from ..keep_rule import keep_columns
 from ..methods.contract import Join, Sketch
 from ..results.nothing_removed import sizes_of
 from ..results.tables import SKETCH_COUNTS, as_json
 from ..stages.common_shingles import without_common
 from ..stages.conditions import WITHIN
-from ..stages.priority import keep_column
 from ..stages.recall import random_order
 from ..stages.reread import chosen_text, waiting_of
-from ..stages.sketching import BLANK, Sketched, Sketcher, batch_bytes, text_of
+from ..stages.sketching import Sketched, Sketcher, batch_bytes, can_repeat, is_compared, text_of
 from ..store.exchange import ExchangeWriter, num_rows, read_partition
 from ..store.spool import host
 from .columns import (
@@ -133,11 +133,11 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     dict
         Counts of the slice; `sizes`, its documents by their number of words; `extent`, what its reading found;
         `id_type`, unless it is empty, and `id_span`, the least and the greatest, if they are integers; `waiting`, the
-        number of shingles that wait; of a column that decides, its `categories`, and what its `strings` look like.
+        number of shingles that wait; of columns that decide, `categories`, and what their `strings` look like.
     """
     shared = files.shared
     recipe, statistics = shared.settled()
-    column, _ = keep_column(recipe.keep)
+    columns = keep_columns(recipe.keep) if of_input else []
     documents = slice.open()
     with contextlib.ExitStack() as stack:
         runtime = stack.enter_context(shared.start())
@@ -151,7 +151,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
                 by_slots = stack.enter_context(files.exchange("slots", SLOTS, ranges_of(shared.partitions)))
             waiting = _WaitingShingles(shared.temporary, writer, counter, by_slots, bits)
         sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting, number=files.number)
-        sketched = sketcher.sketch_part(Sources(documents), column=column if of_input else None)
+        sketched = sketcher.sketch_part(Sources(documents), columns=columns)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
         check_sizes(slice, sketched, shared.task_memory)
         if waiting is not None and counter is not None:
@@ -160,11 +160,12 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
     sizes = np.zeros(len(hashes), np.int64) if waiting is None else waiting.sizes
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
     facts = save_documents(files, slice, documents, sketched)
-    if column is not None and of_input:
-        facts |= {"strings": list(documents._strings(column)), "categories": sketched.categories}
-    if sketched.column is not None:
-        with files.exchange("column", TABLE, 1) as out:
-            add_table(out, 0, pa.table({"column": sketched.column}))
+    if columns:
+        strings = {name: list(documents._strings(name)) for name in columns}
+        facts |= {"strings": strings, "categories": sketched.categories}
+    if sketched.columns:
+        with files.exchange("columns", TABLE, 1) as out:
+            add_table(out, 0, pa.table(sketched.columns))
     if isinstance(recipe.method, Sketch):
         save(files, "keys", {"keys": keys})
     if recipe.within:
@@ -173,8 +174,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
         save(files, "order", {"order": random_order(hashes)})
     texts = runtime.fetch(sketched.text_hashes)
     save(files, "alike", {"words": hashes, "text": texts})
-    present = sketched.num_tokens >= recipe.unit.min_words
-    written = np.flatnonzero(present if sketched.places else present | (texts != BLANK))
+    present = is_compared(recipe, sketched.num_tokens)
+    written = np.flatnonzero(can_repeat(recipe, sketched.num_tokens, texts, sketched.places is not None))
     _save_hashes(files, "hashes", hashes[written], written)
     present_rows = {"present": int(present.sum()), "waiting": int(sizes.sum()), "threads": num_threads()}
     return {**facts, "sizes": sizes_of(sketched.num_tokens), **present_rows}

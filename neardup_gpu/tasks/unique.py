@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
 def check(job: Job, sketched: Stage, extents: Sequence[Extent], offsets: Sequence[Offset]) -> None:
     """Raise InputError, as in memory, if an id stands for several documents of the input or of the reference set."""
-    cut, end = job.num_known, len(job.slices)
-    for stage, what, first, stop in (("unique", "input", cut, end), ("known", "reference set", 0, cut)):
+    parts = [("unique", "input", job.num_known, len(job.slices))]
+    for number, own in enumerate(job.of_sets[:-1]):
+        name = f" {list(job.sets)[number]}" if job.sets else ""
+        parts.append(("known" if number == 0 else f"known-{number}", f"reference set{name}", own.start, own.stop))
+    for stage, what, first, stop in parts:
         if first == stop or not has_names(job.slices[first]):
             continue
         documents = [facts["documents"] for facts in sketched.facts[first:stop]]

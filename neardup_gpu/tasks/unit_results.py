@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..documents.references import NamedSets
 from ..documents.units import Fates, UnitDecisions, are_repeats, fates_of, spared_copies
 from ..results.tables import UnitColumns
 from ..stages.decisions import kinds_of
@@ -89,7 +90,7 @@ def count(files: Files, names: list[str], num_documents: int, layout: Layout) ->
 
 
 def decided(
-    files: Files, number: int, ids: pa.Array, found: Any, against: bool, layout: Layout
+    files: Files, number: int, ids: pa.Array, found: Any, against: NamedSets | None, layout: Layout
 ) -> tuple[UnitColumns, Fates]:
     """Decide about the documents of a slice.
 
@@ -124,6 +125,7 @@ def decided(
         source_units=source_units,
         resemblance=found.resemblance,
         copies=copies,
-        in_reference=found.keeper < layout.num_known if against else None,
+        in_reference=None if against is None else found.keeper < layout.num_known,
+        reference=None if against is None else against.column(found.keeper, found.keeper >= layout.num_known),
     )
     return columns, fates_of(places, decisions, files.shared.recipe.unit)

@@ -159,7 +159,7 @@ def test_dedup_prints_a_summary_and_writes_a_result(run: Run, corpus: Path, tmp_
     assert "\x1b" not in said
     assert all(len(line) <= 80 for line in said.splitlines() if str(tmp_path) not in line)
     assert f"next       neardup explain {out} near-" in said
-    assert {p.name for p in out.iterdir()} == {"documents.parquet", "pairs.parquet", "kept", "report.json"}
+    assert {p.name for p in out.iterdir()} == {"documents.parquet", "job.toml", "pairs.parquet", "kept", "report.json"}
     table = {row["id"]: row for row in pq.read_table(out / "documents.parquet").to_pylist()}
     assert table["near-1"]["duplicate_of"] == "a1"
     assert table["near-1"]["resemblance"] == 111 / 121  # 116 shingles each, 5 of them with the changed word

@@ -111,7 +111,7 @@ def test_flags_change_the_plan(run: Run) -> None:
         ),
         (
             "--documents 10 --text 1GB --method nearest",
-            "--method 'nearest' is not one of exact, containment, minhash, bottomk, modm, simhash",
+            "--method 'nearest' is not one of exact, containment, identical, minhash, bottomk, modm, simhash",
         ),
         (
             "--documents 10 --text 1GB --method minhash --weighting tfidf",

@@ -46,7 +46,7 @@ def test_summary(run: Run) -> None:
         "written    out: spans.parquet, documents.parquet, kept/, substrings.json",
     ]
     assert sorted(path.name for path in Path("out").iterdir()) == [
-        *("documents.parquet", "kept", "spans.parquet", "substrings.json")
+        *("documents.parquet", "job.toml", "kept", "spans.parquet", "substrings.json")
     ]
 
 

@@ -55,7 +55,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         ),
         (
             "dedup x --dry-run --method x",
-            "--method 'x' is not one of exact, containment, minhash, bottomk, modm, simhash",
+            "--method 'x' is not one of exact, containment, identical, minhash, bottomk, modm, simhash",
         ),
         ("sketch x --method exact", "--method exact keeps no sketches; choose minhash, bottomk, modm or simhash"),
         (

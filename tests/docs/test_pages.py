@@ -128,7 +128,7 @@ def test_every_column_and_entry_of_files_is_explained() -> None:
     assert printed <= explained | {"counts"}
 
 
-KNOWN = {"--help", "--version"}.union(*(options_of(words) for words in leaf_commands()))
+KNOWN = {"--help", "--version", "--config"}.union(*(options_of(words) for words in leaf_commands()))
 
 
 def foreign(code: str) -> bool:

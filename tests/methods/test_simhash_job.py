@@ -535,7 +535,8 @@ class TestRecipes:
         for usual in ("exact", "minhash"):  # as a caller's own default, it is not given beside the recipe
             assert choose_recipe(made, usual, method=usual) is made
         with pytest.raises(
-            ParameterError, match="method 'md5' is not one of exact, containment, minhash, bottomk, modm, simhash"
+            ParameterError,
+            match="'md5' is not one of exact, containment, identical, minhash, bottomk, modm, simhash",
         ):
             choose_recipe(None, "exact", method="md5")
         for other in ({"radius": 3}, {"recall": 0.9}):

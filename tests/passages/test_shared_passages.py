@@ -81,7 +81,7 @@ def corpus_of(texts: Texts) -> TokenCorpus:
     values = np.array([ord(letter) for text in texts for letter in text], np.uint64)
     tokens = nd.stages.Ragged(values, np.cumsum([0, *map(len, texts)]))
     none = nd.stages.Ragged(np.empty(0, np.int64), np.zeros(len(texts) + 1, np.int64))
-    return TokenCorpus(tokens, np.empty(0, np.int64), none, pa.array(range(len(texts))), None, None, None, [], {})
+    return TokenCorpus(tokens, np.empty(0, np.int64), none, pa.array(range(len(texts))), {}, {}, None, [], {})
 
 
 @settings(max_examples=60, deadline=None)

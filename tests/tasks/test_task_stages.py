@@ -44,13 +44,13 @@ def test_ranks(tmp_path, recipe, partitions):
     for number, (first, stop) in enumerate(itertools.pairwise(layout.starts)):
         files = shared.files("sketch", number)
         save(files, "rows", {"num_tokens": num_tokens[first:stop], "size": size[first:stop]})
-        with files.exchange("column", TABLE, 1) as out:
-            add_table(out, 0, pa.table({"column": column.slice(first, stop - first)}))
+        with files.exchange("columns", TABLE, 1) as out:
+            add_table(out, 0, pa.table({"c": column.slice(first, stop - first)}))
     mine = range(1, len(SIZES))
     for task, number in enumerate(mine):
-        ranking.sample(shared.files("sample", task), number, layout, None)
+        ranking.sample(shared.files("sample", task), number, layout, {})
     ranking.choose(shared.files("choose", 0), len(mine), layout)
-    spread = [ranking.spread(shared.files("spread", task), number, layout, None) for task, number in enumerate(mine)]
+    spread = [ranking.spread(shared.files("spread", task), number, layout, {}) for task, number in enumerate(mine)]
     counts = [sum(each) for each in zip(*(facts["rows"] for facts in spread), strict=True)]
     assert sum(counts) == sum(SIZES[1:])
     for part, first in enumerate(list(itertools.accumulate(counts, initial=layout.num_known))[:partitions]):
@@ -61,7 +61,7 @@ def test_ranks(tmp_path, recipe, partitions):
         ranking.rank(shared.files("rank", part), layout)
 
     known = layout.num_known
-    order = rows_by_priority(recipe.keep, num_tokens[known:], pa.chunked_array([column.slice(known)]))
+    order = rows_by_priority(recipe.keep, num_tokens[known:], {"c": pa.chunked_array([column.slice(known)])})
     if recipe.method.measure.directed:
         order = order[np.argsort(-size[known:][order], kind="stable")]
     expected = np.concatenate([np.arange(known), known + order])

@@ -20,8 +20,12 @@ class IndexKeeping:
 
     keep: str = setting(
         "first",
-        "Which document of a group to keep: first, longest, or by a column of the index, such as date:desc.",
+        "Which document of a group to keep: first, longest, or by a column of the index, such as date:desc; or several "
+        "keys, as in score:desc,longest,first.",
         metavar="RULE",
+    )
+    counts: bool = setting(
+        False, "Count the copies and near-duplicates that each kept document stands for, in columns copies and near."
     )
     cluster: str = setting("greedy", "How groups are made: greedy or components.", metavar="RULE")
 
