@@ -444,6 +444,12 @@ def _ended(status: int, usage: Any, logs: str, start: float) -> Ended:
 
 def serve() -> None:
     """Fork a process for each request, and tell how it ended."""
+    import neardup_gpu.cli.app
+    import neardup_gpu.cli.dedup
+    import neardup_gpu.hamming.jobs
+    import neardup_gpu.jobs.dedup
+    import neardup_gpu.report
+    import neardup_gpu.results.explanation  # noqa: F401
 
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     devnull = os.open(os.devnull, os.O_RDWR)
