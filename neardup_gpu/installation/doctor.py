@@ -21,6 +21,9 @@ from ..report import size
 
 Facts = dict[str, Any]
 
+PACKAGE = Path(__file__).parents[1]
+"""The folder of the package."""
+
 UNKNOWN = "unknown"
 """Key and first word of what could not be found out."""
 
@@ -63,7 +66,7 @@ def _neardup() -> Facts:
     from .. import __version__
     from ..definitions import DEFINITIONS
 
-    return {"version": __version__, "definitions": DEFINITIONS, "folder": str(Path(__file__).parent)}
+    return {"version": __version__, "definitions": DEFINITIONS, "folder": str(PACKAGE)}
 
 
 def _python() -> Facts:
@@ -122,7 +125,7 @@ def _of_checkout() -> Iterator[str]:
     """The requirements in pyproject.toml, in the form of an installation's metadata."""
     import tomllib
 
-    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
     yield from project["dependencies"]
     for extra, lines in project["optional-dependencies"].items():
         yield from (f'{line}; extra == "{extra}"' for line in lines)
