@@ -370,8 +370,10 @@ def common_chains(draw: Draw, size: int) -> tuple:
     limits = draw.option([begins, np.where(begins < divided, 0, divided)])
     linked = common_chains_kernel.prepare(places, classes, limits, draw.option([100, 2, 3]))
     heads = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
-    first = draw.integer(0, len(heads) - 1)
-    return linked, heads[first], heads[draw.integer(first, len(heads) - 1)]
+    last = len(heads) - 1
+    least = min(last, draw.option([1, 0]))  # of the parts between heads
+    first = draw.integer(0, last - least)
+    return linked, heads[first], heads[draw.integer(first + least, last)]
 
 
 def joined_runs(draw: Draw, size: int) -> tuple:
