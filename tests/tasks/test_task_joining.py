@@ -172,6 +172,8 @@ def test_planted_pairs(measured, threshold):
 class Waiting:
     """Sets that wait somewhere, with no more than a join in memory needs of a spool."""
 
+    table = None
+
     def __init__(self, folder, sets):
         self.folder, self._sets = folder, ragged(sets)
         self.offsets, self.num_values = self._sets.offsets, len(self._sets.values)
