@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
+from neardup_gpu.fingerprint_options import Near
 from neardup_gpu.hamming import jobs, near_pairs, sorted_runs
-from neardup_gpu.hamming.fingerprint_options import Near
 from neardup_gpu.kernels import _markup, _probing, bucket_probe, cluster_stream, hamming, prefix_probe
 
 sys.path.append(str(Path(__file__).parent.parent))

@@ -25,8 +25,8 @@ from grids import pairs_of, some
 
 from neardup_gpu import BottomK, Containment, Engine, Index, MinHash, Recipe, Shingles, SimHash, Workers, dedup
 from neardup_gpu.errors import ParameterError
+from neardup_gpu.fingerprint_options import Near, Query, TableOptions
 from neardup_gpu.hamming import jobs
-from neardup_gpu.hamming.fingerprint_options import Near, Query, TableOptions
 from neardup_gpu.sketches import clusters, pairs, sketch
 from neardup_gpu.stages import Sketch
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS, parts_of, read_report

@@ -58,7 +58,10 @@ def parsed(app: App, words: Sequence[str]) -> tuple[Any, Any]:
 
 
 def described(app: App, words: Sequence[str], bound: Any) -> str:
-    """Return the options of a command as a file that `--config` reads; credentials in URIs are masked."""
+    """Return the options of a command as a file that `--config` reads; credentials in URIs are masked.
+
+    A name that is not UTF-8 is written with escapes, which TOML does not have, so that `--config` refuses the file.
+    """
     options: dict[str, Any] = {INPUT: [_plain(each) for each in bound.args if isinstance(each, str)]}
     for each in bound.kwargs.values():
         if isinstance(each, Given):

@@ -19,6 +19,7 @@ from ..engine.contract import Runtime
 from ..engine.memory import parse_size
 from ..engine.settings import Engine, as_engine
 from ..errors import InputError, ParameterError
+from ..fingerprint_options import FingerprintColumns, Near, NearQueries, Query, TableOptions, options_of
 from ..store.artefacts import is_table
 from ..store.outputs import new_file
 from ..store.parquet import TableWriter
@@ -26,7 +27,6 @@ from ..store.spool import Spool
 from . import joins, near_pairs
 from .design import LEADING, TableDesign, given_or_cheapest, most_leading_bits
 from .files import Chunk, FingerprintFiles, Paths
-from .fingerprint_options import FingerprintColumns, Near, NearQueries, Query, TableOptions, options_of
 from .index import HammingIndex
 from .joins import CHUNK_BYTES, Matches
 from .members import slices

@@ -115,6 +115,7 @@ def _problems_of_segments(manifest: Manifest) -> Iterator[str]:
         sound = all(number < manifest.next_file for number in numbers_of_files)
         sound &= before <= place.first <= place.stop <= manifest.next_sequence
         sound &= max(place.entries, place.documents) <= place.stop - place.first
+        sound &= place.entries <= place.documents or manifest.next_document is not None  # but of parts of documents
         sound &= place.dead_documents <= place.documents and place.dead_entries <= place.entries
         sound &= 16 * place.documents + 16 * place.entries + 24 * place.pairs <= place.num_bytes
         if not sound or place.file in files:

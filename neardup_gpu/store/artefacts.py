@@ -224,7 +224,7 @@ def write_report(folder: Path, report: dict[str, Any], name: str = REPORT) -> No
     While a command runs, also write its options to `JOB`.
     """
     if (options := job_options.get()) is not None:
-        (folder / JOB).write_text(options, encoding="utf-8")
+        (folder / JOB).write_text(options, encoding="utf-8", errors="backslashreplace")  # names may be no UTF-8
     names = files_in(folder)
     sizes = {name: path.stat().st_size for name, path in names.items()}
     with ThreadPoolExecutor(8) as pool:

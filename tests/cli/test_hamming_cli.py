@@ -19,9 +19,9 @@ from progress import messages
 from neardup_gpu import cli, hamming
 from neardup_gpu.definitions import METADATA_KEY
 from neardup_gpu.errors import InputError
+from neardup_gpu.fingerprint_options import Near, Query, TableOptions
 from neardup_gpu.hamming import jobs as hamming_files, joins, members
 from neardup_gpu.hamming.files import open_fingerprints
-from neardup_gpu.hamming.fingerprint_options import Near, Query, TableOptions
 from neardup_gpu.methods.simhash import SimHash
 from neardup_gpu.recipe import Recipe
 

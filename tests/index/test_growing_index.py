@@ -293,7 +293,7 @@ def test_the_commands(tmp_path, monkeypatch, capsys) -> None:
     assert pq.read_table("m.parquet").num_rows == 5
     assert run(["index", "remove", "x", "--ids", "gone.txt"]) == 0
     assert run(["index", "decide", "x", "-o", "out"]) == 0
-    assert sorted(os.listdir("out")) == ["documents.parquet", "pairs.parquet", "report.json"]
+    assert sorted(os.listdir("out")) == ["documents.parquet", "job.toml", "pairs.parquet", "report.json"]
     assert run(["index", "compact", "x"]) == run(["index", "check", "x"]) == run(["index", "info", "x"]) == 0
     for words, message in (
         (["query", "x"], "--text and INPUT"),

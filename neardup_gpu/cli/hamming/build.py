@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ...engine.settings import Engine
-from ...hamming.fingerprint_options import FingerprintColumns, TableOptions
+from ...fingerprint_options import FingerprintColumns, TableOptions
 from ...printable import shell_path
 from ...records import dataclass
 from ...report import size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ...engine.settings import Engine
-from ...hamming.fingerprint_options import FingerprintColumns, NearQueries
+from ...fingerprint_options import FingerprintColumns, NearQueries
 from ...printable import shell_path
 from ..console import say_written, shown_progress
 from ..options import EngineFlags, PairsFile, PairsFlags, argument, given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...hamming.fingerprint_options import FingerprintColumns, Near, NearQueries, Radius
+from ...fingerprint_options import FingerprintColumns, Near, NearQueries, Radius
 from ...report import count
 from ..options import FINGERPRINTS, MATCHING, argument, flags
 

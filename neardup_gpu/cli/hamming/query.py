@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...engine.settings import Engine
-from ...hamming.fingerprint_options import Query, QueryColumns, Reach
+from ...fingerprint_options import Query, QueryColumns, Reach
 from ...printable import printable, readable_id, shell_path
 from ...report import count
 from ..console import padded_lines, say, say_json, say_written, shown_progress, widths_of

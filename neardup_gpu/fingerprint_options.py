@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .. import checks
-from ..engine.memory import parse_size
-from ..errors import ParameterError
-from ..records import dataclass
-from ..settings import setting
+from . import checks
+from .engine.memory import parse_size
+from .errors import ParameterError
+from .records import dataclass
+from .settings import setting
 
 if TYPE_CHECKING:
-    from .files import FingerprintFiles, Paths
+    from .hamming.files import FingerprintFiles, Paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class FingerprintColumns:
 
     def open(self, fingerprints: Paths) -> FingerprintFiles:
         """Open files of fingerprints: Parquet or Arrow IPC, .npy of uint64, or a folder of them."""
-        from .files import open_fingerprints
+        from .hamming.files import open_fingerprints
 
         return open_fingerprints(fingerprints, column=self.column, id_column=self.id_column)
 
