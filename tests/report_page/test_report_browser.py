@@ -248,7 +248,7 @@ def made(folder, num):
     }
     gone = np.flatnonzero(~kept)
     pairs = {"id_a": ids.take(arrow(keeper[gone])), "id_b": ids.take(arrow(gone)), "resemblance": arrow(worth[gone])}
-    pairs["kind"] = kind_column(np.where(worth[gone] == 1, 0, 2).astype(np.int8))
+    pairs["kind"] = kind_column(np.where(worth[gone] == 1, 0, 2).astype(np.int8), small.recipe)
     sizes = np.unique(np.unique(keeper[gone], return_counts=True)[1] + 1, return_counts=True)
     exact = int((worth[gone] == 1).sum())
     counts = {"documents": num, "kept": int(kept.sum()), "removed": len(gone), "groups": int(sizes[1].sum())}
