@@ -474,7 +474,7 @@ def asked(index, settings):
         for direction in ("in", "of", "either"):
             found[direction] = flat(index.query, texts=texts, containment=0.6, direction=direction)
     rules = [("first", "greedy"), ("longest", "greedy"), ("date:desc", "components")]
-    return {name: digest_of(table) for name, table in found.items()} | {
+    return {name: digest_of(table.drop_columns("awaits")) for name, table in found.items()} | {
         f"{keep}, {cluster}": decided_by(index, keep, cluster) for keep, cluster in rules
     }
 
@@ -495,6 +495,7 @@ def grown(folder, name):
         life["added"] = added
         life["asked"] = asked(index, settings)
         removed = [index.remove(documents["id"].to_pylist()[5:90:4]), index.remove(before=3, column="date")]
+        removed = [each.documents for each in removed]
         again = documents.slice(6, 60).set_column(1, "text", documents["text"].slice(80, 60))
         life["changed"] = [*removed, index.add(again, replace=True, **columns)]
         life["asked of the rest"] = asked(index, settings)
