@@ -129,7 +129,7 @@ def _decompressed(settings: Settings, codec: str, size: int) -> dict[str, Any]:
 
 
 def _placed(sizes: list[int]) -> np.ndarray:
-    """Return where pages of these sizes begin, each aligned, and where the last ends."""
+    """Return the aligned beginnings of pages of the given sizes, and the end of the last page."""
     return np.cumsum([0, *(-(-size // ALIGNED) * ALIGNED for size in sizes)], dtype=np.int64)
 
 

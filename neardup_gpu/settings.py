@@ -5,8 +5,12 @@ Each field has its own help text. The command line makes its flag from the field
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Any
+from dataclasses import field, fields
+from typing import Any, TypeVar
+
+from .errors import ArgumentTypeError
+
+T = TypeVar("T")
 
 
 def setting(
@@ -29,3 +33,17 @@ def setting(
         The default as the help shows it, if the value itself says too little: "80% of the free memory" for None.
     """
     return field(default=default, metadata={"help": help, "metavar": metavar, "flag": flag, "shown": shown})
+
+
+def settings_of(kind: type[T], function: str, given: dict[str, Any]) -> T:
+    """Return the settings that the keywords of a function name.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If a keyword is unknown.
+    """
+    known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    if unknown := [name for name in given if name not in known]:
+        raise ArgumentTypeError(f"{unknown[0]}: {function} takes no such keyword; it takes {', '.join(known)}")
+    return kind(**given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,9 +25,10 @@ from ..documents.units import check_action
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
-from ..errors import ArgumentTypeError, InputError
+from ..errors import InputError
 from ..keep_rule import keep_columns
 from ..recipe import Recipe, Shingles
+from ..settings import settings_of
 from ..store.artefacts import KEPT, SUBSTRINGS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
@@ -105,7 +106,7 @@ def substrings(
     >>> found.spans.select(["id", "begin", "end", "source_id", "source_begin"]).to_pylist()
     [{'id': 1, 'begin': 0, 'end': 18, 'source_id': 0, 'source_begin': 9}]
     """
-    how = _settings_of(settings)
+    how = settings_of(SubstringSettings, "substrings", settings)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output, clock = checks.optional(checks.path, "output", output), Clock(progress)
@@ -146,20 +147,6 @@ def substrings(
         if place is not None:
             write_report(place, found.report, SUBSTRINGS)
     return found
-
-
-def _settings_of(given: dict[str, Any]) -> SubstringSettings:
-    """Return the settings that keywords name.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If a keyword is unknown.
-    """
-    known = [each.name for each in fields(SubstringSettings)]
-    if unknown := [name for name in given if name not in known]:
-        raise ArgumentTypeError(f"{unknown[0]}: substrings takes no such keyword; it takes {', '.join(known)}")
-    return SubstringSettings(**given)
 
 
 class DocumentFates(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +20,12 @@ from ..documents.sources import Sources
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
-from ..errors import ArgumentTypeError, InputError
+from ..errors import InputError
 from ..jobs.arguments import Arguments
 from ..recipe import Recipe, Shingles
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
 from ..results.by_value import check_by
+from ..settings import settings_of
 from ..store.artefacts import PASSAGES, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
@@ -114,7 +115,7 @@ def passages(
     >>> found.passages.select(["id", "begin", "end", "source_id", "source_begin", "tokens_equal"]).to_pylist()
     [{'id': 1, 'begin': 6, 'end': 24, 'source_id': 0, 'source_begin': 9, 'tokens_equal': 6}]
     """
-    how = _settings_of(settings)
+    how = settings_of(PassageSettings, "passages", settings)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output = checks.optional(checks.path, "output", output)
@@ -165,20 +166,6 @@ def passages(
         if place is not None:
             write_report(place, found.report, PASSAGES)
     return found
-
-
-def _settings_of(given: dict[str, Any]) -> PassageSettings:
-    """Return the settings that keywords name.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If a keyword is unknown.
-    """
-    known = [each.name for each in fields(PassageSettings)]
-    if unknown := [name for name in given if name not in known]:
-        raise ArgumentTypeError(f"{unknown[0]}: passages takes no such keyword; it takes {', '.join(known)}")
-    return PassageSettings(**given)
 
 
 class _PassageSearch(NamedTuple):
