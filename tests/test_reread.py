@@ -70,6 +70,26 @@ def test_decisions_are_those_of_a_spool(readings, monkeypatch, tmp_path, name, b
     assert found == decided(tmp_path / "table.parquet", backend, check=20, **OPTIONS[name])
 
 
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name != "common shingles left out"])
+def test_rows_that_are_made_again_are_those_that_came(readings, monkeypatch, name):
+    came, compared, append, gather = [], [], TextRows.append, TextRows.gather
+
+    def appended(self, rows):
+        came.extend(each.tolist() for each in rows)
+        append(self, rows)
+
+    def gathered(self, rows):
+        found = gather(self, rows)
+        compared.extend(zip(rows.tolist(), (each.tolist() for each in found), strict=True))
+        return found
+
+    monkeypatch.setattr(TextRows, "append", appended)
+    monkeypatch.setattr(TextRows, "gather", gathered)
+    decided(TABLE, **OPTIONS[name])
+    assert compared
+    assert all(came[row] == made for row, made in compared)
+
+
 def test_shingles_are_counted_as_they_come_so_that_the_text_is_read_once_more(readings):
     decided(TABLE, check=0)
     assert len(readings) == 1

@@ -327,12 +327,12 @@ def decided(snapshot: Snapshot, sequence: np.ndarray, entry: np.ndarray, owner: 
     kept[kept] = snapshot.kept(entry[kept])
     rest = np.flatnonzero(~kept)
     keeper, value = snapshot.keepers(entry[rest])
+    if owner is not None:
+        kept[rest] = (keeper == entry[rest]) & (snapshot.owners(keeper) == owner[rest])
     dead = ~snapshot.live(keeper)  # removed since: what is left of the same words stands for it
     keeper[dead], value[dead] = entry[rest[dead]], 1.0
     keepers, values = entry.copy(), np.ones(len(entry))
     keepers[rest], values[rest] = keeper, value
-    if owner is not None:
-        kept |= (keepers == entry) & (snapshot.owners(keepers) == owner)
     return Decided(kept, keepers, values, entry)
 
 

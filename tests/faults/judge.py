@@ -324,7 +324,7 @@ class _ForkServer:
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from faults.judge import serve; serve()"],
+            [sys.executable, "-P", "-c", "from faults.judge import serve; serve()"],
             env={**os.environ, "PYTHONPATH": _PYTHON_PATH},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -82,6 +82,7 @@ def test_units_are_decided_as_the_job_decides(case: str, tmp_path) -> None:
             assert (added.documents, added.replaced) == (len(several), len(again))
             listed = pq.read_table(tmp_path / f"{turn}.parquet")
             assert len(listed) == added.kept + added.removed
+            assert sum(listed["kept"].to_pylist()) == added.kept
             live = {id: each for id, each in live.items() if id not in again} | several
             if turn % 3 == 2:
                 gone = chance.sample(sorted(live), len(live) // 4)
