@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import struct
+import sys
 import threading
 import weakref
 from collections import deque
@@ -183,6 +184,7 @@ class Kernel:
 
         function = _linked(self.function)
         if simulated():
+            _share_arrays()
             return module.jit(function)
         from numba.cuda.core import config
 
@@ -299,6 +301,20 @@ class Kernel:
 
 
 _ALL_BITS = 2**64 - 1
+
+
+@cache
+def _share_arrays() -> None:
+    """Mend the simulator, whose threads are given different arrays in shared memory if they ask at the same time."""
+    from numba.cuda.simulator.kernelapi import FakeCUDAShared
+    from numba.np.numpy_support import as_dtype
+
+    def array(self: Any, shape: int, dtype: Any) -> np.ndarray:
+        caller = sys._getframe(1)
+        place = caller.f_code.co_filename, caller.f_lineno
+        return self._allocations.setdefault(place, np.empty(shape, as_dtype(dtype)))  # at once, unlike Numba's
+
+    FakeCUDAShared.array = array
 
 
 def _in_c_order(array: Any) -> bool:

@@ -1,7 +1,10 @@
 """Kernels take the arrays of their signature, and no others."""
 
+import threading
+
 import numpy as np
 import pytest
+from numba import types
 
 from neardup_gpu.kernels import _launch as launch
 from neardup_gpu.kernels._launch import cuda, kernel
@@ -23,6 +26,33 @@ def test_a_launch_covers_all_threads_and_none():
     _increase.threads(300, matrix, 3)
     _increase.threads(0, matrix, 3)
     assert (launch.to_host(matrix) == 3).all()
+
+
+@kernel("void(int64[::1])", block=32)
+def _neighbours(values):
+    """One thread a value: the number of the next thread in its block, by memory that the block shares."""
+    numbers = cuda.shared.array(32, types.int64)
+    at = np.int64(cuda.grid(1))
+    numbers[cuda.threadIdx.x] = at
+    cuda.syncthreads()
+    values[at] = numbers[(cuda.threadIdx.x + 1) % 32]
+
+
+def by_neighbours():
+    values = launch.namespace().zeros(32 * 3, np.int64)
+    _neighbours.threads(len(values), values)
+    return launch.to_host(values).reshape(-1, 32)
+
+
+@pytest.mark.launches
+def test_threads_of_a_block_share_an_array(monkeypatch):
+    """Also in the simulator when two threads ask at the same time, to each of which Numba would give its own."""
+    expected = np.roll(np.arange(96).reshape(-1, 32), -1, axis=1)
+    assert np.array_equal(by_neighbours(), expected)
+    if launch.simulated():
+        asked, empty = threading.Barrier(32), np.empty
+        monkeypatch.setattr(np, "empty", lambda *arguments: (asked.wait(60), empty(*arguments))[1])
+        assert np.array_equal(by_neighbours(), expected)
 
 
 @pytest.mark.launches
