@@ -271,8 +271,8 @@ def test_changed_bytes_lead_to_the_documents_and_errors_of_arrow(writer, bounds,
     pq.write_table(damaged_table(), path, row_group_size=25, **WRITERS[writer])
     good, documents, random = path.read_bytes(), read(path), np.random.default_rng(5)
     column = find(path)
-    for chunk in column.chunks:  # a byte in five of those that are decoded here
-        for place in range(chunk.begin + int(random.integers(5)), chunk.end, 5):
+    for chunk in column.chunks:  # a byte in ten of those that are decoded here
+        for place in range(chunk.begin + int(random.integers(10)), chunk.end, 10):
             changed = bytearray(good)
             changed[place] ^= int(random.choice([1 << int(random.integers(8)), 255]))
             path.write_bytes(changed)

@@ -68,7 +68,7 @@ def test_units_are_decided_as_the_job_decides(case: str, tmp_path) -> None:
     recipe, keeps = CASES[case]
     chance, live = random.Random(case), dict[str, str]()
     with Index.create(tmp_path / "x", recipe=recipe, columns="value", engine="cpu", **keeps) as index:
-        for turn in range(12):
+        for turn in range(8):
             new = {f"d{100 * turn + i}": text(chance) for i in range(chance.choice([1, 3, 12]))}
             again = {id: text(chance) for id in chance.sample(sorted(live), min(len(live), chance.choice([0, 0, 2])))}
             several = {**new, **again}

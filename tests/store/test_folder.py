@@ -390,7 +390,7 @@ def test_fingerprints_that_are_a_pipe(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------------------------------------------ mutations
 
-MUTATIONS = int(os.environ.get("NEARDUP_MUTATIONS", "25"))
+MUTATIONS = int(os.environ.get("NEARDUP_MUTATIONS", "10"))
 """For each victim; 20,000 of all were tried once, see benchmarks/results/mutations.json."""
 
 

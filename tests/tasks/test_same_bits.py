@@ -398,14 +398,9 @@ def check_drawn(corpora, folder, method, shingling, settings, kind, against, ids
     compare(corpora, folder, source, recipe, workers=cut, **options)
 
 
-@pytest.mark.parametrize("number", some(range(4), [1, 2]))
-def test_a_few_of_all(corpora_made, tmp_path, number):
-    check_drawn(corpora_made, tmp_path, *drawn(4, 2)[number])
-
-
-@pytest.mark.parametrize("number", some(range(40), range(1)))
+@pytest.mark.parametrize("number", some(range(40), [1, 2]))
 def test_any_of_all(corpora_made, tmp_path, number):
-    check_drawn(corpora_made, tmp_path, *drawn(40, 1)[number])
+    check_drawn(corpora_made, tmp_path, *drawn(40, 2)[number])
 
 
 @pytest.mark.parametrize("method", ["exact", "min-hash"])

@@ -10,6 +10,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
+from grids import some
 from in_parts import compare, in_tasks, rows
 
 import neardup_gpu as nd
@@ -99,7 +100,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+SOME = ("near lines", "tf-idf", "simhash", "containment", "sentences, by date", "lines, inside", "within", "components")
+SOME = (*SOME, "reference, near", "reference alone", "counted by site")
+
+
+@pytest.mark.parametrize("case", some(CASES, SOME))
 def test_tasks_decide_as_a_job_in_memory_does(place, tmp_path, case):
     options = {"id_column": "id", **CASES[case]}
     if options.pop("against", False):
