@@ -28,7 +28,7 @@ from ..errors import ParameterError
 from ..jobs.arguments import Arguments
 from ..store.exchange import read_partition
 from ..store.places import Place
-from ..tasks.begin import begun
+from ..tasks.begin import begun, hand_on
 from ..tasks.columns import TABLE, add_table, name_of, tables_of, type_named
 from ..tasks.driver import Job, extent_in, how_written, offsets_in, skipped_rows
 from ..tasks.results import Written, write_kept_rows
@@ -135,12 +135,7 @@ def _hand_on(work: Work, check: Check) -> str:
             f"{need / 1e6:,.0f}MB; allow more than that"
         )
     arrays = {**items.targets._asdict(), **wanted._asdict(), "set_of": items.set_of, "first_target": items.first_target}
-    digest, handed_on = xxhash.xxh3_128(), work.shared.files(ITEMS, 0)
-    with handed_on.exchange(ITEMS, TABLE, 1) as out:
-        for name in ARRAYS:
-            add_table(out, 0, pa.table({name: arrow(arrays[name])}))
-            digest.update(arrays[name].tobytes())
-    return digest.hexdigest()
+    return hand_on(work, ITEMS, 0, [[pa.table({name: arrow(arrays[name])}) for name in ARRAYS]])
 
 
 ARRAYS = (*Targets._fields, "set_of", "first_target", "tokens", "offsets", "target_of", "widths")

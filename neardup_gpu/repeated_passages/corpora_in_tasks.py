@@ -18,10 +18,11 @@ from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..records import dataclass
+from ..store.places import Place
 from ..tasks.columns import TABLE, add_table, load, save, tables_of
 from ..tasks.driver import Job, extent_in, offsets_in, skipped_rows
 from ..tasks.work import Files, Stage, file_name, plain
-from .corpus import CorpusColumns, TokenCorpus, corpus_of
+from .corpus import CorpusColumns, Stretches, TokenCorpus, corpus_of
 
 TOKENS = pa.schema([("token", pa.uint64())])
 
@@ -43,8 +44,6 @@ class CorporaInTasks:
         The rows that could not be read, after `corpora`; None unless they are skipped.
     lengths : list of int
         The number of documents of each slice, after `corpora`.
-    reading : Stage
-        The stage that read the slices, after `corpora`.
     """
 
     job: Job
@@ -52,7 +51,6 @@ class CorporaInTasks:
     columns: list[CorpusColumns]
     skipped: pa.Table | None = None
     lengths: list[int] = field(default_factory=list)
-    reading: Stage | None = None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -68,8 +66,16 @@ class CorporaInTasks:
             calls.append((slice, list(columns.order), list(columns.within), columns.by, number))
         with work.told_as("read"):
             covers = [slice.covers for slice in slices]
-            self.reading = stage = work.stage("read", read, calls, covers=covers, on_device=True)
+            stage = work.stage("read", read, calls, covers=covers, on_device=True)
+            self.prepare(stage)
             return work.repairing(lambda: self._corpora(stage))
+
+    def prepare(self, reading: Stage) -> None:
+        """Do further stages before the corpora are loaded: none."""
+
+    def load(self, number: int, facts: dict[str, Any]) -> TokenCorpus:
+        """Return the corpus of a slice, of whose reading the facts are known."""
+        return load_corpus(self.job.work.place, number, facts)
 
     def slices_of(self, number: int) -> range:
         """Return the slices of an input."""
@@ -82,7 +88,7 @@ class CorporaInTasks:
         extents = [extent_in(facts) for facts in stage.facts]
         offsets = offsets_in(job, extents)
         for number, (slice, offset) in enumerate(zip(job.slices, offsets, strict=True)):
-            part = _corpus(job, number, stage.facts[number])
+            part = self.load(number, stage.facts[number])
             parts.append(part._replace(ids=offset.ids(part.ids, slice)))
         self.skipped, self.lengths = skipped_rows(job, stage), [len(part.ids) for part in parts]
         found = []
@@ -132,11 +138,13 @@ def _tables(corpus: TokenCorpus) -> list[pa.Table]:
     ]
 
 
-def _corpus(job: Job, number: int, facts: dict[str, Any]) -> TokenCorpus:
-    """Return the corpus of a slice, of whose reading the facts are known."""
-    place = job.work.place
-    tokens = load(place, file_name("read", number, "tokens"), TOKENS)["token"]
-    documents, bars, seams, columns, words, values = tables_of(place, [file_name("read", number, "corpus")], 0)
+def load_corpus(place: Place, number: int, facts: dict[str, Any], *, with_tokens: bool = True) -> TokenCorpus:
+    """Return the corpus of a slice, of whose reading the facts are known; without tokens, it has their offsets."""
+    tokens = np.empty(0, np.uint64)
+    if with_tokens:
+        tokens = load(place, file_name("read", number, "tokens"), TOKENS)["token"]
+    tables = tables_of(place, [file_name("read", number, "corpus")], 0)
+    documents, bars, seams, columns, words, values = tables
     sizes, num_seams = numpy_of(documents["size"]), numpy_of(documents["seams"])
     return TokenCorpus(
         tokens=Ragged._trusted(tokens, np.append(0, np.cumsum(sizes))),
@@ -155,6 +163,7 @@ def _joined(parts: list[TokenCorpus]) -> TokenCorpus:
     """Join the corpora of consecutive slices of an input."""
     before = np.cumsum([0, *(len(part.tokens.values) for part in parts)]).tolist()
     sizes = np.concatenate([part.tokens.sizes for part in parts])
+    stretches = [part.stretches for part in parts if part.stretches is not None]
     counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
     full = [part for part in parts if len(part.ids)] or parts[:1]
     ids = one_array(pa.chunked_array(one_integer_type([part.ids for part in full])))
@@ -171,6 +180,7 @@ def _joined(parts: list[TokenCorpus]) -> TokenCorpus:
         words=np.concatenate(words) if words else None,
         values=[chunk for part in full for chunk in part.values],
         counts=counts,
+        stretches=Stretches(*map(np.concatenate, zip(*stretches, strict=True))) if stretches else None,
     )
 
 

@@ -11,7 +11,10 @@ from ..data import arrow, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
 from ..report import count, duration, percent, row, shorten
+from ..results.by_value import LISTED
+from ..results.grouping import Grouping
 from ..results.tables import as_json
+from .corpus import TokenCorpus
 from .repeats import RemovedPassages
 
 TABLES = ("spans", "documents")
@@ -31,7 +34,8 @@ class Substrings:
         Each passage that is removed: id of the document, begin and end (bytes of its text), begin_token, tokens, copies
         (the number of places where its rarest run of `length` tokens stands), source_id and source_begin (the document
         that keeps the passage, and the byte where it begins there) and reason (null if the passage has a source).
-        Passages of one document overlap where the source changes.
+        Passages of one document overlap where the source changes. With a reference set, source_in_reference says
+        whether the source is one of its documents.
     documents : pyarrow.Table
         Each document: id, kept, words, and words_left.
     report : dict
@@ -61,11 +65,12 @@ class Substrings:
         )
 
 
-def spans_table(passages: RemovedPassages, ids: pa.Array, reason: str) -> pa.Table:
-    """Return the table of removed passages."""
+def spans_table(passages: RemovedPassages, ids: pa.Array, reason: str, in_reference: np.ndarray | None) -> pa.Table:
+    """Return the table of removed passages; `in_reference` says which sources are in the reference set, if any."""
     no_source = passages.source < 0
     words = strings(list(REASONS)).cast(pa.string())
     reasons = arrow(np.full(len(no_source), REASONS.index(reason), np.int8), ~no_source)
+    extra = {} if in_reference is None else {"source_in_reference": arrow(in_reference, no_source)}
     return pa.table(
         {
             "id": taken(ids, arrow(passages.document)),
@@ -76,9 +81,55 @@ def spans_table(passages: RemovedPassages, ids: pa.Array, reason: str) -> pa.Tab
             "copies": arrow(passages.copies),
             "source_id": taken(ids, arrow(np.maximum(passages.source, 0), no_source)),
             "source_begin": arrow(passages.source_begin, no_source),
+            **extra,
             "reason": pa.DictionaryArray.from_arrays(reasons, words),
         }
     )
+
+
+BY_COLUMNS = ("documents", "words", "tokens_removed", "documents_cut", "tokens_given")
+"""The counts of each value of a column."""
+
+
+def by_report(column: str, passages: RemovedPassages, lost: np.ndarray, corpus: TokenCorpus) -> dict[str, Any]:
+    """Return what substrings.json says of the values of a column: counts of each, and removed tokens of each two.
+
+    Parameters
+    ----------
+    column : str
+    passages : RemovedPassages
+    lost : array of int64
+        The tokens that each document loses. Passages of one document may overlap.
+    corpus : TokenCorpus
+    """
+    groups = Grouping.of(column, pa.chunked_array(corpus.values, pa.large_string()))
+    number, kept = len(groups.names), passages.source >= 0
+    left, right = groups.codes[passages.document[kept]], groups.codes[passages.source[kept]]
+    tokens = passages.tokens[kept]
+
+    def of_groups(of_document: np.ndarray) -> np.ndarray:
+        return np.bincount(groups.codes, of_document, number).astype(np.int64)
+
+    given = np.bincount(right, tokens, number).astype(np.int64)
+    counts = of_groups(corpus.sizes), of_groups(lost), of_groups(lost > 0), given
+    rows = groups.rows(**dict(zip(BY_COLUMNS[1:], counts, strict=True)))
+    both, place = np.unique(left * number + right, return_inverse=True)
+    flows = np.bincount(place, tokens, len(both)).astype(np.int64)
+    named = [
+        {
+            "value": groups.names[int(both[each]) // number],
+            "source_value": groups.names[int(both[each]) % number],
+            "tokens": int(flows[each]),
+        }
+        for each in np.argsort(-flows, kind="stable").tolist()
+    ]
+    return {
+        "column": column,
+        "num_values": len(rows),
+        "values": rows[:LISTED],
+        "num_pairs": len(named),
+        "pairs": named[:LISTED],
+    }
 
 
 SHOWN = 3

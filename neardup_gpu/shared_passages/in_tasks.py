@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
 from ..data import arrow, numpy_of
 from ..documents.slices import Slice
@@ -25,7 +24,7 @@ from ..jobs.arguments import Arguments
 from ..records import dataclass
 from ..repeated_passages.corpora_in_tasks import CorporaInTasks, batch_bytes
 from ..repeated_passages.corpus import CorpusColumns
-from ..tasks.begin import begun
+from ..tasks.begin import begun, hand_on
 from ..tasks.columns import TABLE, add_table, tables_of
 from ..tasks.work import Files, Stage, file_name
 from ..tasks.workers import Workers
@@ -67,24 +66,22 @@ class ReadInTasks(CorporaInTasks):
         job, work = self.job, self.job.work
         mine = self.slices_of(number)
         bounds = np.cumsum([0, *(self.lengths[each] for each in mine)]).tolist()
-        digest, chosen = xxhash.xxh3_128(), []
-        with work.shared.files(SPANS, number).exchange(SPANS, TABLE, len(job.slices)) as out:
-            for each, begin, end in zip(mine, bounds, bounds[1:], strict=False):
-                rows = np.flatnonzero((spans.document >= begin) & (spans.document < end))
-                chosen.append(rows)
-                table = pa.table(
-                    {
-                        "document": arrow(spans.document[rows] - begin),
-                        "first": arrow(spans.first[rows]),
-                        "last": arrow(spans.last[rows]),
-                        "has_text": arrow(rows >= from_text),
-                    }
-                )
-                add_table(out, each, table)
-                add_table(out, each, pa.table({"size": arrow(sizes[begin:end])}))
-                for array in (spans.document[rows], spans.first[rows], spans.last[rows], rows >= from_text):
-                    digest.update(np.ascontiguousarray(array).tobytes())
-        calls: list[Any] = [(job.slices[each], number, each, digest.hexdigest()) for each in mine]
+        chosen: list[np.ndarray] = []
+        parts: list[list[pa.Table]] = [[] for _ in job.slices]
+        for each, begin, end in zip(mine, bounds, bounds[1:], strict=False):
+            rows = np.flatnonzero((spans.document >= begin) & (spans.document < end))
+            chosen.append(rows)
+            table = pa.table(
+                {
+                    "document": arrow(spans.document[rows] - begin),
+                    "first": arrow(spans.first[rows]),
+                    "last": arrow(spans.last[rows]),
+                    "has_text": arrow(rows >= from_text),
+                }
+            )
+            parts[each] = [table, pa.table({"size": arrow(sizes[begin:end])})]
+        digest = hand_on(work, SPANS, number, parts)
+        calls: list[Any] = [(job.slices[each], number, each, digest) for each in mine]
         covers = [job.slices[each].covers for each in mine]
         with work.told_as("locate"):
             stage = work.stage(f"locate-{number}", locate, calls, covers=covers)

@@ -6,15 +6,18 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+
 from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..errors import OutputError, ParameterError
 from ..jobs.arguments import Arguments
 from ..store.outputs import new_folder
+from .columns import TABLE, add_table
 from .driver import Job
 from .job import started
 from .running import columns_of, working
-from .work import FILES
+from .work import FILES, Work
 from .workers import Workers
 
 
@@ -61,3 +64,23 @@ def begun(
             if not workers.keep_work:
                 for folder in folders:
                     work.place.clear(folder, FILES)
+
+
+def hand_on(work: Work, folder: str, number: int, parts: Sequence[Sequence[pa.Table]]) -> str:
+    """Write tables for tasks into a file, which `tables_of` reads; return a checksum of them.
+
+    Parameters
+    ----------
+    work : Work
+    folder : str
+        The folder of the file; it is the last part of its name, too.
+    number : int
+        The number in the name of the file.
+    parts : sequence of sequences of pyarrow.Table
+        The tables of each partition.
+    """
+    with work.shared.files(folder, number).exchange(folder, TABLE, len(parts)) as out:
+        for part, tables in enumerate(parts):
+            for table in tables:
+                add_table(out, part, table)
+    return out.close().checksum
