@@ -88,7 +88,9 @@ def test_a_length_above_all_documents(run: Run) -> None:
         ("in.jsonl --action drop", "--action 'drop' is not one of cut, mark, list"),
         ("in.jsonl --tokens letters", "--tokens 'letters' is not one of words, code"),
         ("in.jsonl --memory 1GB", "--memory"),
-        ("in.jsonl --work-dir work", "--work-dir"),
+        ("in.jsonl --work-dir work", "--output: tasks write their result into a folder"),
+        ("in.jsonl --against nowhere.jsonl", "nowhere.jsonl: no such file or folder"),
+        ("in.jsonl --by site", "no column 'site'"),
         ("in.jsonl -o .", "is where you are"),
     ],
 )

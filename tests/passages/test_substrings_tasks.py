@@ -96,6 +96,7 @@ def test_inputs(box: Path, kind: str) -> None:
         source = table
     elif kind == "seams":
         source = box / "seams.parquet"
+        options |= {"length": 4}
         pq.write_table(table.append_column("seams", [["9 21"] * len(table)]), source, row_group_size=25)
     else:
         source, options = box / "in", {"writing": Writing(output_format="parquet", shard_bytes="2KB")}
@@ -114,8 +115,9 @@ def test_nothing_to_find(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(tmp_path / "tasks")
     (tmp_path / "in.jsonl").write_text("{not json\n")
     reading = Reading(on_error="skip", text_columns="text")
+    options = {"id_column": None, "text_columns": None, "reading": reading, "cut": {"work_dir": str(tmp_path / "bad")}}
     with pytest.raises(InputError, match="holds no documents that can be read"):
-        in_tasks(tmp_path, tmp_path / "in.jsonl", "none", id_column=None, text_columns=None, reading=reading)
+        in_tasks(tmp_path, tmp_path / "in.jsonl", "none", **options)
     documents(tmp_path / "few", 9)
     assert in_tasks(tmp_path, tmp_path / "few", "long", length=500).counts["passages"] == 0
 
