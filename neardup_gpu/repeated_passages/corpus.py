@@ -61,7 +61,7 @@ class CorpusColumns(NamedTuple):
 
 
 class Stretches(NamedTuple):
-    """Where the tokens of a corpus stand if it has only some of the tokens of its documents.
+    """Place the tokens of a corpus that has only some of the tokens of its documents.
 
     sizes : array of int64, shape (documents,)
         The number of tokens of each document.

@@ -3,12 +3,12 @@
 read     of a slice: the tokens of its documents, and what else is known of them; the rows that were skipped
 seeds    of a slice: the seeds of its windows, by partitions of their hashes
 repeat   of a partition: the seeds whose hash occurs twice
-survive  of a slice: the tokens of all windows behind such a seed
+survive  of a slice: the tokens of all windows that chose such a seed
 locate   of a slice: the bytes of tokens in repeated windows
 write    of a slice: its part of kept/, if there is one
 
-By theorem 1, all repeated windows lie behind seeds whose hash occurs twice. So the driver holds the tokens of such
-windows alone, and searches in them.
+By theorem 1, each repeated window chooses a seed whose hash occurs twice. So the driver holds the tokens of such windows
+alone, and searches in them.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def repeat(files: Files, names: list[str]) -> dict[str, Any]:
 
 
 def survive(files: Files, length: int) -> dict[str, Any]:
-    """Save the tokens of the windows behind repeated seeds of a slice, and the runs that they are."""
+    """Save the tokens of the windows of a slice that chose repeated seeds, and the places of their runs."""
     place, number = files.place, files.number
     names = [file_name("repeat", part, "repeated") for part in range(files.shared.partitions)]
     chosen = np.sort(read_arrays(place, names, number, REPEATED)["seed"])

@@ -40,7 +40,7 @@ class TokenPieces(NamedTuple):
 
     @property
     def offsets(self) -> np.ndarray:
-        """The first token of each piece among the tokens of all pieces, and then the number of these."""
+        """The first token of each piece among the tokens of all pieces, and the number of all tokens."""
         return np.append(0, np.cumsum(self.last - self.first))
 
     def some(self, rows: Any) -> TokenPieces:

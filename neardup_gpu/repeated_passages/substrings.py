@@ -149,7 +149,8 @@ def substrings(
     with contextlib.ExitStack() as stack:
         place: Path | None = None
         runtime = stack.enter_context(arguments.engine.start())
-        columns, read = columns[-len(sources.in_order) :], None
+        columns = columns[-len(sources.in_order) :]
+        read: CorpusReading
         if workers is not None:
             workers = checks.instance("workers", workers, Workers)
             given = replace(arguments, writing=writing)
