@@ -7,8 +7,8 @@ survive  of a slice: the tokens of all windows that chose such a seed
 locate   of a slice: the bytes of tokens in repeated windows
 write    of a slice: its part of kept/, if there is one
 
-By theorem 1, each repeated window chooses a seed whose hash occurs twice. So the driver holds the tokens of such windows
-alone, and searches in them.
+By theorem 1, each repeated window chooses a seed whose hash occurs twice. So the driver holds the tokens of such
+windows alone, and searches in them.
 """
 
 from __future__ import annotations

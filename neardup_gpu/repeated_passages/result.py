@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..data import arrow, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
-from ..report import count, duration, percent, row, shorten
+from ..report import beside, count, duration, heading, percent, row, shorten, shown, table_by
 from ..results.by_value import LISTED
 from ..results.grouping import Grouping
 from ..results.tables import as_json
@@ -187,6 +187,19 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def flow_lines(by: dict[str, Any], file: str) -> list[Any]:
+    """Return the lines that say which value of a column feeds which; `file` lists all."""
+    if not by["pairs"]:
+        return []
+    lines = ["", heading(f"  {'tokens of':24}{'stand in':24}{'tokens':>16}")]
+    for each in by["pairs"][:20]:
+        names = "".join(f"{shorten(shown(each[name]), 23):24}" for name in ("value", "source_value"))
+        lines.append(beside(f"  {names}{each['tokens']:>16,}"))
+    if by["num_pairs"] > 20:
+        lines.append(beside(f"  and {by['num_pairs'] - 20:,} more in {file}"))
+    return lines
+
+
 def summary(found: Substrings, output: str | None) -> list[Any]:
     """Return a result as the command prints it."""
     report = found.report
@@ -203,8 +216,12 @@ def summary(found: Substrings, output: str | None) -> list[Any]:
             left = "no tokens" if least == 1 else f"fewer than {least:,} tokens"
             kept += f"; {count(counts['dropped'], 'document')} dropped with {left} left"
         parts.append(row("kept", kept if action == "cut" else "all documents, with marks"))
+    if (by := report.get("by")) is not None:
+        parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "substrings.json")
+        parts += [*flow_lines(by, "substrings.json"), ""]
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
-        files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else []), "substrings.json"]
+        kept_folder = ["kept/"] if action != "list" else []
+        files = [*(f"{name}.parquet" for name in TABLES), *kept_folder, "substrings.html", "substrings.json"]
         parts.append(row("written", f"{output}: {', '.join(files)}"))
     return parts

@@ -37,6 +37,7 @@ from ..store.parquet import write_tables
 from ..tasks.workers import Workers
 from .corpus import CorpusColumns, TokenCorpus, joined_inputs
 from .in_tasks import in_tasks
+from .page import PAGE, page_of
 from .places import Placed, PlacedTokens, TokenPieces
 from .reading import CorporaHere, CorpusReading
 from .repeats import RemovedPassages, Windows, cuts_of, find_windows, passages_of, remove
@@ -76,8 +77,8 @@ def substrings(
         A reference set. Passages of the input that occur in it are removed, too; it is left untouched. It is read
         like the input.
     output : path, default None
-        A folder to write: spans.parquet, documents.parquet, substrings.json and, unless passages are only listed,
-        kept/. It appears when it is complete.
+        A folder to write: spans.parquet, documents.parquet, substrings.html, substrings.json and, unless passages are
+        only listed, kept/. It appears when it is complete.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What computes. Changes no result.
     progress : bool or callable, default None
@@ -166,6 +167,7 @@ def substrings(
                 read.write(edits, place)
             with clock.stage("write"):
                 write_tables(place, {name: getattr(found, name) for name in TABLES}, read.skipped)
+                (place / PAGE).write_text(page_of(found, sources, recipe), encoding="utf-8")
         found.report.update(read.about)
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
         if place is not None:

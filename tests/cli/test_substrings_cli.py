@@ -43,10 +43,10 @@ def test_summary(run: Run) -> None:
         "longest    13 tokens in 3 places: bytes 11 to 81 of 1",
         "frequent   13 tokens in 3 places: bytes 11 to 81 of 1",
         "kept       17 tokens of 2 documents; 1 document dropped with no tokens left",
-        "written    out: spans.parquet, documents.parquet, kept/, substrings.json",
+        "written    out: spans.parquet, documents.parquet, kept/, substrings.html, substrings.json",
     ]
     assert sorted(path.name for path in Path("out").iterdir()) == [
-        *("documents.parquet", "job.toml", "kept", "spans.parquet", "substrings.json")
+        *("documents.parquet", "job.toml", "kept", "spans.parquet", "substrings.html", "substrings.json")
     ]
 
 
