@@ -20,7 +20,7 @@ from ..text.raw_text import to_readable, to_string
 if TYPE_CHECKING:
     from rich.text import Text
 
-SHOWN = 400
+SHOWN = 200
 """Characters of a passage that are shown, unless all are."""
 
 
