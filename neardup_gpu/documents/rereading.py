@@ -16,6 +16,7 @@ from ..data import numpy_of
 from ..errors import InputError
 from ..text.raw_text import to_readable
 from .ahead import closing
+from .references import ReferenceSets
 from .stream import Batch, Documents
 
 
@@ -32,7 +33,7 @@ def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
     return text
 
 
-def raw_texts(documents: Documents, ids: Collection[Any]) -> dict[Any, bytes]:
+def raw_texts(documents: Documents | ReferenceSets, ids: Collection[Any]) -> dict[Any, bytes]:
     """Return the texts of documents by their ids, as they are compared; those that are no longer there are left out."""
     found: dict[Any, bytes] = {}
     as_text = any(isinstance(id, str) for id in ids)  # integers are text if those of another input are

@@ -52,9 +52,9 @@ def page_of(found: Substrings, sources: Sources, recipe: Recipe) -> str:
         body += section(title, count_table(f"{by['column']} \u2190 source", ["tokens"], rows))
     chosen = {column: _chosen(found.spans, column) for column in KINDS}
     texts = _texts(sources, [row for rows in chosen.values() for row in rows])
-    for column, rows in chosen.items():
-        if rows:
-            body += section(KINDS[column], _side_by_side(rows, texts, recipe))
+    for column, passages in chosen.items():
+        if passages:
+            body += section(KINDS[column], _side_by_side(passages, texts, recipe))
     if report["sources"]:
         rows = ((readable_id(each["id"]), [f"{each['tokens']:,}"]) for each in report["sources"])
         body += section("Documents that keep the most for others", count_table("document", ["tokens"], rows))
@@ -63,7 +63,8 @@ def page_of(found: Substrings, sources: Sources, recipe: Recipe) -> str:
 
 def _chosen(spans: pa.Table, column: str) -> list[dict[str, Any]]:
     """Return the first passages by a column, each text and each document once."""
-    chosen, seen = [], set()
+    chosen: list[dict[str, Any]] = []
+    seen: set[tuple[Any, ...]] = set()
     order = np.lexsort((-numpy_of(spans["tokens"]), -numpy_of(spans[column])))
     for row in order[:LOOKED_AT].tolist():
         (each,) = spans.slice(row, 1).to_pylist()
