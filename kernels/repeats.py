@@ -184,30 +184,35 @@ def _firsts(words, order):
     return order[np.flatnonzero(begins)][np.cumsum(begins) - 1]
 
 
-def _survivors(tokens, offsets, length, k, factor):
-    """Return the windows whose seeds occur twice, ascending, and the hash of each."""
+def seeds(tokens, offsets, length, k):
+    """Return the seeds of all rows: the first window that chooses each, its hash, and the windows that choose it."""
     bounds = shares(offsets)
     room = int(offsets[-1] - offsets[0])
     windows, hashes, numbers = (np.empty(room, kind) for kind in (np.int64, np.uint64, np.int64))  # mostly not touched
     counts = np.zeros(len(bounds) - 1, np.int64)
-    _choose(len(counts), tokens, offsets, bounds, (length, k, factor), (windows, hashes, numbers), counts)
+    sizes = length, k, np.uint64(FACTOR)
+    _choose(len(counts), tokens, offsets, bounds, sizes, (windows, hashes, numbers), counts)
     begins = (offsets[bounds[:-1]] - offsets[0]).tolist()
     parts = [slice(begin, begin + count) for begin, count in zip(begins, counts.tolist(), strict=True)]
-    windows, hashes, numbers = (np.concatenate([array[part] for part in parts]) for array in (windows, hashes, numbers))
+    return tuple(np.concatenate([array[part] for part in parts]) for array in (windows, hashes, numbers))
+
+
+def _survivors(tokens, offsets, length, k):
+    """Return the windows whose seeds occur twice, ascending, and the hash of each."""
+    windows, hashes, numbers = seeds(tokens, offsets, length, k)
     _, order, repeated = _repeated(hashes)
     chosen = np.sort(order[repeated])
     ends = np.cumsum(numbers[chosen])
     number = int(ends[-1]) if len(ends) else 0
     places, found = np.empty(number, np.int64), np.empty(number, np.uint64)
-    _hash_windows(len(chosen), tokens, windows[chosen], ends, (length, factor), (places, found))
+    _hash_windows(len(chosen), tokens, windows[chosen], ends, (length, np.uint64(FACTOR)), (places, found))
     return places, found
 
 
 def cpu(tokens, offsets, length, k):
     """As `reference`, by seeds and hashes; rows in parallel."""
     tokens, offsets = np.ascontiguousarray(tokens), np.ascontiguousarray(offsets)
-    factor = np.uint64(FACTOR)
-    places, hashes = _survivors(tokens, offsets, length, k, factor)
+    places, hashes = _survivors(tokens, offsets, length, k)
     words, order, repeated = _repeated(hashes)
     order, words = order[repeated], words[repeated]
     kept = np.zeros(len(places), bool)

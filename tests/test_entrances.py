@@ -163,7 +163,8 @@ class World:
             "substrings",
             nd.substrings,
             {"source": self.table},
-            f"source:source {COLUMNS} output:path? {RUN} reading:own? writing:own? settings:any",
+            f"source:source {COLUMNS} against:source? output:path? {RUN} reading:own? writing:own? workers:own? "
+            "settings:any",
         )
         yield (
             "passages",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from ..records import dataclass
@@ -22,16 +23,30 @@ ShownFlags: Any = flags(OUTPUT, Shown)
 
 
 def explain(
-    out: Annotated[str, argument("OUT", "A folder that `neardup dedup` wrote.")],
+    out: Annotated[str, argument("OUT", "A folder that `neardup dedup` or `neardup substrings` wrote.")],
     id: Annotated[str, argument("ID", "The id of a document.")],
     /,
     *,
     told: ShownFlags = None,
 ) -> None:
-    """Say why a document was removed: the kept one, their resemblance, and the words in which they differ."""
-    from ..results import explanation
+    """Say why a document was removed: the kept one, their resemblance, and the words in which they differ.
+
+    Of repeated passages: which ones a document lost, and where each stands now.
+    """
+    from ..errors import ParameterError
+    from ..store.artefacts import SUBSTRINGS, report_name
 
     shown = Shown(**given(told))
+    if report_name(Path(out)) == SUBSTRINGS:
+        from ..repeated_passages import explaining
+
+        if shown.vocabulary is not None:
+            raise ParameterError(f"vocabulary: the tokens of {out} are not integers; leave it out")
+        lost = explaining.explain_passages(out, id, full=shown.full)
+        say_found(lost, explaining.render, explain, shown)
+        return
+    from ..results import explanation
+
     with notes():
         found = explanation.explain(out, id, full=shown.full, vocabulary=shown.vocabulary)
     say_found(found, explanation.render, explain, shown)

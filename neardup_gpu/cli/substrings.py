@@ -7,17 +7,30 @@ from typing import Any
 from ..documents.reading_options import Reading
 from ..documents.writing_options import Writing
 from ..engine.settings import Engine
+from ..records import dataclass
 from ..repeated_passages.settings import SubstringSettings
-from .console import say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, Group, Inputs, ResultFolder, flags, given, one_or_all
+from ..settings import setting
+from ..tasks.workers import Workers
+from .console import goes_on, say, say_json, shown_progress
+from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, Inputs, ResultFolder, flags, given, one_or_all
 
 PASSAGES = Group("Passages", sort_key=0.5)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PassagesOfReference:
+    """Other documents to compare with."""
+
+    against: str | None = setting(
+        None, "Also remove passages that occur in these documents, which are left untouched.", metavar="REFERENCE"
+    )
+
+
 DocumentsFlags: Any = flags(DOCUMENTS, Reading)
-PassagesFlags: Any = flags(PASSAGES, SubstringSettings)
-OutputFlags: Any = flags(OUTPUT, ResultFolder, Writing, without=("ids_only", "report", "check", "by"))
+PassagesFlags: Any = flags(PASSAGES, SubstringSettings, PassagesOfReference)
+OutputFlags: Any = flags(OUTPUT, ResultFolder, Writing, without=("ids_only", "report", "check"))
 RunningFlags: Any = flags(RUNNING, Engine, without=("max_comparisons", "temp_dir"))
+WorkersFlags: Any = flags(TASKS, Workers, without=("spool",))
 
 
 def substrings(
@@ -26,20 +39,24 @@ def substrings(
     passages: PassagesFlags = None,
     written: OutputFlags = None,
     running: RunningFlags = None,
+    tasks: WorkersFlags = None,
 ) -> int:
     """Find every passage that occurs more than once, and write a corpus in which each stays once."""
     shown = ResultFolder(**given(written, of=ResultFolder))
     from ..repeated_passages.result import summary
     from ..repeated_passages.substrings import substrings as finding
 
-    with shown_progress(shown) as progress:
+    workers = Workers(**given(tasks, of=Workers)) if given(tasks, of=Workers) else None
+    with goes_on(workers), shown_progress(shown) as progress:
         found = finding(
             one_or_all(inputs),
             output=shown.output,
             reading=Reading(**given(documents, of=Reading)),
             writing=Writing(**given(written, of=Writing)),
             engine=Engine(**given(running, of=Engine)),
+            workers=workers,
             progress=progress,
+            **given(passages, of=PassagesOfReference),
             **given(passages, of=SubstringSettings),
         )
     if shown.json:

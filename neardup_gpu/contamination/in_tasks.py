@@ -24,17 +24,16 @@ from ..documents.skipped import check_skipped
 from ..documents.slices import Extent, Slice, extent_of
 from ..documents.sources import Sources
 from ..engine.clock import Clock
-from ..errors import OutputError, ParameterError
+from ..errors import ParameterError
 from ..jobs.arguments import Arguments
 from ..store.exchange import read_partition
-from ..store.outputs import new_folder
 from ..store.places import Place
+from ..tasks.begin import begun, hand_on
 from ..tasks.columns import TABLE, add_table, name_of, tables_of, type_named
 from ..tasks.driver import Job, extent_in, how_written, offsets_in, skipped_rows
-from ..tasks.job import started
 from ..tasks.results import Written, write_kept_rows
-from ..tasks.running import columns_of, move_files, working
-from ..tasks.work import FILES, Files, Stage, Work, file_name, plain
+from ..tasks.running import move_files
+from ..tasks.work import Files, Stage, Work, file_name, plain
 from ..tasks.workers import Workers
 from .finding import Check, Scanned
 from .items import EvaluationItems, Targets, Wanted
@@ -69,32 +68,23 @@ def in_tasks(
     NeardupError
         As raised by `run_in_tasks`.
     """
-    if workers.spool:
-        raise ParameterError("spool: a check keeps no shingles; leave it out")
-    if arguments.output is None:
-        raise OutputError("output: tasks write their result into a folder; name one", parameter="output")
-    action = check.settings.action
-    with started(arguments, workers) as (runner, settled):
-        output = new_folder(arguments.output, arguments.writing.overwrite, reads)
-        given = runner, settled, workers, clock, Sources(check.documents), check.recipe, output, "contaminated"
-        with working(*given) as (work, slices, _, place):
-            job = Job(work, slices, 0, None, 0, *columns_of(check.documents, arguments.writing))
-            covers = [slice.covers for slice in slices]
-            with work.told_as("search"):
-                digest = _hand_on(work, check)
-                calls: list[Any] = [(slice, digest, action, check.by) for slice in slices]
-                searched = work.stage("search", search, calls, covers=covers, on_device=True)
-                scanned = work.repairing(lambda: _scanned(job, searched))
-            if action != "list":
-                with work.told_as("write"):
-                    extents = [extent_in(facts) for facts in searched.facts]
-                    hit = scanned.findings.counts["documents_hit"]
-                    calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job), strict=True)]
-                    written = work.stage("write", write, calls, after=[searched], covers=covers)
-                move_files([written], Path(work.shared.result), place)
-            yield place, scanned
-            if not workers.keep_work:
-                work.place.clear(ITEMS, FILES)
+    action, sources = check.settings.action, Sources(check.documents)
+    with begun("contaminated", arguments, workers, sources, clock, [ITEMS], reads) as (job, place):
+        work, slices = job.work, job.slices
+        covers = [slice.covers for slice in slices]
+        with work.told_as("search"):
+            digest = _hand_on(work, check)
+            calls: list[Any] = [(slice, digest, action, check.by) for slice in slices]
+            searched = work.stage("search", search, calls, covers=covers, on_device=True)
+            scanned = work.repairing(lambda: _scanned(job, searched))
+        if action != "list":
+            with work.told_as("write"):
+                extents = [extent_in(facts) for facts in searched.facts]
+                hit = scanned.findings.counts["documents_hit"]
+                calls = [(*each, action, hit) for each in zip(slices, extents, how_written(job), strict=True)]
+                written = work.stage("write", write, calls, after=[searched], covers=covers)
+            move_files([written], Path(work.shared.result), place)
+        yield place, scanned
 
 
 def search(files: Files, slice: Slice, items: str, action: str, by: str | None) -> dict[str, Any]:
@@ -145,12 +135,7 @@ def _hand_on(work: Work, check: Check) -> str:
             f"{need / 1e6:,.0f}MB; allow more than that"
         )
     arrays = {**items.targets._asdict(), **wanted._asdict(), "set_of": items.set_of, "first_target": items.first_target}
-    digest, handed_on = xxhash.xxh3_128(), work.shared.files(ITEMS, 0)
-    with handed_on.exchange(ITEMS, TABLE, 1) as out:
-        for name in ARRAYS:
-            add_table(out, 0, pa.table({name: arrow(arrays[name])}))
-            digest.update(arrays[name].tobytes())
-    return digest.hexdigest()
+    return hand_on(work, ITEMS, 0, [[pa.table({name: arrow(arrays[name])}) for name in ARRAYS]])
 
 
 ARRAYS = (*Targets._fields, "set_of", "first_target", "tokens", "offsets", "target_of", "widths")
@@ -232,5 +217,4 @@ def _scanned(job: Job, searched: Stage) -> Scanned:
         check_skipped(skipped)
     wide = any("wide" in dict(extent.integers) for extent in extents)
     id_type = pa.uint64() if wide else type_named(searched.facts[0]["id_type"])
-    tasks = {"workers": job.work.workers.num_workers, "slices": len(job.slices), "resumed": job.work.resumed}
-    return Scanned(joined, texts.hexdigest(), skipped, id_type, {"tasks": tasks})
+    return Scanned(joined, texts.hexdigest(), skipped, id_type, job.about)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from ..printable import printable, readable_id
-from ..report import percent, shorten, shown
-from ..report_page.plain import count_table, plain_page, section
+from ..printable import readable_id
+from ..report import percent, shown
+from ..report_page.plain import count_table, plain_page, section, side_by_side
 from ..report_page.texts import SHOWN, clean
 from ..text.raw_text import to_readable, to_string
 from .scanning import Passage
@@ -51,10 +51,4 @@ def _side_by_side(example: Shown) -> str:
         (f"{name}: {item}", escape(clean(fields))),
         (readable_id(passage.id), f"{parts[0]}<ins>{parts[1]}</ins>{parts[2]}"),
     )
-    boxes = "".join(f'<div class="side"><h5><bdi>{_name(title)}</bdi></h5><p>{text}</p></div>' for title, text in sides)
-    title = f"{passage.run:,} tokens, {percent(passage.share)} of the item"
-    return f'<div class="member"><h4>{title}</h4><div class="sides">{boxes}</div></div>'
-
-
-def _name(text: str) -> str:
-    return escape(printable(shorten(text, 200)))
+    return side_by_side(f"{passage.run:,} tokens, {percent(passage.share)} of the item", sides)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from ..data import numpy_of
 from ..errors import InputError
 from ..text.raw_text import to_readable
 from .ahead import closing
+from .references import ReferenceSets
 from .stream import Batch, Documents
 
 
@@ -29,6 +31,20 @@ def text_of(documents: Documents, id: pa.Scalar, row: int | None) -> str:
     (text,) = texts_of(documents, ids, None if row is None else [row])
     assert text is not None
     return text
+
+
+def raw_texts(documents: Documents | ReferenceSets, ids: Collection[Any]) -> dict[Any, bytes]:
+    """Return the texts of documents by their ids, as they are compared; those that are no longer there are left out."""
+    found: dict[Any, bytes] = {}
+    as_text = any(isinstance(id, str) for id in ids)  # integers are text if those of another input are
+    with closing(documents.batches()) as batches:
+        for batch in batches:
+            own = batch.ids.cast(pa.large_string()) if as_text else batch.ids
+            for row in np.flatnonzero(numpy_of(pc.is_in(own, pa.array(list(ids), own.type)))).tolist():
+                found[own[row].as_py()] = batch.text[row].tobytes()
+            if len(found) == len(ids):
+                break
+    return found
 
 
 def texts_of(

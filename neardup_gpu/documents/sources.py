@@ -106,7 +106,7 @@ class Sources:
         else:
             of_reference = ids_of(self.reference, known)
             self.reference.check_unique(of_reference, "reference set")
-        of_input, of_reference = _one_type(of_input, of_reference)
+        of_input, of_reference = one_type_of_ids(of_input, of_reference)
         return pa.concat_arrays([of_reference, of_input]) if len(of_reference) else of_input
 
     def text_again(self, id: pa.Scalar, row: int, num_known: int) -> str | None:
@@ -130,7 +130,7 @@ class Sources:
         return None
 
 
-def _one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
+def one_type_of_ids(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Give the ids of the input and of the reference set one type; integers become strings if others are strings.
 
     Raises

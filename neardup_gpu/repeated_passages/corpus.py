@@ -13,7 +13,7 @@ from neardup_gpu.kernels._launch import check_rows
 from ..data import Ragged, large_enough
 from ..documents.seams import SeamedPiece, columns_of_seams, joined_seams
 from ..documents.skipped import check_skipped
-from ..documents.sources import ids_of
+from ..documents.sources import ids_of, one_type_of_ids
 from ..documents.stream import Batch, Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
@@ -60,6 +60,19 @@ class CorpusColumns(NamedTuple):
         return [*self.within, *self.order, *([] if self.by is None or self.by == FILE else [self.by])]
 
 
+class Stretches(NamedTuple):
+    """Place the tokens of a corpus that has only some of the tokens of its documents.
+
+    sizes : array of int64, shape (documents,)
+        The number of tokens of each document.
+    firsts : array of int64, shape (bars,)
+        The place in its document of the token that follows each bar. Tokens between two bars follow one another.
+    """
+
+    sizes: np.ndarray
+    firsts: np.ndarray
+
+
 class TokenCorpus(NamedTuple):
     """The tokens of all documents, in input order.
 
@@ -78,6 +91,10 @@ class TokenCorpus(NamedTuple):
     values : list of pyarrow.Array
         The values that a report counts by, as strings; empty without such a column.
     counts : dict of str to int
+    num_known : int, default 0
+        The documents of a reference set, which come first.
+    stretches : Stretches, default None
+        None if there are all tokens of each document.
     """
 
     tokens: Ragged
@@ -89,15 +106,68 @@ class TokenCorpus(NamedTuple):
     words: np.ndarray | None
     values: list[pa.Array]
     counts: dict[str, int]
+    num_known: int = 0
+    stretches: Stretches | None = None
 
-    def in_order(self, order: np.ndarray, backend: str) -> tuple[Ragged, np.ndarray]:
-        """Return the tokens and the bars of documents in another order, which is a permutation of their numbers."""
-        bars = self.bars[self.bars < self.tokens.offsets[-1]]
+    @property
+    def sizes(self) -> np.ndarray:
+        """The number of tokens of each document."""
+        return self.tokens.sizes if self.stretches is None else self.stretches.sizes
+
+    def in_order(self, order: np.ndarray, backend: str) -> TokenCorpus:
+        """Return the tokens, bars and stretches of documents in another order, a permutation of their numbers."""
+        inside = self.bars < self.tokens.offsets[-1]
+        bars, stretches = self.bars[inside], self.stretches
         owner = np.searchsorted(self.tokens.offsets, bars, side="right") - 1
         inner = bars - self.tokens.offsets[owner]
         values, offsets = kernel(gather, backend)(self.tokens.values, self.tokens.offsets, order)
         tokens = Ragged._trusted(values, to_host(offsets))
-        return tokens, tokens.offsets[np.argsort(order)[owner]] + inner
+        bars = tokens.offsets[np.argsort(order)[owner]] + inner
+        if stretches is not None:
+            by_place = np.argsort(bars, kind="stable")
+            bars, firsts = bars[by_place], stretches.firsts[inside][by_place]
+            stretches = Stretches(stretches.sizes[order], firsts)
+        return self._replace(tokens=tokens, bars=bars, stretches=stretches)
+
+    def whole_places(self, places: np.ndarray) -> np.ndarray:
+        """Return the places of some tokens among all tokens of the documents."""
+        if self.stretches is None:
+            return places
+        document = np.searchsorted(self.tokens.offsets, places, side="right") - 1
+        bar = np.searchsorted(self.bars, places, side="right") - 1
+        before = np.append(0, np.cumsum(self.stretches.sizes))
+        return before[document] + self.stretches.firsts[bar] + places - self.bars[bar]
+
+
+def joined_inputs(corpora: list[TokenCorpus]) -> TokenCorpus:
+    """Return the documents of an input, or of a reference set and an input, as one corpus.
+
+    Raises
+    ------
+    InputError
+        If one has ids of bytes, and the other has not.
+    """
+    if len(corpora) == 1:
+        return corpora[0]
+    known, own = corpora
+    ids, known_ids = one_type_of_ids(own.ids, known.ids)
+    cut, stretches = len(known.tokens.values), None
+    if known.stretches is not None and own.stretches is not None:
+        stretches = Stretches(*map(np.concatenate, zip(known.stretches, own.stretches, strict=True)))
+    return own._replace(
+        tokens=Ragged._trusted(
+            np.concatenate([known.tokens.values, own.tokens.values]),
+            np.append(known.tokens.offsets, own.tokens.offsets[1:] + cut),
+        ),
+        bars=np.concatenate([known.bars, own.bars + cut]),
+        seams=joined_seams([known.seams, own.seams], 0),
+        ids=pa.concat_arrays([known_ids, ids]),
+        words=None if known.words is None or own.words is None else np.concatenate([known.words, own.words]),
+        values=[*known.values, *own.values],
+        counts={**own.counts, **{f"reference_{name}": known.counts[name] for name in ("documents", "tokens")}},
+        num_known=len(known_ids),
+        stretches=stretches,
+    )
 
 
 def read_corpus(

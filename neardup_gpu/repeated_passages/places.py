@@ -8,7 +8,7 @@ or joins two words. Between Han characters, all boundaries are open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,27 +25,78 @@ from ..recipe import Recipe
 from ..stages import count_tokens, place_tokens, utf8
 
 
-class Placed(NamedTuple):
-    """The places of the tokens of some documents.
+class TokenPieces(NamedTuple):
+    """Intervals of tokens, by document and place. No two of them touch; arrays have a value per piece.
 
     documents : array of int64
-        The numbers of the documents, ascending.
-    offsets : array of int64, shape (documents + 1,)
-        The tokens of document i are `offsets[i]` to `offsets[i + 1]`.
+        The number of the document.
+    first, last : arrays of int64
+        The piece is tokens `first` to `last` of the document.
+    """
+
+    documents: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The first token of each piece among the tokens of all pieces, and the number of all tokens."""
+        return np.append(0, np.cumsum(self.last - self.first))
+
+    def some(self, rows: Any) -> TokenPieces:
+        """Return some of the pieces."""
+        return TokenPieces(*(each[rows] for each in self))
+
+
+class Placed(NamedTuple):
+    """The places of the tokens of some pieces of documents.
+
+    pieces : TokenPieces
+    offsets : array of int64, shape (pieces + 1,)
+        The tokens of piece i are `offsets[i]` to `offsets[i + 1]`.
     begins, ends : arrays of int64
-        The bytes of each token, in the joined texts of the documents.
-    text : array of int64, shape (documents + 1,)
-        The bytes of document i are `text[i]` to `text[i + 1]`.
+        The bytes of each token, in the joined texts of the documents of all pieces.
+    text : array of int64, shape (pieces + 1,)
+        The text of the document of piece i is bytes `text[i]` to `text[i + 1]`.
     closed : array of bool
         Whether the boundary before each token is closed; False before the first token of a document.
     """
 
-    documents: np.ndarray
+    pieces: TokenPieces
     offsets: np.ndarray
     begins: np.ndarray
     ends: np.ndarray
     text: np.ndarray
     closed: np.ndarray
+
+    @classmethod
+    def of(cls, pieces: TokenPieces, parts: list[PlacedTokens]) -> Placed:
+        """Join the places of consecutive pieces."""
+        begins, ends, sizes, shut = map(np.concatenate, zip(NO_PLACES, *parts, strict=True))
+        text, offsets = np.append(0, np.cumsum(sizes)), pieces.offsets
+        start = np.repeat(text[:-1], np.diff(offsets))
+        return cls(pieces, offsets, begins + start, ends + start, text, shut)
+
+
+class PlacedTokens(NamedTuple):
+    """The places of the tokens of some pieces, which the next pieces' tokens follow.
+
+    begins, ends : arrays of int64
+        The bytes of each token in the text of its document.
+    sizes : array of int64, shape (pieces,)
+        The bytes of the text of each piece's document.
+    closed : array of bool
+        As in `Placed`.
+    """
+
+    begins: np.ndarray
+    ends: np.ndarray
+    sizes: np.ndarray
+    closed: np.ndarray
+
+
+_NOTHING = np.empty(0, np.int64)
+NO_PLACES = PlacedTokens(_NOTHING, _NOTHING, _NOTHING, np.empty(0, bool))
 
 
 class ChosenDocuments(NamedTuple):
@@ -133,30 +184,35 @@ def placed_again(
 
 
 def place_again(
-    documents: Documents, chosen: ChosenDocuments, recipe: Recipe, runtime: Runtime, max_bytes: int, clock: Clock
-) -> Placed:
-    """Read documents again and place the tokens of the chosen ones.
+    documents: Documents,
+    pieces: TokenPieces,
+    sizes: np.ndarray,
+    recipe: Recipe,
+    runtime: Runtime,
+    max_bytes: int,
+    clock: Clock,
+) -> list[PlacedTokens]:
+    """Read documents again and place the tokens of some pieces; `sizes` has the number of tokens of each document.
 
     Raises
     ------
     InputError
-        If a chosen document has another number of tokens now.
+        If a document of a piece has another number of tokens now.
     """
+    numbers = np.unique(pieces.documents)
+    bounds = np.searchsorted(pieces.documents, np.append(numbers, len(sizes)))
 
-    def work(placed: PlacedBatch) -> tuple[Tokens, np.ndarray, np.ndarray]:
-        return placed.tokens, placed.text.sizes, closed(placed.text, placed.tokens, recipe)
+    def work(placed: PlacedBatch) -> PlacedTokens:
+        some = pieces.some(slice(*bounds[[placed.documents.start, placed.documents.stop]].tolist()))
+        row = np.searchsorted(numbers[placed.documents], some.documents)
+        chosen = ranges(placed.tokens.offsets[row] + some.first, some.last - some.first)
+        start = np.repeat(placed.text.offsets[row], some.last - some.first)
+        shut = closed(placed.text, placed.tokens, recipe)[chosen]
+        tokens = placed.tokens
+        return PlacedTokens(tokens.begins[chosen] - start, tokens.ends[chosen] - start, placed.text.sizes[row], shut)
 
-    found = list(placed_again(documents, chosen, recipe, runtime, max_bytes, clock, work))
-    before = np.cumsum([0, *(int(text.sum()) for _, text, _ in found)]).tolist()
-    none = np.empty(0, np.int64)
-    return Placed(
-        documents=chosen.numbers,
-        offsets=np.append(0, np.cumsum(chosen.sizes)),
-        begins=np.concatenate([none, *(each[0].begins + start for each, start in zip(found, before, strict=False))]),
-        ends=np.concatenate([none, *(each[0].ends + start for each, start in zip(found, before, strict=False))]),
-        text=np.append(0, np.cumsum(np.concatenate([none, *(text for _, text, _ in found)]))),
-        closed=np.concatenate([np.empty(0, bool), *(each for _, _, each in found)]),
-    )
+    given = ChosenDocuments(numbers, sizes[numbers])
+    return list(placed_again(documents, given, recipe, runtime, max_bytes, clock, work))
 
 
 def closed(text: Ragged, tokens: Tokens, recipe: Recipe) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..engine.choice import kernel, to_host
 from ..stages.conditions import apart
 from ..stages.priority import rows_by_priority
 from .corpus import TokenCorpus
-from .places import Placed
+from .places import Placed, TokenPieces
 from .settings import NOTHING, SubstringSettings
 
 
@@ -25,6 +25,8 @@ class Windows(NamedTuple):
     """Repeated windows, in the order of their documents' priority and of their places.
 
     length : int
+    num_known : int
+        The documents of the reference set, which have the first numbers and the highest priority.
     order : array of int64
         The documents by priority.
     offsets : array of int64
@@ -38,6 +40,7 @@ class Windows(NamedTuple):
     """
 
     length: int
+    num_known: int
     order: np.ndarray
     offsets: np.ndarray
     places: np.ndarray
@@ -50,23 +53,41 @@ class Windows(NamedTuple):
         return np.repeat(np.arange(len(self.order)), np.diff(np.searchsorted(self.places, self.offsets)))
 
     @property
-    def documents(self) -> np.ndarray:
-        """The documents that have repeated windows, ascending."""
-        return np.sort(self.order[np.unique(self.ranks)])
+    def known(self) -> np.ndarray:
+        """Whether each window lies in the reference set."""
+        return self.places < self.offsets[self.num_known]
 
     @property
     def covered(self) -> int:
-        """The number of tokens in repeated windows."""
-        return covered(self.places, self.length)
+        """The number of tokens of the input in repeated windows."""
+        return covered(self.places[~self.known], self.length)
+
+    @property
+    def pieces(self) -> TokenPieces:
+        """The tokens of all windows, with one more on each side."""
+        ranks = self.ranks
+        first = np.maximum(self.places - 1, self.offsets[ranks])
+        last = np.minimum(self.places + self.length + 1, self.offsets[ranks + 1])
+        new = np.ones(len(first) + 1, bool)
+        new[1:-1] = (np.diff(ranks) != 0) | (first[1:] > last[:-1])
+        begins, ends = np.flatnonzero(new[:-1]), np.flatnonzero(new[1:])
+        ranks, first, last = ranks[begins], first[begins], last[ends]
+        documents, start = self.order[ranks], self.offsets[ranks]
+        return TokenPieces(documents, first - start, last - start).some(np.argsort(documents, kind="stable"))
 
     def some(self, chosen: np.ndarray) -> Windows:
         """Return some of the windows."""
         return self._replace(places=self.places[chosen], classes=self.classes[chosen], copies=self.copies[chosen])
 
     def in_placed(self, placed: Placed, places: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for windows of documents by rank, the placed document of each, and its first token there."""
-        document = np.searchsorted(placed.documents, self.order)[ranks]
-        return document, placed.offsets[document] + places - self.offsets[ranks]
+        """Return, for windows of documents by rank, the placed piece of each, and its first token there."""
+        sizes = np.empty(len(self.order), np.int64)
+        sizes[self.order] = np.diff(self.offsets)
+        starts, pieces = np.append(0, np.cumsum(sizes)), placed.pieces
+        token = starts[self.order[ranks]] + places - self.offsets[ranks]  # among those of all documents by number
+        begins = starts[pieces.documents] + pieces.first
+        piece = np.searchsorted(begins, token, side="right") - 1
+        return piece, placed.offsets[piece] + token - begins[piece]
 
 
 def covered(places: np.ndarray, length: int) -> int:
@@ -79,18 +100,29 @@ def covered(places: np.ndarray, length: int) -> int:
 
 
 def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str, k: int | None = None) -> Windows:
-    """Find the repeated windows; `k` is the number of tokens of a seed, which changes no result."""
-    length = settings.length
+    """Find the repeated windows; `k` is the number of tokens of a seed, which changes no result.
+
+    Windows of the reference set that do not occur in the input are left out.
+    """
+    length, num_known, sizes = settings.length, corpus.num_known, corpus.sizes
     if corpus.words is not None:
         apart(corpus.tokens, corpus.words)
     rule = "first" if settings.keep == NOTHING else settings.keep
-    order = rows_by_priority(rule, corpus.tokens.sizes, corpus.columns, corpus.categories)
-    tokens, bars = (corpus.tokens, corpus.bars) if rule == "first" else corpus.in_order(order, backend)
-    rows = np.unique(np.concatenate([tokens.offsets, bars]))
+    order = rows_by_priority(rule, sizes[num_known:], corpus.columns, corpus.categories)
+    order = np.concatenate([np.arange(num_known), num_known + order])
+    ordered = corpus if rule == "first" else corpus.in_order(order, backend)
+    rows = np.unique(np.concatenate([ordered.tokens.offsets, ordered.bars]))
     k = max(1, length // 2) if k is None else k
-    places, classes = map(to_host, kernel(repeats, backend)(tokens.values, rows, length, k))
-    found = Windows(length, order, tokens.offsets, places, classes, np.bincount(classes)[classes])
-    return found if settings.in_documents is None else found.some(_in_documents(found, corpus, settings.in_documents))
+    places, classes = map(to_host, kernel(repeats, backend)(ordered.tokens.values, rows, length, k))
+    offsets = np.append(0, np.cumsum(sizes[order]))
+    copies = np.bincount(classes)[classes]
+    found = Windows(length, num_known, order, offsets, ordered.whole_places(places), classes, copies)
+    wanted = np.ones(len(places), bool)
+    if num_known:
+        wanted = np.bincount(classes, ~found.known)[classes] > 0
+    if settings.in_documents is not None:
+        wanted &= _in_documents(found, corpus, settings.in_documents)
+    return found if wanted.all() else found.some(wanted)
 
 
 def _in_documents(windows: Windows, corpus: TokenCorpus, least: int | float) -> np.ndarray:
@@ -104,7 +136,7 @@ def _in_documents(windows: Windows, corpus: TokenCorpus, least: int | float) -> 
     if isinstance(least, int):
         return having >= max(2, least)
     if corpus.words is None:
-        return (having >= 2) & (having / max(1, len(corpus.tokens)) >= least)
+        return (having >= 2) & (having / max(1, len(corpus.sizes)) >= least)
     _, group, sizes = np.unique(corpus.words, return_inverse=True, return_counts=True)
     return (having >= 2) & (having / sizes[group[windows.order[ranks]]] >= least)
 
@@ -130,9 +162,15 @@ def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backen
     end = first + windows.length
     last = end < placed.offsets[owner + 1]
     shut = placed.closed[first] | (last & np.append(placed.closed, False)[np.where(last, end, -1)])
-    number, windows = int(shut.sum()), windows.some(~shut) if shut.any() else windows
+    number, windows = int(shut[~windows.known].sum()), windows.some(~shut) if shut.any() else windows
     if settings.keep == NOTHING:
+        windows = windows.some(~windows.known)
         return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64), number)
+    if windows.num_known:  # the first window of each class stands for all in the reference set, so none is removed
+        known = np.flatnonzero(windows.known)
+        stays = ~windows.known
+        stays[known[np.unique(windows.classes[known], return_index=True)[1]]] = True
+        windows = windows.some(stays)
     sources = to_host(kernel(removals, backend)(windows.places, windows.classes, windows.length, settings.keep_copies))
     gone = sources >= 0
     return RemovedWindows(windows.some(gone), sources[gone], number)
@@ -182,16 +220,16 @@ def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
         source_ranks = np.searchsorted(windows.offsets, sources[first], side="right") - 1
         source_owner, source = windows.in_placed(placed, sources[first], source_ranks)
         source_begin = placed.begins[source] - placed.text[source_owner]
-        source_document = placed.documents[source_owner]
+        source_document = placed.pieces.documents[source_owner]
     else:
         source_document, source_begin = np.full(len(first), -1), np.zeros(len(first), np.int64)
     start = placed.text[owner]
     copies = np.minimum.reduceat(windows.copies, first) if len(first) else np.empty(0, np.int64)
     found = RemovedPassages(
-        placed.documents[owner],
+        placed.pieces.documents[owner],
         placed.begins[begin] - start,
         placed.ends[end - 1] - start,
-        begin - placed.offsets[owner],
+        begin - placed.offsets[owner] + placed.pieces.first[owner],
         end - begin,
         copies,
         source_document,
@@ -203,11 +241,14 @@ def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
 
 def cuts_of(passages: RemovedPassages, placed: Placed, num_documents: int) -> tuple[Cuts, np.ndarray]:
     """Return the bytes to cut out of all documents, and the number of tokens that each loses."""
-    owner = np.searchsorted(placed.documents, passages.document)
-    begin = placed.offsets[owner] + passages.begin_token
+    pieces = placed.pieces
+    beyond = int(pieces.last.max(initial=0)) + 1
+    key = pieces.documents * beyond + pieces.first
+    owner = np.searchsorted(key, passages.document * beyond + passages.begin_token, side="right") - 1
+    begin = placed.offsets[owner] + passages.begin_token - pieces.first[owner]
     owner, first, last = united(owner, begin, begin + passages.tokens)
     begins, ends = bytes_to_cut(placed.text, (placed.offsets, placed.begins, placed.ends), (owner, first, last))
-    document = placed.documents[owner]
+    document = pieces.documents[owner]
     lost = np.bincount(document, last - first, num_documents).astype(np.int64)
     offsets = np.searchsorted(document, np.arange(num_documents + 1))
     return Cuts(offsets, begins - placed.text[owner], ends - placed.text[owner]), lost

@@ -10,8 +10,11 @@ import pyarrow as pa
 from ..data import arrow, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
-from ..report import count, duration, percent, row, shorten
+from ..report import beside, count, duration, heading, percent, row, shorten, shown, table_by
+from ..results.by_value import LISTED
+from ..results.grouping import Grouping
 from ..results.tables import as_json
+from .corpus import TokenCorpus
 from .repeats import RemovedPassages
 
 TABLES = ("spans", "documents")
@@ -31,7 +34,8 @@ class Substrings:
         Each passage that is removed: id of the document, begin and end (bytes of its text), begin_token, tokens, copies
         (the number of places where its rarest run of `length` tokens stands), source_id and source_begin (the document
         that keeps the passage, and the byte where it begins there) and reason (null if the passage has a source).
-        Passages of one document overlap where the source changes.
+        Passages of one document overlap where the source changes. With a reference set, source_in_reference says
+        whether the source is one of its documents.
     documents : pyarrow.Table
         Each document: id, kept, words, and words_left.
     report : dict
@@ -61,11 +65,12 @@ class Substrings:
         )
 
 
-def spans_table(passages: RemovedPassages, ids: pa.Array, reason: str) -> pa.Table:
-    """Return the table of removed passages."""
+def spans_table(passages: RemovedPassages, ids: pa.Array, reason: str, in_reference: np.ndarray | None) -> pa.Table:
+    """Return the table of removed passages; `in_reference` says which sources are in the reference set, if any."""
     no_source = passages.source < 0
     words = strings(list(REASONS)).cast(pa.string())
     reasons = arrow(np.full(len(no_source), REASONS.index(reason), np.int8), ~no_source)
+    extra = {} if in_reference is None else {"source_in_reference": arrow(in_reference, no_source)}
     return pa.table(
         {
             "id": taken(ids, arrow(passages.document)),
@@ -76,9 +81,55 @@ def spans_table(passages: RemovedPassages, ids: pa.Array, reason: str) -> pa.Tab
             "copies": arrow(passages.copies),
             "source_id": taken(ids, arrow(np.maximum(passages.source, 0), no_source)),
             "source_begin": arrow(passages.source_begin, no_source),
+            **extra,
             "reason": pa.DictionaryArray.from_arrays(reasons, words),
         }
     )
+
+
+BY_COLUMNS = ("documents", "words", "tokens_removed", "documents_cut", "tokens_given")
+"""The counts of each value of a column."""
+
+
+def by_report(column: str, passages: RemovedPassages, lost: np.ndarray, corpus: TokenCorpus) -> dict[str, Any]:
+    """Return what substrings.json says of the values of a column: counts of each, and removed tokens of each two.
+
+    Parameters
+    ----------
+    column : str
+    passages : RemovedPassages
+    lost : array of int64
+        The tokens that each document loses. Passages of one document may overlap.
+    corpus : TokenCorpus
+    """
+    groups = Grouping.of(column, pa.chunked_array(corpus.values, pa.large_string()))
+    number, kept = len(groups.names), passages.source >= 0
+    left, right = groups.codes[passages.document[kept]], groups.codes[passages.source[kept]]
+    tokens = passages.tokens[kept]
+
+    def of_groups(of_document: np.ndarray) -> np.ndarray:
+        return np.bincount(groups.codes, of_document, number).astype(np.int64)
+
+    given = np.bincount(right, tokens, number).astype(np.int64)
+    counts = of_groups(corpus.sizes), of_groups(lost), of_groups(lost > 0), given
+    rows = groups.rows(**dict(zip(BY_COLUMNS[1:], counts, strict=True)))
+    both, place = np.unique(left * number + right, return_inverse=True)
+    flows = np.bincount(place, tokens, len(both)).astype(np.int64)
+    named = [
+        {
+            "value": groups.names[int(both[each]) // number],
+            "source_value": groups.names[int(both[each]) % number],
+            "tokens": int(flows[each]),
+        }
+        for each in np.argsort(-flows, kind="stable").tolist()
+    ]
+    return {
+        "column": column,
+        "num_values": len(rows),
+        "values": rows[:LISTED],
+        "num_pairs": len(named),
+        "pairs": named[:LISTED],
+    }
 
 
 SHOWN = 3
@@ -136,6 +187,19 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def flow_lines(by: dict[str, Any], file: str) -> list[Any]:
+    """Return the lines that say which value of a column feeds which; `file` lists all."""
+    if not by["pairs"]:
+        return []
+    lines = ["", heading(f"  {'tokens of':24}{'stand in':24}{'tokens':>16}")]
+    for each in by["pairs"][:20]:
+        names = "".join(f"{shorten(shown(each[name]), 23):24}" for name in ("value", "source_value"))
+        lines.append(beside(f"  {names}{each['tokens']:>16,}"))
+    if by["num_pairs"] > 20:
+        lines.append(beside(f"  and {by['num_pairs'] - 20:,} more in {file}"))
+    return lines
+
+
 def summary(found: Substrings, output: str | None) -> list[Any]:
     """Return a result as the command prints it."""
     report = found.report
@@ -152,8 +216,12 @@ def summary(found: Substrings, output: str | None) -> list[Any]:
             left = "no tokens" if least == 1 else f"fewer than {least:,} tokens"
             kept += f"; {count(counts['dropped'], 'document')} dropped with {left} left"
         parts.append(row("kept", kept if action == "cut" else "all documents, with marks"))
+    if (by := report.get("by")) is not None:
+        parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "substrings.json")
+        parts += [*flow_lines(by, "substrings.json"), ""]
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
-        files = [*(f"{name}.parquet" for name in TABLES), *(["kept/"] if action != "list" else []), "substrings.json"]
+        kept_folder = ["kept/"] if action != "list" else []
+        files = [*(f"{name}.parquet" for name in TABLES), *kept_folder, "substrings.html", "substrings.json"]
         parts.append(row("written", f"{output}: {', '.join(files)}"))
     return parts

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,26 +15,33 @@ import pyarrow as pa
 from .. import __version__, checks
 from ..data import arrow
 from ..definitions import METADATA_KEY, versions
-from ..documents import Documents, open_documents
+from ..documents import open_documents
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
-from ..documents.rewritten import write_kept
+from ..documents.references import ReferenceSets
 from ..documents.seams import find_seams, new_seams, seams_as_text
+from ..documents.sources import Sources
 from ..documents.units import check_action
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, as_engine, for_text
-from ..errors import InputError
+from ..errors import InputError, ParameterError
+from ..jobs.arguments import Arguments
 from ..keep_rule import keep_columns
 from ..recipe import Recipe, Shingles
+from ..results.by_value import check_by
 from ..settings import settings_of
-from ..store.artefacts import KEPT, SUBSTRINGS, write_report
+from ..store.artefacts import SUBSTRINGS, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
-from .corpus import CorpusColumns, TokenCorpus, read_corpus
-from .places import ChosenDocuments, Placed, place_again
+from ..tasks.workers import Workers
+from .corpus import CorpusColumns, TokenCorpus, joined_inputs
+from .in_tasks import in_tasks
+from .page import PAGE, page_of
+from .places import Placed, PlacedTokens, TokenPieces
+from .reading import CorporaHere, CorpusReading
 from .repeats import RemovedPassages, Windows, cuts_of, find_windows, passages_of, remove
-from .result import REASONS, TABLES, Substrings, examples, spans_table
+from .result import REASONS, TABLES, Substrings, by_report, examples, spans_table
 from .settings import NOTHING, SubstringSettings
 
 MARKS = "repeated"
@@ -48,11 +54,13 @@ def substrings(
     *,
     id_column: str | None = None,
     text_columns: str | Sequence[str] | None = None,
+    against: Any = None,
     output: str | Path | None = None,
     engine: str | Engine = "auto",
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,
+    workers: Workers | None = None,
     **settings: Any,
 ) -> Substrings:
     """Find every passage of `length` or more words that occurs elsewhere, and write a corpus in which each stays once.
@@ -65,9 +73,12 @@ def substrings(
         The column of ids. If None, ids are row numbers or relative paths.
     text_columns : str or sequence of str, default None
         The columns of text. If None, they are found by their names.
+    against : path, URI, glob, table or `Reference`, default None
+        A reference set. Passages of the input that occur in it are removed, too; it is left untouched. It is read
+        like the input.
     output : path, default None
-        A folder to write: spans.parquet, documents.parquet, substrings.json and, unless passages are only listed,
-        kept/. It appears when it is complete.
+        A folder to write: spans.parquet, documents.parquet, substrings.html, substrings.json and, unless passages are
+        only listed, kept/. It appears when it is complete.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What computes. Changes no result.
     progress : bool or callable, default None
@@ -76,7 +87,12 @@ def substrings(
     reading : Reading, default None
         How the documents are read: format, encoding, HTML, rows that cannot be read.
     writing : Writing, default None
-        How kept/ is written: `overwrite`, `output_format` and `shard_bytes` count.
+        How kept/ is written, and a column `by` for whose values the report counts tokens, value by value. `overwrite`,
+        `output_format`, `shard_bytes` and `by` count.
+    workers : Workers, default None
+        If given, slices of the input are read, searched and written by tasks that several processes or machines run. A
+        search that was interrupted continues when it is started again with the same work folder. The output is the
+        same, but kept/ has a file per slice. This process holds only the tokens of passages that may repeat.
     **settings : keywords
         The fields of `SubstringSettings`: tokens, length, keep, keep_copies, within, in_documents, action and
         drop_below.
@@ -97,7 +113,8 @@ def substrings(
     -----
     Unless `keep` is "none", each removed passage stands whole in the text that is kept, at the place that `spans`
     names. A second run over kept/ removes nothing. The tokens of all documents are held in memory, 8 bytes each, and
-    about 100 bytes for each repeated window; a GPU holds 45 bytes for each token.
+    about 100 bytes for each repeated window; a GPU holds 45 bytes for each token. With `workers`, this process holds
+    only the tokens of passages whose fingerprints repeat.
 
     Examples
     --------
@@ -109,44 +126,114 @@ def substrings(
     how = settings_of(SubstringSettings, "substrings", settings)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
-    output, clock = checks.optional(checks.path, "output", output), Clock(progress)
+    output = checks.optional(checks.path, "output", output)
+    clock = Clock(progress, noun=None if workers is None else "task")
     kept_by = [] if how.keep == NOTHING else keep_columns(how.keep)
-    columns = CorpusColumns(tuple(kept_by), tuple(how.within))
-    documents = open_documents(source, reading=reading, other_columns=columns.names)
-    if not documents.rewindable:
-        raise InputError("the input is a stream and passages are placed by a second reading; pass a table or files")
-    find_seams(documents)
+    columns = [CorpusColumns(order, tuple(how.within), writing.by) for order in ((), tuple(kept_by))]
+    recipe = Recipe(shingles=Shingles(min(64, how.length), tokens=how.tokens))
+    arguments = Arguments(
+        source=source,
+        against=against,
+        reading=reading,
+        recipe=recipe,
+        output=None if output is None else str(output),
+        writing=writing,
+        engine=for_text(engine, lambda: None),
+        memory=None,
+        progress=progress,
+    )
+    sources = _opened(arguments, columns)
+    if sources.reference is not None and how.keep_copies > 1:
+        raise ParameterError("keep_copies and against: passages of the reference set are all removed; leave one out")
     if output is not None:
-        writing = check_action(how.action, MARKS, writing, documents)
-    engine = for_text(engine, lambda: None)
+        writing = check_action(how.action, MARKS, writing, sources.documents)
     with contextlib.ExitStack() as stack:
-        place = None
-        if output is not None:
-            place = stack.enter_context(new_folder(output, writing.overwrite, documents.local_files))
-        with engine.start() as runtime:
-            most = runtime.batch_bytes("set", 0) if engine.batch_bytes is None else engine.batch_bytes
-            recipe = Recipe(shingles=Shingles(min(64, how.length), tokens=how.tokens))
-            corpus = read_corpus(documents, recipe, columns, runtime, most, clock)
-            with clock.stage("search"):
-                windows = find_windows(corpus, how, runtime.backend)
-            chosen = ChosenDocuments(windows.documents, corpus.tokens.sizes[windows.documents])
-            placed = place_again(documents, chosen, recipe, runtime, most, clock)
-            with clock.stage("decide"):
-                removed = remove(windows, placed, how, runtime.backend)
-                passages = passages_of(removed, placed)
-        fates = _fates(passages, placed, corpus, how)
-        found = _found(passages, fates, windows, corpus, how, documents)
-        found.report["counts"]["closed_windows"] = removed.num_closed
+        place: Path | None = None
+        runtime = stack.enter_context(arguments.engine.start())
+        columns = columns[-len(sources.in_order) :]
+        read: CorpusReading
+        if workers is not None:
+            workers = checks.instance("workers", workers, Workers)
+            given = replace(arguments, writing=writing)
+            place, read = stack.enter_context(in_tasks(sources, given, columns, how.length, workers, clock))
+        else:
+            if output is not None:
+                place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
+            most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
+            read = CorporaHere(sources, columns, recipe, runtime, most, writing, clock)
+        found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock).run()
         if place is not None:
+            if how.action != "list":
+                read.write(edits, place)
             with clock.stage("write"):
-                write_tables(place, {name: getattr(found, name) for name in TABLES}, documents.skipped)
-                if how.action != "list":
-                    edits = _edits(fates, passages, corpus, how)
-                    write_kept(documents, place / KEPT, edits, writing, partial(clock.report, "write"))
+                write_tables(place, {name: getattr(found, name) for name in TABLES}, read.skipped)
+                (place / PAGE).write_text(page_of(found, sources, recipe), encoding="utf-8")
+        found.report.update(read.about)
         found.report["timings"], found.report["seconds"] = clock.seconds, clock.elapsed
         if place is not None:
             write_report(place, found.report, SUBSTRINGS)
     return found
+
+
+def _opened(arguments: Arguments, columns: list[CorpusColumns]) -> Sources:
+    """Open the reference set, if there is one, and the input, with the columns to read of each.
+
+    Raises
+    ------
+    InputError
+        If documents cannot be read twice.
+    ParameterError
+        If there are several reference sets.
+    """
+    documents = open_documents(arguments.source, reading=arguments.reading, other_columns=columns[1].names)
+    sources = arguments.opened_reference(Sources(documents), arguments.reading, columns[0].names)
+    if isinstance(sources.reference, ReferenceSets):
+        raise ParameterError("against: passages are compared with one reference set; name a folder, or a list of files")
+    for each in sources.in_order:
+        if not each.rewindable:
+            raise InputError("an input is a stream and passages are placed by a second reading; pass a table or files")
+        if arguments.writing.by is not None:
+            check_by(arguments.writing.by, each)
+        find_seams(each)
+    return sources
+
+
+class _SubstringSearch(NamedTuple):
+    """The search in an input, and in the reference set before it if there is one."""
+
+    sources: Sources
+    settings: SubstringSettings
+    by: str | None
+    read: CorpusReading
+    backend: str
+    clock: Clock
+
+    def run(self) -> tuple[Substrings, Edits]:
+        """Read, search, place and decide; return the result, and what becomes of each row of the input."""
+        corpus, how = joined_inputs(self.read.corpora()), self.settings
+        with self.clock.stage("search"):
+            windows = find_windows(corpus, how, self.backend)
+            pieces = windows.pieces
+        placed = Placed.of(pieces, self._placed(pieces, corpus))
+        with self.clock.stage("decide"):
+            removed = remove(windows, placed, how, self.backend)
+            passages = passages_of(removed, placed)
+            fates = _fates(passages, placed, corpus, how)
+        found = _found(passages, fates, windows, corpus, how, self.read.skipped)
+        found.report["counts"]["closed_windows"] = removed.num_closed
+        found.report.update({name: about for name, about in self.sources.describe().items() if about is not None})
+        if self.by is not None:
+            found.report["by"] = by_report(self.by, passages, fates.lost, corpus)
+        return found, _edits(fates, passages, corpus, how)
+
+    def _placed(self, pieces: TokenPieces, corpus: TokenCorpus) -> list[PlacedTokens]:
+        """Place the tokens of the pieces of each input."""
+        known = corpus.num_known
+        cut = int(np.searchsorted(pieces.documents, known))
+        found = self.read.place(0, pieces.some(slice(cut)), corpus.sizes[:known]) if known else []
+        own = pieces.some(slice(cut, None))
+        own = own._replace(documents=own.documents - known)
+        return found + self.read.place(len(self.sources.in_order) - 1, own, corpus.sizes[known:])
 
 
 class DocumentFates(NamedTuple):
@@ -168,7 +255,7 @@ def _fates(
     passages: RemovedPassages, placed: Placed, corpus: TokenCorpus, settings: SubstringSettings
 ) -> DocumentFates:
     """Decide about documents: those that have few tokens left are dropped, unless they keep a passage for others."""
-    sizes = corpus.tokens.sizes
+    sizes = corpus.sizes
     cuts, lost = cuts_of(passages, placed, len(sizes))
     dropped = (lost > 0) & (sizes - lost < settings.drop_below)
     dropped[passages.source[passages.source >= 0]] = False
@@ -176,18 +263,19 @@ def _fates(
 
 
 def _edits(fates: DocumentFates, passages: RemovedPassages, corpus: TokenCorpus, settings: SubstringSettings) -> Edits:
-    """Return what becomes of each row."""
+    """Return what becomes of each row of the input."""
+    known, number = corpus.num_known, len(fates.kept)
     if settings.action == "mark":
-        keep = np.ones(len(fates.kept), bool)
-        offsets = np.searchsorted(passages.document, np.arange(len(keep) + 1))
-        return Edits(keep, Cuts(offsets, passages.begin, passages.end), MARKS)
+        offsets = np.searchsorted(passages.document, np.arange(number + 1))
+        return Edits(np.ones(number, bool), Cuts(offsets, passages.begin, passages.end), MARKS).of(known, number)
     if not fates.lost.any():
-        return Edits(fates.kept)
-    owner = np.repeat(np.arange(len(fates.kept)), np.diff(fates.cuts.offsets))
+        return Edits(fates.kept[known:])
+    owner = np.repeat(np.arange(number), np.diff(fates.cuts.offsets))
     kept = fates.kept[owner]
-    offsets = np.searchsorted(owner[kept], np.arange(len(fates.kept) + 1))
+    offsets = np.searchsorted(owner[kept], np.arange(number + 1))
     seams = seams_as_text(new_seams(fates.cuts, corpus.seams))
-    return Edits(fates.kept, Cuts(offsets, fates.cuts.begins[kept], fates.cuts.ends[kept]), seams=seams)
+    cuts = Cuts(offsets, fates.cuts.begins[kept], fates.cuts.ends[kept])
+    return Edits(fates.kept, cuts, seams=seams).of(known, number)
 
 
 def _found(
@@ -196,20 +284,22 @@ def _found(
     windows: Windows,
     corpus: TokenCorpus,
     settings: SubstringSettings,
-    documents: Documents,
+    skipped: pa.Table | None,
 ) -> Substrings:
     """Return what was found, as tables and as a report."""
     recipe = {"tokens": settings.tokens, "length": settings.length, **versions()}
     about = {METADATA_KEY: json.dumps(recipe).encode()}
-    sizes, (_, lost, kept) = corpus.tokens.sizes, fates
+    known = corpus.num_known
+    sizes, lost, kept = (each[known:] for each in (corpus.sizes, fates.lost, fates.kept))
     reason = REASONS[settings.in_documents is None]
-    spans = spans_table(passages, corpus.ids, reason).replace_schema_metadata(about)
+    in_reference = passages.source < known if "reference_documents" in corpus.counts else None
+    spans = spans_table(passages, corpus.ids, reason, in_reference).replace_schema_metadata(about)
     left = np.where(kept, sizes - lost, 0)
-    columns = {"id": corpus.ids, "kept": arrow(kept), "words": arrow(sizes), "words_left": arrow(left)}
+    columns = {"id": corpus.ids[known:], "kept": arrow(kept), "words": arrow(sizes), "words_left": arrow(left)}
     table = pa.table(columns).replace_schema_metadata(about)
     counts = {
         **corpus.counts,
-        "windows": len(windows.places),
+        "windows": int(np.count_nonzero(~windows.known)),
         "tokens_covered": windows.covered,
         "tokens_removed": int(lost.sum()),
         "tokens_left": int(left.sum()),
@@ -223,14 +313,13 @@ def _found(
     }
     if not settings.within:
         del counts["without_value"]
-    if documents.skipped is not None:
-        counts["skipped"] = documents.skipped.num_rows
+    if skipped is not None:
+        counts["skipped"] = skipped.num_rows
     report = {
         "version": __version__,
         "kind": "substrings",
         "recipe": recipe,
         "settings": asdict(settings),
-        "input": documents.describe(),
         "counts": counts,
         **examples(passages, corpus.ids),
     }

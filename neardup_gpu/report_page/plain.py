@@ -51,6 +51,15 @@ def section(title: str, inner: Iterable[str]) -> Iterator[str]:
     yield "</section>"
 
 
+def side_by_side(title: str, sides: Iterable[tuple[str, str]]) -> str:
+    """Return texts side by side. Each side has a name, and its text as HTML."""
+    boxes = "".join(
+        f'<div class="side"><h5><bdi>{escape(printable(shorten(name, 200)))}</bdi></h5><p>{text}</p></div>'
+        for name, text in sides
+    )
+    return f'<div class="member"><h4>{escape(title)}</h4><div class="sides">{boxes}</div></div>'
+
+
 def count_table(first: str, names: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
     """Yield a table of counts.
 

@@ -242,7 +242,7 @@ def explain(
                 lambda: map(read, paths),
                 lambda: pa.concat_tables(map(read_table, parts_of(folder, report["files"], UNITS))),
                 id,
-                lambda: _opened(report["input"], source, "source", folder),
+                lambda: opened_again(report["input"], source, "source", folder),
                 name=str(folder),
                 full=full,
             )
@@ -259,15 +259,15 @@ def explain(
             recipe,
             measure,
             id,
-            partial(_opened, report["input"], source, "source", folder),
-            partial(_opened, report["against"], against, "against", folder),
+            partial(opened_again, report["input"], source, "source", folder),
+            partial(opened_again, report["against"], against, "against", folder),
             name=str(folder),
             full=full,
         )
     return found if known is None else replace(found, words=known.spelled(found.words))
 
 
-def _opened(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
+def opened_again(description: dict[str, Any], given: Any, parameter: str, folder: str | Path) -> Documents:
     """Open the described documents, from where they were read or from the documents given."""
     if description["format"] != "memory":
         return open_reference(description)
@@ -294,7 +294,7 @@ def explained(
     full: bool,
 ) -> Explanation:
     """Explain a row of a result's table of documents; `documents` and `reference` open its sources."""
-    row, entry = _row_of(tables, id, name)
+    row, entry = row_of(tables, id, name)
     (found,) = entry.to_pylist()
     own = entry["id"][0]
     if found["kept"]:
@@ -308,7 +308,7 @@ def explained(
         known = known.named(found.get(REFERENCE)) if isinstance(known, ReferenceSets) else known
         kept_text = text_of(known, target, None)
     else:
-        kept_text = text_of(documents(), target, _row_of(tables, target.as_py(), name)[0])
+        kept_text = text_of(documents(), target, row_of(tables, target.as_py(), name)[0])
     text = text_of(documents(), own, row)
     names = target.as_py(), own.as_py()
     tokens, _ = count_tokens(as_documents([kept_text, text], recipe), recipe, "cpu", names)
@@ -365,7 +365,7 @@ def explained_units(
     full: bool,
 ) -> Explanation:
     """Explain a row of a result of units: show the document, and the source of each part that was cut."""
-    row, entry = _row_of(tables, id, name)
+    row, entry = row_of(tables, id, name)
     (found,) = entry.to_pylist()
     table, own = units(), entry["id"][0]
     parts = table.filter(pc.equal(table["id"], own)).to_pylist()
@@ -435,7 +435,7 @@ def _place(shingles: np.ndarray, common: np.ndarray, num_words: Any, width: int)
     return {"first_word": begin + 1, "last_word": end, "kept_words": int(num_words)}
 
 
-def _row_of(tables: Tables, id: Any, folder: str) -> tuple[int, pa.Table]:
+def row_of(tables: Tables, id: Any, folder: str) -> tuple[int, pa.Table]:
     """Row of a document, and a table of that row alone; its id may be given as text."""
     before = 0
     for table in tables():

@@ -82,10 +82,9 @@ def lay_out(corpora: list[TokenCorpus], settings: PassageSettings, by: str | Non
         order = order if len(corpora) > 1 else by_date
     if len(corpora) > 1:
         tokens, bars = _joined(corpora)
-    elif settings.date is None:
-        tokens, bars = corpora[0].tokens, corpora[0].bars
     else:
-        tokens, bars = corpora[0].in_order(order, backend)
+        ordered = corpora[0] if settings.date is None else corpora[0].in_order(order, backend)
+        tokens, bars = ordered.tokens, ordered.bars
     groups = None
     if by is not None:
         values = [each for corpus in corpora for each in corpus.values]

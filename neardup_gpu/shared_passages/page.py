@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import numpy_of
+from ..documents.rereading import raw_texts
 from ..documents.stream import Documents
 from ..printable import printable, readable_id
 from ..report import count, percent, shorten, shown
-from ..report_page.plain import count_table, plain_page, section
+from ..report_page.plain import count_table, plain_page, section, side_by_side
 from ..report_page.texts import clean
 from ..text.raw_text import to_readable, to_string
 from .result import BY_COLUMNS, SharedText, sentences
@@ -123,8 +124,8 @@ def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> 
             chosen.append((pair, pairs["equal_sum"][row].as_py()))
         if len(chosen) == PAIRS:
             break
-    own = _texts(documents, {pair[0] for pair, _ in chosen})
-    theirs = _texts(sources, {pair[1] for pair, _ in chosen})
+    own = raw_texts(documents, {pair[0] for pair, _ in chosen})
+    theirs = raw_texts(sources, {pair[1] for pair, _ in chosen})
     made = []
     for number, ((name, source), equal) in enumerate(chosen):
         rows = table.filter(pc.and_(pc.equal(table["id"], name), pc.equal(table["source_id"], source)))
@@ -139,16 +140,6 @@ def shown_pairs(found: SharedText, documents: Documents, sources: Documents) -> 
         )
         made.append(ShownPair(title, (readable_id(name), readable_id(source)), sides))
     return made
-
-
-def _texts(documents: Documents, ids: set[Any]) -> dict[Any, bytes]:
-    """Return the texts of some documents by their ids."""
-    found = {}
-    for batch in documents.batches():
-        wanted = pc.is_in(batch.ids, pa.array(list(ids), batch.ids.type))
-        for row in np.flatnonzero(numpy_of(wanted)).tolist():
-            found[batch.ids[row].as_py()] = batch.text[row].tobytes()
-    return found
 
 
 def _marked(text: bytes, passages: Sequence[dict[str, Any]], pair: int, side: str) -> str:
@@ -200,8 +191,5 @@ def _side_by_side(pairs: list[ShownPair]) -> Iterator[str]:
     """Yield each pair: a click on a passage leads to the same passage on the other side."""
     yield '<p class="note">Each passage is a link to the same passage in the other document.</p>'
     for pair in pairs:
-        boxes = "".join(
-            f'<div class="side"><h5><bdi>{kind}: {escape(printable(shorten(name, 200)))}</bdi></h5><p>{text}</p></div>'
-            for kind, name, text in zip(("document", "source"), pair.names, pair.sides, strict=True)
-        )
-        yield f'<div class="member"><h4>{escape(pair.title)}</h4><div class="sides">{boxes}</div></div>'
+        kinds = zip(("document", "source"), pair.names, pair.sides, strict=True)
+        yield side_by_side(pair.title, [(f"{kind}: {name}", text) for kind, name, text in kinds])

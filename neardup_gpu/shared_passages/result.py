@@ -10,7 +10,8 @@ import pyarrow as pa
 from ..data import arrow, numpy_of, strings, taken
 from ..printable import readable_id
 from ..records import dataclass
-from ..report import beside, count, duration, heading, percent, row, shorten, shown, table_by
+from ..repeated_passages.result import flow_lines
+from ..report import count, duration, percent, row, shorten, table_by
 from ..results.by_value import LISTED
 from ..results.fail_over import CountedShare
 from ..results.grouping import Grouping
@@ -267,23 +268,10 @@ def summary(found: SharedText, output: str | None, broken: list[str]) -> list[An
         )
     if (by := report.get("by")) is not None:
         parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "passages.json")
-        parts += _flow_lines(by)
+        parts += flow_lines(by, "passages.json")
         parts.append("")
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
         files = ["passages.parquet", "documents.parquet", *(["sources.parquet"] if found.sources is not None else [])]
         parts.append(row("written", f"{output}: {', '.join([*files, 'passages.html', 'passages.json'])}"))
     return [*parts, *(row("failed", line) for line in broken)]
-
-
-def _flow_lines(by: dict[str, Any]) -> list[Any]:
-    """Return the lines that say which value feeds which."""
-    if not by["pairs"]:
-        return []
-    lines = ["", heading(f"  {'tokens of':24}{'stand in':24}{'tokens':>16}")]
-    for each in by["pairs"][:20]:
-        names = "".join(f"{shorten(shown(each[name]), 23):24}" for name in ("value", "source_value"))
-        lines.append(beside(f"  {names}{each['tokens']:>16,}"))
-    if by["num_pairs"] > 20:
-        lines.append(beside(f"  and {by['num_pairs'] - 20:,} more in passages.json"))
-    return lines

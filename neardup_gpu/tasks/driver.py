@@ -91,6 +91,12 @@ class Job:
     def partitions(self) -> range:
         return range(self.work.shared.partitions)
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """An entry of a report: the numbers of workers and slices, and how many tasks an earlier run did."""
+        work = self.work
+        return {"tasks": {"workers": work.workers.num_workers, "slices": len(self.slices), "resumed": work.resumed}}
+
 
 def run(job: Job) -> Made:
     """Do all stages, in their order."""

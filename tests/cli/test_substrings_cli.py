@@ -43,10 +43,10 @@ def test_summary(run: Run) -> None:
         "longest    13 tokens in 3 places: bytes 11 to 81 of 1",
         "frequent   13 tokens in 3 places: bytes 11 to 81 of 1",
         "kept       17 tokens of 2 documents; 1 document dropped with no tokens left",
-        "written    out: spans.parquet, documents.parquet, kept/, substrings.json",
+        "written    out: spans.parquet, documents.parquet, kept/, substrings.html, substrings.json",
     ]
     assert sorted(path.name for path in Path("out").iterdir()) == [
-        *("documents.parquet", "job.toml", "kept", "spans.parquet", "substrings.json")
+        *("documents.parquet", "job.toml", "kept", "spans.parquet", "substrings.html", "substrings.json")
     ]
 
 
@@ -70,6 +70,28 @@ def test_templates_within_a_host(run: Run) -> None:
     ]
 
 
+def test_explain_and_the_page(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each lost passage is shown beside its source, here the reference set, and the kept one names who lost it."""
+    run("in.jsonl", "-o", "out", "--length", "10", "--by", "host")
+    page = Path("out/substrings.html").read_text()
+    assert f"<del>{PASSAGE.upper()}</del>" in page and f"He read: <ins>{PASSAGE}</ins>" in page and "By host" in page
+    assert cli.main(["explain", "out", "1"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "document   1: 15 words, 2 left",
+        "removed    bytes 11 to 81, 13 tokens in 3 places; kept by 0, from byte 9",
+        f"           {PASSAGE.upper()}",
+    ]
+    assert cli.main(["explain", "out", "0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["passages"], found["tokens_given"], found["takers"]) == ([], 26, 2)
+    Path("known.jsonl").write_text(json.dumps({"text": f"Known: {PASSAGE}"}) + "\n")
+    run("in.jsonl", "-o", "apart", "--length", "10", "--against", "known.jsonl")
+    assert cli.main(["explain", "apart", "2"]) == 0
+    assert "dropped" in (out := capsys.readouterr().out) and "kept by 0 of the reference set, from byte 7" in out
+    for words, says in (("explain out 9", "no document '9'"), ("explain out 0 --vocabulary x", "--vocabulary")):
+        assert cli.main(words.split()) == 2 and says in capsys.readouterr().err
+
+
 def test_a_length_above_all_documents(run: Run) -> None:
     status, out, _ = run("in.jsonl", "--length", "1000")
     assert status == 0 and "found      nothing can repeat: no document has 1,000 tokens" in out
@@ -88,7 +110,9 @@ def test_a_length_above_all_documents(run: Run) -> None:
         ("in.jsonl --action drop", "--action 'drop' is not one of cut, mark, list"),
         ("in.jsonl --tokens letters", "--tokens 'letters' is not one of words, code"),
         ("in.jsonl --memory 1GB", "--memory"),
-        ("in.jsonl --work-dir work", "--work-dir"),
+        ("in.jsonl --work-dir work", "--output: tasks write their result into a folder"),
+        ("in.jsonl --against nowhere.jsonl", "nowhere.jsonl: no such file or folder"),
+        ("in.jsonl --by site", "no column 'site'"),
         ("in.jsonl -o .", "is where you are"),
     ],
 )

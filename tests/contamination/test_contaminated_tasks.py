@@ -285,7 +285,7 @@ test_contaminated_tasks.in_tasks(Path.cwd(), action="cut")
     def test_impossible_settings(self, box):
         with pytest.raises(ParameterError, match="work_dir: tasks need a folder"):
             in_tasks(box, cut={"work_dir": None})
-        with pytest.raises(ParameterError, match="spool: a check keeps no shingles; leave it out"):
+        with pytest.raises(ParameterError, match="spool: `neardup contaminated` keeps no shingles; leave it out"):
             in_tasks(box, cut={"spool": True})
         with pytest.raises(InputError, match="is a stream"):
             in_tasks(box, pq.read_table(box / "in").to_reader())

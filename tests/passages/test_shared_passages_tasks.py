@@ -175,7 +175,7 @@ def test_a_damaged_file_is_made_again(box: Path, monkeypatch: pytest.MonkeyPatch
 def test_impossible_settings(box: Path) -> None:
     with pytest.raises(ParameterError, match="work_dir: tasks need a folder"):
         in_tasks(box, cut={"work_dir": None})
-    with pytest.raises(ParameterError, match="spool: a search for passages keeps no shingles; leave it out"):
+    with pytest.raises(ParameterError, match="spool: `neardup passages` keeps no shingles; leave it out"):
         in_tasks(box, cut={"spool": True})
     with pytest.raises(OutputError, match="output: tasks write their result into a folder; name one"):
         passages(box / "in", id_column="id", workers=Workers(work_dir=str(box / "work")))

@@ -35,10 +35,11 @@ def windows(texts: Texts, length: int) -> Iterator[tuple[int, int]]:
             yield d, i
 
 
-def defined(texts: Texts, length: int, copies: int = 1) -> tuple[set[tuple[int, int]], dict[Any, Any]]:
+def defined(texts: Texts, length: int, copies: int = 1, known: int = 0) -> tuple[set[tuple[int, int]], dict[Any, Any]]:
     """Return the tokens that are covered, and the sources of removed windows, by the quadratic definition.
 
-    A window is removed exactly if `copies` equal windows that end at or before its beginning have lost no token.
+    A window is removed exactly if `copies` equal windows that end at or before its beginning have lost no token. The
+    first `known` texts are a reference set: nothing is removed there.
     """
 
     def tokens(window: tuple[int, int]) -> list[tuple[int, int]]:
@@ -54,6 +55,8 @@ def defined(texts: Texts, length: int, copies: int = 1) -> tuple[set[tuple[int, 
     lost: set[tuple[int, int]] = set()
     sources: dict[Any, Any] = {}
     for one in every:
+        if one[0] < known:
+            continue
         before = [
             o for o in every if o < one and (o[0] < one[0] or o[1] + length <= one[1]) and spelled(o) == spelled(one)
         ]
@@ -91,6 +94,23 @@ def test_the_rule_is_the_quadratic_definition(texts: Texts, length: int, copies:
         first = row["source_begin"] // 2  # tokens are letters with a space between them
         for k in range(row["tokens"] - length + 1):
             listed[row["id"], row["begin_token"] + k] = row["source_id"], first + k
+    assert listed == sources
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=TEXTS, known=TEXTS, length=LENGTHS)
+def test_a_reference_set_is_left_untouched(texts: Texts, known: Texts, length: int) -> None:
+    """Passages of the input that occur in it are removed, and those that occur twice in the input alone."""
+    own, theirs = ([" ".join(text) for text in each] for each in (texts, known))
+    found = find(own, length=length, against={"text": theirs}, action="list")
+    covered, sources = defined(known + texts, length, known=len(known))
+    assert found.counts["tokens_covered"] == sum(document >= len(known) for document, _ in covered)
+    assert removed_tokens(found) == {(d - len(known), i + k) for d, i in sources for k in range(length)}
+    listed = {}
+    for row in found.spans.to_pylist():
+        document = row["source_id"] + (0 if row["source_in_reference"] else len(known))
+        for k in range(row["tokens"] - length + 1):
+            listed[row["id"] + len(known), row["begin_token"] + k] = document, row["source_begin"] // 2 + k
     assert listed == sources
 
 
@@ -177,6 +197,30 @@ def test_theorem_3_and_theorem_5(texts: list[str], length: int, tmp_path_factory
     assert again.counts["passages"] == 0
     first, second = (next((folder / name / "kept").iterdir()).read_bytes() for name in ("one", "two"))
     assert pq.read_table(pa.BufferReader(first)).equals(pq.read_table(pa.BufferReader(second)))
+
+
+@pytest.mark.parametrize("name", ["bills_116_small", "django_docs", "edinburgh_2500", "manpages", "winps_docs"])
+def test_theorem_3_and_theorem_5_on_corpora(corpora: Path, name: str, tmp_path: Path) -> None:
+    """Documents of a corpus lose what a dictionary of all windows says, from whole sources; a second run nothing."""
+    with pq.ParquetFile(corpora / f"{name}.parquet") as file:
+        texts = next(file.iter_batches(120, columns=["text"]))["text"].cast(pa.large_binary()).to_pylist()
+    found, kept, lost = cut_out(texts, tmp_path / "one", length=50)
+    check_theorem_3(texts, found, kept, lost)
+    seen: dict[bytes, list[int]] = {}
+    expected, start = [], 0
+    gone = np.zeros(sum(len(tokens_of(text)) for text in texts), bool)
+    for number, text in enumerate(texts):
+        tokens = np.array(tokens_of(text), np.uint64)
+        for i in range(len(tokens) - 49):
+            before = seen.setdefault(tokens[i : i + 50].tobytes(), [])
+            if any(place + 50 <= start + i and not gone[place : place + 50].any() for place in before):
+                gone[start + i : start + i + 50] = True
+            before.append(start + i)
+        expected += [(number, i) for i in np.flatnonzero(gone[start : start + len(tokens)]).tolist()]
+        start += len(tokens)
+    assert removed_tokens(found) == set(expected)
+    again = nd.substrings(tmp_path / "one" / "kept", length=50, id_column="id", engine="cpu")
+    assert again.counts["tokens"] == found.counts["tokens_left"] and again.counts["passages"] == 0
 
 
 def test_theorem_4() -> None:

@@ -1,0 +1,257 @@
+"""A search for repeated passages as a job of tasks.
+
+read     of a slice: the tokens of its documents, and what else is known of them; the rows that were skipped
+seeds    of a slice: the seeds of its windows, by partitions of their hashes
+repeat   of a partition: the seeds whose hash occurs twice
+survive  of a slice: the tokens of all windows that chose such a seed
+locate   of a slice: the bytes of tokens in repeated windows
+write    of a slice: its part of kept/, if there is one
+
+By theorem 1, each repeated window chooses a seed whose hash occurs twice. So the driver holds the tokens of such
+windows alone, and searches in them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup_gpu.kernels.repeats import seeds as find_seeds
+
+from ..contamination.cutting import united
+from ..contamination.items import ranges
+from ..data import Ragged, arrow, numpy_of, one_array
+from ..documents.edits import Cuts, Edits
+from ..documents.slices import Extent, Slice
+from ..documents.sources import Sources
+from ..engine.clock import Clock
+from ..jobs.arguments import Arguments
+from ..records import dataclass
+from ..stages.conditions import apart
+from ..store.exchange import read_arrays
+from ..tasks.begin import begun, hand_on
+from ..tasks.columns import load, mixed, partition_of, save, tables_of
+from ..tasks.driver import extent_in, how_written
+from ..tasks.results import Written, write_kept_rows
+from ..tasks.running import move_files
+from ..tasks.work import Files, Stage, file_name
+from ..tasks.workers import Workers
+from .corpora_in_tasks import TOKENS, CorporaInTasks, batch_bytes, load_corpus
+from .corpus import CorpusColumns, Stretches, TokenCorpus
+from .places import NO_PLACES, PlacedTokens, TokenPieces, place_again
+
+PIECES, EDITS = "pieces", "edits"
+"""The folders of the files that the driver hands on: the tokens to place, and what becomes of rows."""
+
+SEEDS = pa.schema([("hash", pa.uint64()), ("seed", pa.int64())])
+REPEATED = pa.schema([("seed", pa.int64())])
+WINDOWS = pa.schema([("first", pa.int64()), ("windows", pa.int64())])
+RUNS = pa.schema([("first", pa.int64()), ("size", pa.int64())])
+PLACES = pa.schema([("begin", pa.int64()), ("end", pa.int64()), ("closed", pa.uint8())])
+SIZES = pa.schema([("size", pa.int64())])
+
+
+@contextlib.contextmanager
+def in_tasks(
+    sources: Sources, arguments: Arguments, columns: list[CorpusColumns], length: int, workers: Workers, clock: Clock
+) -> Iterator[tuple[Path, SubstringsInTasks]]:
+    """Begin a job of tasks; yield the folder of the output, which appears after the block, and the reading.
+
+    Parameters
+    ----------
+    sources : Sources
+    arguments : Arguments
+    columns : list of CorpusColumns
+        For each input.
+    length : int
+        The tokens of a window.
+    workers : Workers
+    clock : Clock
+
+    Raises
+    ------
+    NeardupError
+        As raised by `run_in_tasks`.
+    """
+    with begun("substrings", arguments, workers, sources, clock, [PIECES, EDITS]) as (job, place):
+        yield place, SubstringsInTasks(job, sources, columns, length=length)
+
+
+@dataclass(eq=False)
+class SubstringsInTasks(CorporaInTasks):
+    """The reading of documents, the placing of tokens, and the writing of kept/, by tasks.
+
+    Parameters
+    ----------
+    length : int
+        The tokens of a window.
+
+    Attributes
+    ----------
+    reading : Stage
+        The stage that read the slices, after `corpora`.
+    """
+
+    length: int = 0
+    reading: Stage = field(init=False)
+
+    def prepare(self, reading: Stage) -> None:
+        """Find the tokens that the driver searches in."""
+        self.reading, work, number = reading, self.job.work, len(self.job.slices)
+        covers = [slice.covers for slice in self.job.slices]
+        seeded = work.stage("seeds", seeds, [(self.length,)] * number, after=[reading], covers=covers)
+        given = [(seeded.names("seeds"),)] * len(self.job.partitions)
+        repeated = work.stage("repeat", repeat, given, after=[seeded])
+        work.stage("survive", survive, [(self.length,)] * number, after=[reading, seeded, repeated], covers=covers)
+
+    def load(self, number: int, facts: dict[str, Any]) -> TokenCorpus:
+        """Return the documents of a slice, with the tokens of windows that may repeat."""
+        place = self.job.work.place
+        corpus = load_corpus(place, number, facts, with_tokens=False)
+        runs = load(place, file_name("survive", number, "runs"), RUNS)
+        tokens = load(place, file_name("survive", number, "tokens"), TOKENS)["token"]
+        first, size, whole = runs["first"], runs["size"], corpus.tokens.offsets
+        owner = np.searchsorted(whole, first, side="right") - 1
+        sizes = np.bincount(owner, size, len(whole) - 1).astype(np.int64)
+        return corpus._replace(
+            tokens=Ragged._trusted(tokens, np.append(0, np.cumsum(sizes))),
+            bars=np.cumsum(size) - size,
+            stretches=Stretches(corpus.tokens.sizes, first - whole[owner]),
+        )
+
+    def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> list[PlacedTokens]:
+        """Place the tokens of an input's pieces; see `place_again`."""
+        job, work = self.job, self.job.work
+        mine = self.slices_of(number)
+        bounds = np.cumsum([0, *(self.lengths[each] for each in mine)])
+        cuts = np.searchsorted(pieces.documents, bounds).tolist()
+        parts: list[list[pa.Table]] = [[] for _ in job.slices]
+        for each, begin, end, low, high in zip(mine, bounds, bounds[1:], cuts, cuts[1:], strict=False):
+            some = pieces.some(slice(low, high))
+            some = some._replace(documents=some.documents - begin)
+            table = pa.table({name: arrow(array) for name, array in some._asdict().items()})
+            parts[each] = [table, pa.table({"size": arrow(sizes[begin:end])})]
+        digest = hand_on(work, PIECES, number, parts)
+        calls: list[Any] = [(job.slices[each], number, each, digest) for each in mine]
+        with work.told_as("locate"):
+            covers = [job.slices[each].covers for each in mine]
+            stage = work.stage(f"locate-{number}", locate, calls, covers=covers)
+            names = zip(stage.names("places"), stage.names("sizes"), strict=True)
+            return work.repairing(lambda: [self._placed(*each) for each in names])
+
+    def _placed(self, places: str, sizes: str) -> PlacedTokens:
+        """Return the places of the tokens of a slice."""
+        found = load(self.job.work.place, places, PLACES)
+        size = load(self.job.work.place, sizes, SIZES)["size"]
+        return PlacedTokens(found["begin"], found["end"], size, found["closed"].astype(bool))
+
+    def write(self, edits: Edits, folder: Path) -> None:
+        """Write kept/ into the folder of the result."""
+        job, work, mine = self.job, self.job.work, self.slices_of(-1)
+        bounds = np.cumsum([0, *(self.lengths[each] for each in mine)]).tolist()
+        parts = []
+        for begin, end in zip(bounds, bounds[1:], strict=False):
+            some = edits.of(begin, end)
+            tables = [pa.table({"keep": arrow(some.keep.view(np.uint8))})]
+            if some.cuts is not None:
+                tables.append(pa.table({"number": arrow(np.diff(some.cuts.offsets))}))
+                tables.append(pa.table({"begin": arrow(some.cuts.begins), "end": arrow(some.cuts.ends)}))
+            if some.seams is not None:
+                tables.append(pa.table({"seams": some.seams}))
+            parts.append(tables)
+        with work.told_as("write"):
+            digest = hand_on(work, EDITS, 0, parts)
+            extents = [extent_in(facts) for facts in self.reading.facts[mine.start :]]
+            given = zip([job.slices[each] for each in mine], extents, how_written(job), strict=True)
+            calls: list[Any] = [(*each, edits.marks, digest) for each in given]
+            written = work.stage("write", write, calls, covers=[job.slices[each].covers for each in mine])
+        move_files([written], Path(work.shared.result), folder)
+
+
+def seeds(files: Files, length: int) -> dict[str, Any]:
+    """Save the seeds of a slice, and spread their hashes. Memory: its tokens, and 24 bytes per seed."""
+    corpus = load_corpus(files.place, files.number, {"categories": {}, "counts": {}})
+    if corpus.words is not None:
+        apart(corpus.tokens, corpus.words)
+    tokens, rows = corpus.tokens, np.unique(np.concatenate([corpus.tokens.offsets, corpus.bars]))
+    first, hashes, windows = find_seeds(tokens.values, rows, length, max(1, length // 2))
+    partitions = files.shared.partitions
+    with files.exchange("seeds", SEEDS, partitions) as out:
+        out.add(partition_of(mixed(hashes), partitions), {"hash": hashes, "seed": np.arange(len(first))})
+    save(files, "windows", {"first": first, "windows": windows})
+    return {}
+
+
+def repeat(files: Files, names: list[str]) -> dict[str, Any]:
+    """Return to each slice its seeds whose hash occurs twice in a partition. Memory: 8 bytes per seed."""
+    every = np.sort(read_arrays(files.place, names, files.number, SEEDS)["hash"])
+    several = np.unique(every[1:][every[1:] == every[:-1]])
+    with files.exchange("repeated", REPEATED, len(names)) as out:
+        for number, name in enumerate(names):
+            found = read_arrays(files.place, [name], files.number, SEEDS)
+            at = np.minimum(np.searchsorted(several, found["hash"]), len(several) - 1)
+            mine = several[at] == found["hash"] if len(several) else np.zeros(len(at), bool)
+            out.add_to(number, {"seed": found["seed"][mine]})
+    return {}
+
+
+def survive(files: Files, length: int) -> dict[str, Any]:
+    """Save the tokens of the windows of a slice that chose repeated seeds, and the places of their runs."""
+    place, number = files.place, files.number
+    names = [file_name("repeat", part, "repeated") for part in range(files.shared.partitions)]
+    chosen = np.sort(read_arrays(place, names, number, REPEATED)["seed"])
+    windows = load(place, file_name("seeds", number, "windows"), WINDOWS)
+    corpus = load_corpus(place, number, {"categories": {}, "counts": {}})
+    rows = np.unique(np.concatenate([corpus.tokens.offsets, corpus.bars]))
+    first = windows["first"][chosen]
+    owner = np.searchsorted(rows, first, side="right") - 1
+    _, first, last = united(owner, first, first + windows["windows"][chosen] + length - 1)
+    save(files, "runs", {"first": first, "size": last - first})
+    save(files, "tokens", {"token": corpus.tokens.values[ranges(first, last - first)]})
+    return {}
+
+
+def locate(files: Files, slice: Slice, number: int, partition: int, digest: str) -> dict[str, Any]:
+    """Place the tokens of a slice's pieces. Memory: a batch, and 17 bytes per token.
+
+    Parameters
+    ----------
+    slice : Slice
+    number : int
+        The input.
+    partition : int
+        The number of the slice.
+    digest : str
+        A checksum of all pieces.
+    """
+    table, sizes = tables_of(files.place, [file_name(PIECES, number, PIECES)], partition)
+    pieces = TokenPieces(*(numpy_of(table[name]) for name in TokenPieces._fields))
+    parts: list[PlacedTokens] = []
+    if len(table):
+        with files.shared.start() as runtime:
+            most, size = batch_bytes(files, runtime), numpy_of(sizes["size"])
+            parts = place_again(slice.open(), pieces, size, files.shared.recipe, runtime, most, Clock(None))
+    begins, ends, text, closed = map(np.concatenate, zip(NO_PLACES, *parts, strict=True))
+    save(files, "places", {"begin": begins, "end": ends, "closed": closed.view(np.uint8)})
+    save(files, "sizes", {"size": text})
+    return {}
+
+
+def write(files: Files, slice: Slice, extent: Extent, how: Written, marks: str | None, digest: str) -> dict[str, Any]:
+    """Write the kept rows of a slice."""
+    keep, *others = tables_of(files.place, [file_name(EDITS, 0, EDITS)], files.number)
+    cuts, seams = None, None
+    if others and "number" in others[0].column_names:
+        number, spans, *others = others
+        offsets = np.append(0, np.cumsum(numpy_of(number["number"])))
+        cuts = Cuts(offsets, numpy_of(spans["begin"]), numpy_of(spans["end"]))
+    if others:
+        seams = one_array(others[0]["seams"])
+    edits = Edits(numpy_of(keep["keep"]).astype(bool), cuts, marks, seams=seams)
+    return {"files": write_kept_rows(files, slice, extent, edits, how)}

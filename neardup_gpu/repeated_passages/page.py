@@ -1,0 +1,122 @@
+"""The page of repeated passages: the longest ones and the most frequent ones, in their place and in their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..data import numpy_of
+from ..documents.rereading import raw_texts
+from ..documents.sources import Sources
+from ..printable import readable_id
+from ..recipe import Recipe
+from ..report import count, shown
+from ..report_page.plain import count_table, plain_page, section, side_by_side
+from ..report_page.texts import clean
+from ..stages import place_tokens, utf8
+from ..text.raw_text import to_readable, to_string
+from .result import BY_COLUMNS, Substrings, sentences
+
+PAGE = "substrings.html"
+
+PASSAGES = 8
+"""Passages that are shown of each kind."""
+
+LOOKED_AT = 1000
+"""Passages among which they are chosen."""
+
+AROUND, LONGEST = 200, 2000
+"""Bytes of text that are shown before and after a passage, and of a passage."""
+
+KINDS = {"tokens": "The longest passages that are removed", "copies": "The most frequent passages that are removed"}
+"""Columns by which passages are chosen, and the titles of their sections."""
+
+
+def page_of(found: Substrings, sources: Sources, recipe: Recipe) -> str:
+    """Return the page as one document of HTML; the texts of the passages are read again."""
+    report = found.report
+    lead = " ".join(f"{line[:1].upper()}{line[1:]}." for _, line in sentences(report))
+    body: list[str] = []
+    if (by := report.get("by")) is not None:
+        rows = ((shown(each["value"]), [f"{each[name]:,}" for name in BY_COLUMNS]) for each in by["values"])
+        body += section(f"By {by['column']}", count_table(by["column"], BY_COLUMNS, rows))
+        rows = (
+            (f"{shown(each['value'])} \u2190 {shown(each['source_value'])}", [f"{each['tokens']:,}"])
+            for each in by["pairs"]
+        )
+        title = f"Tokens that documents of one {by['column']} repeat from those of another"
+        body += section(title, count_table(f"{by['column']} \u2190 source", ["tokens"], rows))
+    chosen = {column: _chosen(found.spans, column) for column in KINDS}
+    texts = _texts(sources, [row for rows in chosen.values() for row in rows])
+    for column, passages in chosen.items():
+        if passages:
+            body += section(KINDS[column], _side_by_side(passages, texts, recipe))
+    if report["sources"]:
+        rows = ((readable_id(each["id"]), [f"{each['tokens']:,}"]) for each in report["sources"])
+        body += section("Documents that keep the most for others", count_table("document", ["tokens"], rows))
+    return plain_page("Substrings", report, lead, body)
+
+
+def _chosen(spans: pa.Table, column: str) -> list[dict[str, Any]]:
+    """Return the first passages by a column, each text and each document once."""
+    chosen: list[dict[str, Any]] = []
+    seen: set[tuple[Any, ...]] = set()
+    order = np.lexsort((-numpy_of(spans["tokens"]), -numpy_of(spans[column])))
+    for row in order[:LOOKED_AT].tolist():
+        (each,) = spans.slice(row, 1).to_pylist()
+        if each["source_id"] is None:
+            text: tuple[Any, ...] = each["tokens"], each["copies"]
+        else:
+            text = each.get("source_in_reference"), each["source_id"], each["source_begin"]
+        names = {("document", each["id"]), ("text", *text)}
+        if seen.isdisjoint(names):
+            seen |= names
+            chosen.append(each)
+        if len(chosen) == PASSAGES:
+            break
+    return chosen
+
+
+def _texts(sources: Sources, rows: list[dict[str, Any]]) -> dict[tuple[bool, Any], bytes]:
+    """Return the texts of documents and their sources, by whether they are in the reference set, and their ids."""
+    wanted: dict[bool, set[Any]] = {False: {row["id"] for row in rows}, True: set()}
+    for row in rows:
+        if row["source_id"] is not None:
+            wanted[bool(row.get("source_in_reference"))].add(row["source_id"])
+    found = {}
+    for in_reference, documents in ((False, sources.documents), (True, sources.reference)):
+        if documents is not None and wanted[in_reference]:
+            texts = raw_texts(documents, wanted[in_reference])
+            found.update({(in_reference, id): text for id, text in texts.items()})
+    return found
+
+
+def _side_by_side(rows: list[dict[str, Any]], texts: dict[tuple[bool, Any], bytes], recipe: Recipe) -> Iterator[str]:
+    """Yield each passage in its place, and in the document that keeps it."""
+    for row in rows:
+        title = f"{count(row['tokens'], 'token')} in {count(row['copies'], 'place')}"
+        begin, end, source = row["begin"], row["end"], row["source_id"]
+        sides = [(f"removed: {readable_id(row['id'])}", _marked(texts.get((False, row["id"]), b""), begin, end, "del"))]
+        if source is not None:
+            text, first = texts.get((bool(row.get("source_in_reference")), source), b""), row["source_begin"]
+            last = first + _size(text[first:], row["tokens"], recipe)
+            sides.append((f"kept: {readable_id(source)}", _marked(text, first, last, "ins")))
+        yield side_by_side(title, sides)
+
+
+def _size(text: bytes, tokens: int, recipe: Recipe) -> int:
+    """Return the number of bytes of the first tokens of a text."""
+    ends = place_tokens(utf8([text]), recipe, "cpu").ends
+    return int(ends[min(tokens, len(ends)) - 1]) if len(ends) else 0
+
+
+def _marked(text: bytes, begin: int, end: int, mark: str) -> str:
+    """Return a passage as HTML, with some text around it."""
+    parts = text[max(0, begin - AROUND) : begin], text[begin : min(end, begin + LONGEST)], text[end : end + AROUND]
+    before, passage, after = (escape(clean(to_readable(to_string(part)))) for part in parts)
+    more = '<span class="cut"> [...] </span>' if end - begin > LONGEST else ""
+    return f"{before}<{mark}>{passage}</{mark}>{more}{after}"

@@ -1,0 +1,86 @@
+"""Begin a job of tasks of a command that keeps no shingles, such as `neardup contaminated`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from ..documents.sources import Sources
+from ..engine.clock import Clock
+from ..errors import OutputError, ParameterError
+from ..jobs.arguments import Arguments
+from ..store.outputs import new_folder
+from .columns import TABLE, add_table
+from .driver import Job
+from .job import started
+from .running import columns_of, working
+from .work import FILES, Work
+from .workers import Workers
+
+
+@contextlib.contextmanager
+def begun(
+    verb: str,
+    arguments: Arguments,
+    workers: Workers,
+    sources: Sources,
+    clock: Clock,
+    folders: Sequence[str],
+    reads: Sequence[str] = (),
+) -> Iterator[tuple[Job, Path]]:
+    """Begin a job, or continue it; yield it, and the folder of the output, which appears after the block.
+
+    Parameters
+    ----------
+    verb : str
+        The command. A work folder of another command is refused.
+    arguments : Arguments
+    workers : Workers
+    sources : Sources
+    clock : Clock
+    folders : sequence of str
+        The folders of files that the driver hands on to tasks, which are removed with those of the tasks.
+    reads : sequence of str, default ()
+        Further files on this machine that the job reads.
+
+    Raises
+    ------
+    NeardupError
+        As raised by `run_in_tasks`.
+    """
+    if workers.spool:
+        raise ParameterError(f"spool: `neardup {verb}` keeps no shingles; leave it out")
+    if arguments.output is None:
+        raise OutputError("output: tasks write their result into a folder; name one", parameter="output")
+    with started(arguments, workers) as (runner, settled):
+        output = new_folder(arguments.output, arguments.writing.overwrite, [*sources.local_files, *reads])
+        given = runner, settled, workers, clock, sources, arguments.recipe, output, verb
+        with working(*given) as (work, slices, known, place):
+            rewritten = columns_of(sources.documents, arguments.writing)
+            yield Job(work, slices, sum(known.values()), None, 0, *rewritten), place
+            if not workers.keep_work:
+                for folder in folders:
+                    work.place.clear(folder, FILES)
+
+
+def hand_on(work: Work, folder: str, number: int, parts: Sequence[Sequence[pa.Table]]) -> str:
+    """Write tables for tasks into a file, which `tables_of` reads; return a checksum of them.
+
+    Parameters
+    ----------
+    work : Work
+    folder : str
+        The folder of the file; it is the last part of its name, too.
+    number : int
+        The number in the name of the file.
+    parts : sequence of sequences of pyarrow.Table
+        The tables of each partition.
+    """
+    with work.shared.files(folder, number).exchange(folder, TABLE, len(parts)) as out:
+        for part, tables in enumerate(parts):
+            for table in tables:
+                add_table(out, part, table)
+    return out.close().checksum
