@@ -208,7 +208,7 @@ def test_few_files_know_documents() -> None:
     and shared passages are placed by a second reading.
     """
     jobs = {"jobs.dedup", "jobs.sketch_jobs", "results.explanation", "index.adding"}
-    jobs |= {"index.queries", "index.taking_down"}
+    jobs |= {"index.queries", "index.taking_down", "index.passages"}
     drivers = {"jobs.bounded", "tasks.job", "tasks.running"}
     rooms = {"documents", "auditing", "contamination", "repeated_passages", "shared_passages"}
     found = set()

@@ -39,6 +39,7 @@ from .opened import Opened
 from .remembered import checked_reading
 from .sketches import SketchedEntries, joined, sketched_span
 from .snapshot import Snapshot, on_host, order_of
+from .texts import KeptTexts, arrays_of
 from .writer import (
     Death,
     Decided,
@@ -152,18 +153,20 @@ class _AddedPiece(OfBatch):
 class _SketchedPart(NamedTuple):
     """Documents that were sketched: their ids, what is stored besides their texts, and `ends` as in `_AddedPiece`.
 
-    `places` are those of their units, if these are parts of documents.
+    `places` are those of their units, if these are parts of documents; `texts` are kept if passages are to be found.
     """
 
     ids: pa.Array
     columns: dict[str, pa.Array]
+    texts: KeptTexts | None
     sketched: SketchedEntries
     places: Places | None
     ends: bool
 
     @property
     def num_bytes(self) -> int:
-        return self.sketched.num_bytes + sum(map(bytes_of, [self.ids, *self.columns.values()]))
+        texts = 0 if self.texts is None else self.texts.num_bytes
+        return texts + self.sketched.num_bytes + sum(map(bytes_of, [self.ids, *self.columns.values()]))
 
 
 class Adding:
@@ -293,7 +296,10 @@ class Adding:
             found = sketched_span(units.text, recipe, keeps, runtime.backend, span, words=words)
             columns = {name: values[some] for name, values in batch.columns.items()}
             places = None if places is None else places.between(first, last, some.start)
-            return _SketchedPart(batch.ids[some], columns, found, places, piece.ends)
+            texts = None
+            if keeps.tokens is not None:
+                texts = KeptTexts.of(batch.text, some.start, some.stop, keeps.tokens, on_host(runtime.backend))
+            return _SketchedPart(batch.ids[some], columns, texts, found, places, piece.ends)
 
         def pieces() -> Iterator[_AddedPiece]:
             try:
@@ -372,6 +378,8 @@ class Adding:
             units = numbered_from(self._next_sequence, len(names), places)
             new, found = segment_of(snapshot, names, units, part, recipe, manifest.keeps, runtime)
             new.arrays |= as_bytes([each.columns for each in waiting], self._types)
+            if manifest.keeps.tokens is not None:
+                new.arrays |= arrays_of([each.texts for each in waiting if each.texts is not None])
             self._clock.report("collide", len(names), None)
         self._end_commit()
         manifest = self._writer.manifest

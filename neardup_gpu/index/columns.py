@@ -160,7 +160,7 @@ def as_bytes(parts: list[dict[str, pa.Array]], types: Types) -> dict[str, np.nda
     if not types:
         return {}
     schema, sink = pa.schema(list(types.items())), pa.BufferOutputStream()
-    tables = [pa.table({name: _cast(name, part[name], kind) for name, kind in types.items()}) for part in parts]
+    tables = [pa.table({name: cast_column(name, part[name], kind) for name, kind in types.items()}) for part in parts]
     _write(tables, schema, sink)
     return {NAME: np.frombuffer(sink.getvalue(), np.uint8)}
 
@@ -182,7 +182,14 @@ def _copied(table: pa.Table) -> pa.Table:
     return table.take(arrow(np.arange(len(table)))).combine_chunks()
 
 
-def _cast(name: str, column: pa.Array, kind: pa.DataType) -> pa.Array:
+def cast_column(name: str, column: Any, kind: pa.DataType) -> Any:
+    """Return an array or a chunked array in the type in which the index keeps a column.
+
+    Raises
+    ------
+    InputError
+        If a value does not fit it.
+    """
     try:
         column = column.cast(kind)
         column.validate(full=True)
@@ -258,7 +265,7 @@ def with_columns(found: pa.Table, manifest: Manifest, snapshot: Snapshot, names:
     kind, ids = manifest.id_kind or "integer", one_array(found["id"])
     named = np.flatnonzero(numpy_of(ids.is_valid()))
     order, number, place = snapshot.with_ids(ids.drop_null().cast(ID_TYPES[kind]), kind)
-    columns = _of_documents(snapshot, number, place, types)
+    columns = of_documents(snapshot, number, place, types)
     rows = np.full(len(found), -1, np.int64)
     rows[named[order]] = np.arange(len(order))
     columns = columns.take(arrow(rows, rows < 0))
@@ -267,7 +274,7 @@ def with_columns(found: pa.Table, manifest: Manifest, snapshot: Snapshot, names:
     return found
 
 
-def _of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, types: Types) -> pa.Table:
+def of_documents(snapshot: Snapshot, number: np.ndarray, place: np.ndarray, types: Types) -> pa.Table:
     """Columns of some documents, each given by the number of its segment and its place there."""
     schema = pa.schema(list(types.items()))
     parts, order = [schema.empty_table()], [np.empty(0, np.int64)]

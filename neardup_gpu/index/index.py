@@ -24,6 +24,8 @@ from ..methods.containment import DIRECTIONS
 from ..recipe import Recipe, choose_recipe
 from ..report import count
 from ..results.sketch_writing import skipped_path
+from ..settings import settings_of
+from ..shared_passages.settings import PassageSettings
 from ..store.artefacts import index_around, is_index
 from ..store.folder import Folder
 from ..store.outputs import new_file, new_files
@@ -37,12 +39,14 @@ from .explaining import explain
 from .keeps import chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
+from .passages import shared_passages
 from .queries import Answer, limits_of, near_documents, query_documents, query_text
 from .removing import Removed, remove, remove_by_column
 from .taking_down import is_statement, take_down
 
 if TYPE_CHECKING:
     from ..results.result import Result
+    from ..shared_passages.result import SharedText
 
 
 class Index:
@@ -88,6 +92,7 @@ class Index:
         columns: str | Sequence[str] = (),
         sets: bool | None = None,
         expected: int | None = None,
+        keep_tokens: bool = False,
         engine: str | Engine = "auto",
         recipe: Recipe | None = None,
     ) -> Self:
@@ -116,6 +121,9 @@ class Index:
         expected : int, default None
             By simhash, how many documents are expected: tables are chosen for them, which can hold any number, and are
             slower for more; 1,000,000 unless given.
+        keep_tokens : bool, default False
+            Keep the text of each document as it was read, and 4 bytes for each token, so that `passages` can find what
+            a text shares with documents. Tokens are words, or of code if the recipe's are.
         engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
             Where to run. Changes no result.
         recipe : Recipe, default None
@@ -144,7 +152,7 @@ class Index:
         folder, names = _folder_at(path), checked_names(columns)
         chosen = choose_recipe(recipe, "minhash", units=True, method=method, threshold=threshold)
         check_able(chosen.method, "finder", "cannot find candidates in an index")
-        keeps = chosen_keeps(chosen, sets, expected, containment)
+        keeps = chosen_keeps(chosen, sets, expected, containment, keep_tokens)
         if chosen.keep != "first" or chosen.cluster != "greedy":
             raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
         if chosen.ignore_common is not None:
@@ -694,13 +702,86 @@ class Index:
         if isinstance(source, str):
             if of_integers:
                 raise ParameterError("tokens 'ids': one text is given, and no integers; give a table or a Ragged")
-            for each in fields(Reading):
-                if each.name != "html" and getattr(reading, each.name) != each.default:
-                    raise ParameterError(f"{each.name}: one text is given, and no file to read; leave it out")
+            _check_no_file(reading)
             return query_text(self._opened, source, reading.html, answer, names)
         return query_documents(
             self._opened, open_documents(source, reading=reading, other_columns=list(kept)), answer, names
         )
+
+    def passages(
+        self,
+        source: Any,
+        *,
+        id_column: str | None = None,
+        text_columns: str | Sequence[str] | None = None,
+        reading: Reading | None = None,
+        **settings: Any,
+    ) -> SharedText:
+        """Find the passages that a text, or each of many, shares with the live documents of the index.
+
+        The index was made with `keep_tokens`. The answer is that of `neardup_gpu.passages` for the same texts and
+        documents, with the documents in the order in which they were added.
+
+        Parameters
+        ----------
+        source : str, or documents as in `dedup`
+            A str is one text, whose id is 0; to name a file, give a Path, or a list of paths. They are read twice.
+        id_column : str, default None
+            The column of ids. If None, it is the row number.
+        text_columns : str or sequence of str, default None
+            The columns of text. If None, they are found by their names.
+        reading : Reading, default None
+            How the texts are read. For one text only `html` is allowed. Rows that cannot be read are always an error.
+        **settings : keywords
+            The fields of `PassageSettings` but `tokens`, which the index says: length, gap, within, date, max_partners
+            and ignore_common. Columns of `within` and `date` are those that the index keeps.
+
+        Returns
+        -------
+        SharedText
+            Tables of passages, of texts and of the documents that share a passage, and the report. Places are bytes of
+            the texts as they were read.
+
+        Raises
+        ------
+        InputError
+            If the texts cannot be read twice, or the index was made without `keep_tokens`.
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+        DamagedError
+            If what decides the answer is not as it was written.
+
+        Notes
+        -----
+        All tokens of the index are searched, then the documents that may share a passage are compared. Memory holds
+        these documents and their tokens, not the index.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with Index.create(tempfile.mkdtemp() + "/news", keep_tokens=True) as index:
+        ...     _ = index.add({"text": ["He said: to be, or not to be!", "All else is silence."]})
+        ...     found = index.passages("To be or not to be, that is the question", length=4)
+        >>> found.passages.select(["begin", "end", "source_id", "source_begin", "source_end"]).to_pylist()
+        [{'begin': 0, 'end': 18, 'source_id': 0, 'source_begin': 9, 'source_end': 28}]
+        """
+        self._opened.check_open()
+        kind = self._opened.manifest.keeps.tokens
+        if kind is None:
+            raise InputError(f"{self.folder}: keeps no tokens to find passages by; make an index with keep_tokens=True")
+        if "tokens" in settings:
+            raise ParameterError(f"tokens: those that the index keeps are {kind}; leave it out")
+        how = settings_of(PassageSettings, "passages", settings | {"tokens": kind})
+        reading = chosen_reading(reading, id_column, text_columns)
+        if reading.skips:
+            raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
+        if isinstance(source, str):
+            _check_no_file(reading)
+            source = {"text": [source]}
+        names = [*how.within, *([] if how.date is None else [how.date])]
+        for name in names:
+            kept_of([name], self._opened.manifest.column_types, "date" if name == how.date else "within")
+        return shared_passages(self._opened, open_documents(source, reading=reading, other_columns=names), how)
 
     @staticmethod
     def _containment(share: Any, direction: Any, common: Any, nearest: Any) -> by_elements.ContainmentQuery:
@@ -899,6 +980,13 @@ class Index:
         (2, 1)
         """
         return upkeep.info(self._opened)
+
+
+def _check_no_file(reading: Reading) -> None:
+    """Raise ParameterError if a text that is given is to be read like a file."""
+    for each in fields(Reading):
+        if each.name != "html" and getattr(reading, each.name) != each.default:
+            raise ParameterError(f"{each.name}: one text is given, and no file to read; leave it out")
 
 
 def _folder_at(path: str | Path) -> Path:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .. import checks
 from ..errors import ParameterError
 from ..methods.contract import Sketch
 from ..records import dataclass
+from ..repeated_passages.settings import TOKENS
 
 if TYPE_CHECKING:
     from ..recipe import Recipe
+
+
+KEPT_TEXTS = {"text": np.uint8, "word": np.uint32}
+"""Ragged arrays that have a row for each document, if passages are to be found, and the dtypes of their values."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +32,24 @@ class Keeps:
         The fewest bits that lead in each table, see `hamming.TableDesign`.
     containment : int or None
         The modulus by which segments keep elements of their entries (`containment.py`), if they do.
+    tokens : str or None
+        The kind of the tokens that are kept of documents, with their texts (`texts.py`), if they are.
     """
 
     sets: bool = True
     expected: int | None = None
     leading: int | None = None
     containment: int | None = None
+    tokens: str | None = None
 
     def sketches(self, recipe: Recipe) -> bool:
         """Whether the sketch of each entry is stored, by which pairs are estimated, or their distance is computed."""
         return isinstance(recipe.method, Sketch) and (recipe.method.tells_pairs or not self.sets)
 
 
-def chosen(recipe: Recipe, sets: bool | None, expected: int | None, containment: int | None) -> Keeps:
+def chosen(
+    recipe: Recipe, sets: bool | None, expected: int | None, containment: int | None, tokens: bool = False
+) -> Keeps:
     """Return the parts that an index of a recipe keeps.
 
     Raises
@@ -59,7 +71,10 @@ def chosen(recipe: Recipe, sets: bool | None, expected: int | None, containment:
         )
     if modulus is not None and not sets:
         raise ParameterError("containment: is verified by sets, and none are kept; keep them, or leave containment out")
-    keeps = recipe.method.finder(recipe, Keeps(sets, expected, containment=modulus)).keeps
+    kind = recipe.shingles.tokens if checks.flag("keep_tokens", tokens) else None
+    if kind not in (None, *TOKENS):
+        raise ParameterError(f"keep_tokens: passages are runs of words or of code, not of {kind}; leave it out")
+    keeps = recipe.method.finder(recipe, Keeps(sets, expected, containment=modulus, tokens=kind)).keeps
     if expected is not None and keeps.leading is None:
         raise ParameterError("expected: chooses tables of simhashes; leave it out, or take method simhash")
     return keeps

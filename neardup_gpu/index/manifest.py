@@ -32,7 +32,7 @@ from .keeps import Keeps
 from .locking import Hold, remove_unread
 from .validity import MOST_NUMBER, problem_of
 
-FORMAT = 3
+FORMAT = 4
 """The version that is written; earlier ones, which lacked some fields, are read."""
 
 MOST_BYTES = 1 << 28

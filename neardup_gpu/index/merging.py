@@ -31,6 +31,7 @@ from ..recipe import Recipe
 from ..store.arrays import Filling
 from .columns import merge_columns, merged_columns
 from .finding.contract import Finder
+from .keeps import KEPT_TEXTS
 from .manifest import SEGMENTS, SegmentPlace, check_newest
 from .order import MOST_COUNTED, Order, header_of
 from .segments import AS_BEFORE, COLUMNS, REBUILD, SEGMENT, UNIT_COLUMNS, Segment, copies_of
@@ -354,6 +355,11 @@ def merged(
     set_sizes = [each.set_sizes(rows) for each, rows in zip(segments, entries, strict=True) if with_sets]
     integers = "ids" in segments[0].arrays
     id_sizes = [each.ids.sizes(places) for each, places in zip(segments, documents, strict=True) if not integers]
+    texts = {
+        name: [np.diff(each[f"{name}_offsets"])[places] for each, places in zip(segments, documents, strict=True)]
+        for name in KEPT_TEXTS
+        if f"{name}_values" in segments[0].arrays
+    }
     tables = [name.removesuffix("_keys") for name in segments[0].arrays if name.endswith("_keys") and name not in anew]
     columns = [name for name in COLUMNS if name in segments[0].arrays and name not in anew]
     num_pairs = sum(int(each.sum()) for each in pairs)
@@ -369,6 +375,7 @@ def merged(
         **{f"{name}_keys": (np.uint64, shape) for name, shape in table_shapes.items()},
         **{f"{name}_rows": (np.uint32, shape) for name, shape in table_shapes.items()},
         **(_ragged_shapes("set", np.uint64, set_sizes) if with_sets else {}),
+        **{key: each for name in texts for key, each in _ragged_shapes(name, KEPT_TEXTS[name], texts[name]).items()},
         "pair_left": (np.int64, (num_pairs,)),
         "pair_right": (np.int64, (num_pairs,)),
         "pair_resemblance": (np.uint64, (num_pairs,)),
@@ -387,6 +394,8 @@ def merged(
         else:
             _gather_ragged(filling, "id", segments, documents, id_sizes, go_on)
         merge_columns(segments, documents, filling)
+        for name, sizes_of in texts.items():
+            _gather_ragged(filling, name, segments, documents, sizes_of, go_on)
         for name in columns:
             go_on()
             _concatenate(filling, name, segments, entries)

@@ -6,6 +6,7 @@
     id_keys        uint64   documents   hashes of ids, ascending; id_rows, uint32, has their places
     ids, or id_offsets and id_values    see `store/ids.py`
     columns        uint8    bytes       the kept columns of documents besides their texts, if any; see `columns.py`
+    text_offsets, text_values and word_offsets, word_values     the kept texts and tokens, if any; see `texts.py`
 
     founders       int64    entries     names of the entries that are stored here, ascending
     tokens         uint32   entries     words of each
@@ -54,6 +55,7 @@ from ..stages.conditions import WITHIN
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
 from ..store.folder import Folder
 from ..store.ids import NAMES, Ids
+from .keeps import KEPT_TEXTS
 from .manifest import DELETED, SEGMENTS, SegmentPlace
 from .order import Order
 from .probing import find_earlier_rows, find_earlier_runs
@@ -455,12 +457,14 @@ def limits_of(place: SegmentPlace, id_kind: str, arrays: dict[str, np.ndarray]) 
         shapes |= {keys: (np.uint64, arrays[keys].shape), rows: (np.uint32, arrays[keys].shape)}
         limits[keys] = Limits(0, 2**64 - 1, size)
         limits[rows] = Limits(0, (documents if name == "id" else entries) - 1)
-    for name, rows_of in (("set", entries), ("id", documents)):
+    kinds = {"set": np.uint64, "id": np.uint8, **KEPT_TEXTS}
+    for name, kind in kinds.items():
+        rows_of = entries if name == "set" else documents
         offsets, values = f"{name}_offsets", f"{name}_values"
         if offsets in arrays or values in arrays:
             shapes |= {
                 offsets: (np.int64, (rows_of + 1,)),
-                values: (np.uint64 if name == "set" else np.uint8, (arrays[values].size,)),
+                values: (kind, (arrays[values].size,)),
             }
             limits[offsets] = Limits(0, arrays[values].size, rows_of + 1, whole=True)
     if "sketch" in arrays:

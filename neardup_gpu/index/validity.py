@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError, ParameterError
+from ..repeated_passages.settings import TOKENS
 from ..stages.conditions import WITHIN
 from ..store.ids import KINDS, NAMES, Ids
 from .columns import kept_as, type_named
+from .keeps import KEPT_TEXTS
 from .remembered import problems_of_reading
 
 if TYPE_CHECKING:
@@ -90,6 +92,8 @@ def _problems_of_types(manifest: Manifest) -> Iterator[str]:
 def _problems_of_keeps(keeps: Keeps) -> Iterator[str]:
     if type(keeps.sets) is not bool:
         yield f"keeps.sets is {keeps.sets!r:.40}"
+    if keeps.tokens not in (None, *TOKENS):
+        yield f"keeps.tokens is {keeps.tokens!r:.40}"
     for name, most in (("expected", 1 << 40), ("leading", 64), ("containment", 1 << 32)):
         value = getattr(keeps, name)
         if value is not None and not (type(value) is int and (0 if name == "leading" else 1) <= value <= most):
@@ -146,6 +150,9 @@ def misses(segment: Segment, finder: Finder, recipe: Recipe, keeps: Keeps, colum
             return "sketch"
     if recipe.within and WITHIN not in arrays:
         return WITHIN
+    for name in KEPT_TEXTS if keeps.tokens is not None else ():
+        if f"{name}_offsets" not in arrays or f"{name}_values" not in arrays:
+            return f"{name}_values"
     if columns and "columns" not in arrays:
         return "columns"
     if recipe.unit.divides != segment.is_divided:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,7 +154,7 @@ def passages(
                 place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
             most = engine.batch_bytes or runtime.batch_bytes("set", 0)
             read = ReadHere(sources, columns, recipe, runtime, most, clock)
-        found = _PassageSearch(sources, how, columns.by, read, runtime.backend, clock).run()
+        found = PassageSearch(sources, how, columns.by, read, runtime.backend, clock).run()
         if place is not None:
             with clock.stage("write"):
                 tables = {"passages": found.passages, "documents": found.documents}
@@ -168,7 +168,7 @@ def passages(
     return found
 
 
-class _PassageSearch(NamedTuple):
+class PassageSearch(NamedTuple):
     """The search in one input, or in two, the sources first."""
 
     sources: Sources
@@ -183,7 +183,8 @@ class _PassageSearch(NamedTuple):
         corpora = self.read.corpora()
         with self.clock.stage("search"):
             layout = lay_out(corpora, self.settings, self.by, self.backend)
-            found = find(layout, self.settings, self.backend)
+            most = self.settings.most_places(sum(corpus.counts["documents"] for corpus in corpora))
+            found = find(layout, replace(self.settings, ignore_common=most), self.backend)
         split = layout.num_sources or 0
         own = found._replace(passages=found.passages._replace(document=found.passages.document - split))
         placed = self._placed(own, corpora)

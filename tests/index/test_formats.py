@@ -73,11 +73,11 @@ def test_format_2_opens(tmp_path: Path) -> None:
 
 def test_a_later_format_is_refused_by_its_number(plays: Path) -> None:
     (path,) = plays.glob("manifest.*")
-    newer = path.read_bytes().replace(b'"format": 1', b'"format": 4')
+    newer = path.read_bytes().replace(b'"format": 1', b'"format": 5')
     text = newer.partition(b'"manifest": ')[2].removesuffix(b"}\n")
     _write_manifest(path, text)
     with pytest.raises(
-        nd.errors.InputError, match="written by a later version, in format 4; this version reads format 3"
+        nd.errors.InputError, match="written by a later version, in format 5; this version reads format 4"
     ):
         nd.Index.open(plays)
 

@@ -72,6 +72,10 @@ class KeptTables:
         metavar="M",
         shown="none",
     )
+    keep_tokens: bool = setting(
+        False,
+        "Keep texts and tokens: `neardup index query --passages` then finds what a text shares with documents.",
+    )
 
 
 StoredFlags: Any = flags(DOCUMENTS, StoredColumns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...documents.reading_options import Reading
@@ -11,9 +12,17 @@ from ...printable import printable, readable_id, shell_path
 from ...records import dataclass
 from ...report import count
 from ...settings import setting
+from ...shared_passages.settings import PassageSettings
 from ..console import note, padded_lines, say, say_json, say_written, shown_progress
 from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, MatchesFile, argument, flags, given, one_or_all
+from ..passages import PASSAGES
 from .options import IndexFolder, names_in
+
+PASSAGE_COLUMNS = [
+    *("id", "begin", "end", "source_id", "source_begin", "source_end"),
+    *("tokens_equal", "longest_run", "share"),
+]
+"""The columns of passages that are printed."""
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +67,16 @@ class ShownColumns:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PassagesAsked:
+    """Whether passages are looked for."""
+
+    passages: bool = setting(
+        False, "Find the passages that the query shares with documents, in an index made with --keep-tokens."
+    )
+
+
+PassagesFlags: Any = flags(PASSAGES, PassagesAsked, PassageSettings, without=("tokens",))
 QueryFlags: Any = flags(DOCUMENTS, Reading, without=("on_error", "max_document_bytes", "null_values"))
 AskedFlags: Any = flags(DOCUMENTS, Asked)
 NearFlags: Any = flags(MATCHING, MatchLimits)
@@ -73,6 +92,7 @@ def query(
     query_flags: AskedFlags = None,
     reading: QueryFlags = None,
     near: NearFlags = None,
+    sought: PassagesFlags = None,
     written: MatchesFlags = None,
     engine: EngineFlags = None,
 ) -> None:
@@ -88,8 +108,15 @@ def query(
     how = given(reading)
     if text is not None and how:
         raise ParameterError("--text: is not a file; leave out the options for reading files")
+    source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
+    passages = given(sought)
+    if passages.pop("passages", False):
+        for name in [*given(near), *(["columns"] if columns else [])]:
+            raise ParameterError(f"--passages and --{name}: an answer has one of them; leave the other one out")
+        return _passages(index, source, passages, how, Engine(**given(engine)), shown)
+    for name in passages:
+        raise ParameterError(f"--{name.replace('_', '-')}: is for passages; give --passages, too, or leave it out")
     with shown_progress(shown), Index.open(index, engine=Engine(**given(engine))) as opened:
-        source: Any = text if text is not None else [one_or_all(inputs)] if len(inputs) == 1 else list(inputs)
         found = opened.query(source, **given(near), columns=columns, reading=Reading(**how))
         about = {METADATA_KEY: opened.recipe.to_json().encode(), **(found.schema.metadata or {})}
     notes = notes_of(found)
@@ -111,6 +138,33 @@ def query(
     with new_file(shown.output, shown.overwrite) as file:
         write_table(found.replace_schema_metadata(about), file)
     say_written({"matches": len(found), "notes": notes}, None, shown, f"neardup index info {shell_path(index)}")
+
+
+def _passages(
+    index: str, source: Any, settings: dict[str, Any], reading: dict[str, Any], engine: Engine, shown: MatchesFile
+) -> None:
+    """Find, print and write passages."""
+    from ...index import Index
+    from ...shared_passages.result import summary
+    from ...store.outputs import new_file
+    from ...store.parquet import write_table
+
+    with contextlib.ExitStack() as stack:
+        file = None if shown.output is None else stack.enter_context(new_file(shown.output, shown.overwrite))
+        stack.enter_context(shown_progress(shown))
+        opened = stack.enter_context(Index.open(index, engine=engine))
+        found = opened.passages(source, **settings, reading=Reading(**reading))
+        if file is not None:
+            write_table(found.passages, file)
+    if shown.json:
+        for passage in found.passages.to_pylist() if file is None else []:
+            say_json(passage)
+        say_json({"status": "done", "output": shown.output, **found.report})
+    elif not shown.quiet:
+        if file is None and len(found.passages):
+            _say_rows(found.passages, PASSAGE_COLUMNS)
+            say("")
+        say(*summary(found, None, []))
 
 
 def _say_notes(notes: list[dict[str, Any]]) -> None:
@@ -135,8 +189,13 @@ def _say_table(found: pa.Table, columns: list[str]) -> None:
     value = next(name for name in ("resemblance", "cosine", "containment") if name in found.column_names)
     distance = ["distance"] if "distance" in found.column_names else []
     parts = [name for name in ("query_unit", "unit", "begin", "end") if name in found.column_names]
-    names = ["query_id", *parts[:1], "id", *parts[1:], value, "kept", *distance, *columns]
-    say(padded_lines([list(names), *([_shown(match[name]) for name in names] for match in found.to_pylist())]))
+    _say_rows(found, ["query_id", *parts[:1], "id", *parts[1:], value, "kept", *distance, *columns])
+
+
+def _say_rows(found: pa.Table, names: list[str]) -> None:
+    """Print some columns of a table."""
+    rows = found.select(names).to_pylist()
+    say(padded_lines([names, *([_shown(row[name]) for name in names] for row in rows)]))
 
 
 def _shown(value: Any) -> str:
