@@ -133,7 +133,8 @@ class _ReadInIndex:
                 rows.append(np.flatnonzero(live & having(segment, wanted, backend)))
             found = self._documents(rows)
         self.here = here._replace(sources=Sources(here.sources.documents, found))
-        return [read_corpus(found, *how, 0)._replace(counts=counts), own]
+        categories = {name: order for name, order in self.manifest.categories.items() if name in here.columns.order}
+        return [read_corpus(found, *how, 0)._replace(counts=counts, categories=categories), own]
 
     def place(self, number: int, spans: TokenSpans, from_text: int, sizes: np.ndarray) -> PlacedSpans:
         """Place intervals of tokens of the queries or of the index; see `place_spans`."""

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..data import Ragged, large_enough, numpy_of, one_array
+from ..data import Ragged, large_tables, numpy_of, one_array
+from ..documents.compared import one_order
 from ..errors import InputError
 from ..keep_rule import Key
 from ..repeated_passages.corpus import TokenCorpus
@@ -108,17 +109,20 @@ def _by_date(name: str, corpora: list[TokenCorpus]) -> tuple[np.ndarray, np.ndar
     Raises
     ------
     InputError
-        If the column has different types in two inputs, or its values have no order.
+        If the column has different types or orders in two inputs, or its values have no order.
     """
     columns = [corpus.columns[name] for corpus in corpora if name in corpus.columns]
-    kinds = {str(column.type) for column in columns}
-    if len(kinds) > 1:
-        raise InputError(f"date {name}: the column holds {' and '.join(sorted(kinds))}; give both inputs one type")
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    column: Any = one_array(pa.chunked_array(large_enough(*chunks))) if chunks else pa.nulls(0)
-    same = all(each.categories == corpora[0].categories for each in corpora)
-    none, categories = np.zeros(len(column), np.int64), corpora[0].categories if same else None
-    order = rows_by_priority(Key(f"{name}:asc", name, False), none, {name: column}, categories, parameter="date")
+    try:
+        tables = [pa.table({name: column}) for column in columns]
+        column: Any = pa.concat_tables(large_tables(*tables), promote_options="permissive")[name] if tables else None
+    except pa.ArrowTypeError:
+        kinds = sorted({str(column.type) for column in columns})
+        raise InputError(f"date {name}: the column holds {' and '.join(kinds)}; give both inputs one type") from None
+    column = pa.nulls(0) if column is None else one_array(column)
+    orders = [corpus.categories[name] for corpus in corpora if name in corpus.categories]
+    categories = {name: one_order(orders, name)} if orders else None
+    none = np.zeros(len(column), np.int64)
+    order = rows_by_priority(Key(name, name, False), none, {name: column}, categories, parameter="date")
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if not pa.types.is_dictionary(column.type):

@@ -209,6 +209,31 @@ def test_dates_of_two_inputs() -> None:
         nd.passages(first, {"text": [PASSAGE], "day": ["2"]}, length=5, date="day", text_columns="text")
 
 
+def test_dates_that_are_categories() -> None:
+    """Ordered categories have their order; a dictionary without one, and text of another type, the order of text."""
+    names, order = ["autumn", "winter", None, "spring"], ["winter", "spring", "autumn"]
+    codes = pa.array([order.index(name) if name else None for name in names], pa.int8())
+
+    def earlier(column: Any, other: Any = None) -> dict[Any, Any]:
+        days = [column] if other is None else [column, other]
+        tables = [pa.table({"text": [PASSAGE] * len(each), "day": each}) for each in days]
+        found = nd.passages(*tables, length=5, date="day", text_columns="text", engine="cpu").passages.to_pylist()
+        return {(row["id"], row["source_id"]): row["earlier"] for row in found if row["earlier"]}
+
+    ordered, plain = (pa.DictionaryArray.from_arrays(codes, pa.array(order), ordered=each) for each in (True, False))
+    assert earlier(ordered) == dict.fromkeys([(0, 1), (0, 3), (3, 1)], "source")
+    assert earlier(plain) == earlier(pa.array(names)) == dict.fromkeys([(1, 0), (1, 3), (3, 0)], "source")
+    spring = {(0, 0): "source", (1, 0): "document", (3, 0): "same"}
+    assert earlier(ordered, pa.DictionaryArray.from_arrays(pa.array([0]), pa.array(["spring"]), ordered=True)) == spring
+    assert earlier(ordered, pa.array(["spring"])) == spring
+    by_text = {(0, 0): "document", (1, 0): "source", (3, 0): "same"}
+    assert earlier(plain, pa.array(["spring"], pa.large_string())) == by_text
+    with pytest.raises(InputError, match="column 'day' has its categories in different orders"):
+        earlier(ordered, pa.DictionaryArray.from_arrays(pa.array([0]), pa.array(order[::-1]), ordered=True))
+    with pytest.raises(InputError, match="date day: column 'day' of type list"):
+        earlier(pa.array([[1], [2]]))
+
+
 def test_max_partners_bounds_the_list_and_not_the_coverage() -> None:
     """The best sources are those that share the most tokens; the first of several."""
     words = PASSAGE.split()

@@ -35,6 +35,11 @@ def documents(folder: Path, number: int = 150, seed: int = 3) -> None:
     }
     kinds = {"id": pa.string(), "text": pa.string(), "site": pa.string(), "day": pa.int64()}
     table = pa.table(rows, schema=pa.schema(kinds))
+    codes, seasons = (
+        pa.array(draw.choices([0, 1, 2, None], k=number), pa.int8()),
+        pa.array(["winter", "spring", "fall"]),
+    )
+    table = table.append_column("season", pa.DictionaryArray.from_arrays(codes, seasons, ordered=True))
     folder.mkdir()
     for name, some in (("a", table[:80]), ("b", table[:0]), ("c", table[80:])):
         pq.write_table(some, folder / f"{name}.parquet", row_group_size=25)
@@ -188,10 +193,12 @@ def test_impossible_settings(box: Path) -> None:
 def test_ray(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # of Ray's processes
-    found(box)
+    found(box, date="season")
     ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
     try:
-        in_tasks(box, cut={"number": 2, "runner": "ray"})
+        in_tasks(box, cut={"number": 2, "runner": "ray"}, date="season")
     finally:
         ray.shutdown()
+    kinds = pq.read_table(box / "out/passages.parquet")["earlier"].unique().to_pylist()
+    assert set(kinds) == {"source", "same", None}
     assert bytes_of(box / "out") == bytes_of(box / "tasks")

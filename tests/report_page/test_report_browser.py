@@ -10,7 +10,7 @@ import pytest
 from browser import launched, opened
 from page_of import page_of
 
-from neardup_gpu import Writing, dedup
+from neardup_gpu import Writing, dedup, passages
 from neardup_gpu.data import arrow
 from neardup_gpu.report_page import of_folder
 from neardup_gpu.results.tables import kind_column, with_recipe
@@ -300,3 +300,34 @@ def test_the_pictures_of_the_docs(browser, news, tmp_path):
     for name in ("report.png", "report_group.png"):
         drawn = (tmp_path / name).read_bytes()
         assert drawn.startswith(b"\x89PNG") and len(drawn) < 200_000
+
+
+def test_passages_side_by_side(browser, tmp_path):
+    """A passage leads to the same passage in the other document, and a square of the map says what it counts."""
+    words = [f"w{number}" for number in range(400)]
+    texts = [" ".join(words), " ".join([*words[300:340], *["x"] * 200, *words[100:130], "new", *words[131:160]])]
+    table = {"id": ["old", HOSTILE], "text": texts, "site": ["agency", HOSTILE]}
+    options = {"id_column": "id", "text_columns": "text", "output": tmp_path / "out", "writing": Writing(by="site")}
+    passages(table, length=10, engine="cpu", **options)
+    with opened(browser, tmp_path / "out" / "passages.html") as page:
+        assert page.title() != "gone"
+        own, theirs = page.locator(".side").nth(0), page.locator(".side").nth(1)
+        assert [own.locator(".passage").count(), theirs.locator(".passage").count()] == [2, 2]
+        assert (own.locator("ins").inner_text(), theirs.locator("del").inner_text()) == ("new", "w130")
+        left, right = own.bounding_box(), theirs.bounding_box()
+        assert left["y"] == right["y"] and left["x"] + left["width"] <= right["x"]
+        for side, other in ((own, theirs), (theirs, own)):
+            link = side.locator(".passage", has_text="w300")
+            link.click()
+            target = page.locator(":target")
+            assert target.inner_text() == link.inner_text() == " ".join(words[300:340])
+            assert target.get_attribute("href") == f"#{link.get_attribute('id')}"
+            assert other.locator(":target").count() == 1
+            box = target.bounding_box()
+            assert 0 <= box["y"] < 900
+        shades = {
+            square.locator("title").text_content(): float(square.get_attribute("fill-opacity"))
+            for square in page.locator(".chart rect").all()
+        }
+        assert len(shades) == 4 and shades[f"{HOSTILE} from agency: 99 tokens"] == 1
+        assert shades["agency from agency: 0 tokens"] == 0
