@@ -35,11 +35,9 @@ def documents(folder: Path, number: int = 150, seed: int = 3) -> None:
     }
     kinds = {"id": pa.string(), "text": pa.string(), "site": pa.string(), "day": pa.int64()}
     table = pa.table(rows, schema=pa.schema(kinds))
-    codes, seasons = (
-        pa.array(draw.choices([0, 1, 2, None], k=number), pa.int8()),
-        pa.array(["winter", "spring", "fall"]),
-    )
-    table = table.append_column("season", pa.DictionaryArray.from_arrays(codes, seasons, ordered=True))
+    codes = pa.array(draw.choices([0, 1, 2, None], k=number), pa.int8())
+    seasons = pa.DictionaryArray.from_arrays(codes, pa.array(["winter", "spring", "fall"]), ordered=True)
+    table = table.append_column("season", seasons)
     folder.mkdir()
     for name, some in (("a", table[:80]), ("b", table[:0]), ("c", table[80:])):
         pq.write_table(some, folder / f"{name}.parquet", row_group_size=25)
