@@ -7,6 +7,7 @@ and temporary files in memory and on disk.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neardup_gpu import Recipe, open_documents
+from neardup_gpu import Recipe
 from neardup_gpu.kernels import components
 
 from . import peers
-from .measure import PROGRAMS, SLOW_ROUNDS, THRESHOLD, Bench, figure, launch, neardup, ratio, timed
+from .measure import PROGRAMS, SLOW_ROUNDS, THRESHOLD, Bench, figure, launch, neardup, ratio
 
 EXACT = "exact (default)"
 
@@ -142,8 +143,32 @@ TEXT_BYTES = 500_000_000
 SLAB_BYTES = 32 << 20
 
 
+READING = """
+import json, sys, time
+import pyarrow.parquet as pq
+from neardup_gpu import open_documents
+def slabs(path):
+    for _ in open_documents(path, text_columns="text").batches((), max_bytes=int(sys.argv[1])):
+        pass
+def read_table(path):
+    pq.read_table(path, columns=["text"])
+def seconds(read, path):
+    began = time.perf_counter()
+    read(path)
+    return time.perf_counter() - began
+reads = [(f"{read.__name__}, {name}", read, path) for name, path in zip(("one", "many"), sys.argv[2:])
+         for read in (slabs, read_table)]
+for _, read, path in reads:
+    read(path)
+print(json.dumps({what: seconds(read, path) for what, read, path in reads}))
+"""
+
+
 def layouts(bench: Bench) -> list[dict]:
-    """Reading, `sketch` and `dedup --dry-run` of one text in two layouts; memory of `sketch`; temporary files."""
+    """Reading, `sketch` and `dedup --dry-run` of one text in two layouts; memory of `sketch`; temporary files.
+
+    NEARDUP_BEFORE names a checkout of an earlier version, which does the same by turns.
+    """
     one, many, longer = (bench.scratch / f"{name}.parquet" for name in ("one", "many", "longer"))
     text = pq.read_table(bench.corpus("bills_116"), columns=["text"])
     table = pa.concat_tables([text] * max(1, bench.sized(TEXT_BYTES) // text.nbytes))
@@ -152,55 +177,48 @@ def layouts(bench: Bench) -> list[dict]:
     with pq.ParquetWriter(longer, table.schema) as file:
         for _ in range(4):
             file.write_table(table, row_group_size=1000)
-    size, figures = table.nbytes, []
+    size = table.nbytes
     del text, table
-    reading: dict[str, list[float]] = {}
-    for _ in range(bench.repeat):
-        for name, path in (("one row group", one), ("1,000 rows per group", many)):
-            for what, read in (("slabs", _read_into_slabs), ("read_table", _read_table)):
-                reading.setdefault(f"{what}, {name}", []).extend(timed(1, read, path))
-    figures += [figure(f"reading: {name}", seconds, "s", text_bytes=size) for name, seconds in reading.items()]
-    over = [reading[f"{what}, 1,000 rows per group"] for what in ("slabs", "read_table")]
-    figures.append(ratio("reading into slabs over read_table, 1,000 rows per group", *over))
-    bench.target("reading into slabs, times read_table", figures[-1]["median"], 1, least=False)
-    runs: dict[tuple[str, str], list[dict]] = {}
+    sketch = ("sketch", "-o", bench.scratch / "s.parquet", "--overwrite")
+    dedup = ("dedup", "--dry-run")
     shared = Path("/dev/shm")
-    spools = {"disk": bench.scratch, "memory": shared} if shared.is_dir() else {}
+    commands = {f"{words[0]}, {path.stem}": (words, path) for words in (sketch, dedup) for path in (one, many)}
+    commands["sketch, longer"] = (sketch, longer)
+    if shared.is_dir():
+        for name, folder in (("disk", bench.scratch), ("memory", shared)):
+            commands[f"dedup, {name}"] = ((*dedup, "--temp-dir", folder), many)
+    trees = {"": Path(__file__).parents[1]}
+    if earlier := os.environ.get("NEARDUP_BEFORE"):
+        trees["before: "] = Path(earlier)
+    runs: dict[str, list[dict]] = {}
+    reading: dict[str, list[float]] = {}
     for _ in range(bench.repeat + 1):
-        for verb, options in (
-            ("sketch", ("-o", bench.scratch / "s.parquet", "--overwrite")),
-            ("dedup", ("--dry-run",)),
-        ):
-            for name, path in (("one", one), ("many", many), *([("longer", longer)] if verb == "sketch" else [])):
-                runs.setdefault((verb, name), []).append(_command(verb, path, *options))
-        for name, folder in spools.items():
-            run = _command("dedup", many, "--dry-run", "--temp-dir", folder)
-            runs.setdefault(("dedup", name), []).append(run)
-    for (verb, name), done in runs.items():
-        figures.append(figure(f"neardup {verb}, {name}", [run["seconds"] for run in done[1:]], "s", text_bytes=size))
-        figures.append(figure(f"neardup {verb}, {name}, peak memory", [run["peak_mb"] for run in done[1:]], "MB"))
+        for tree, folder in trees.items():
+            code = [sys.executable, "-c", READING, SLAB_BYTES, one, many]
+            for what, seconds in json.loads(launch(code, PYTHONPATH=str(folder))["stdout"]).items():
+                reading.setdefault(f"{tree}reading: {what}", []).append(seconds)
+            for name, (words, path) in commands.items():
+                command = [sys.executable, "-m", "neardup_gpu", words[0], path, "--quiet", *words[1:]]
+                runs.setdefault(tree + name, []).append(launch(command, PYTHONPATH=str(folder)))
+    kinds = {"seconds": "s", "cpu_seconds": "processor s", "peak_mb": "MB"}
+    found = {(name, key): [run[key] for run in done[1:]] for name, done in runs.items() for key in kinds}
+    found |= {(name, "seconds"): seconds[1:] for name, seconds in reading.items()}
+    figures = [figure(name, values, kinds[key], text_bytes=size) for (name, key), values in found.items()]
 
-    def compared(what: str, key: str, above: tuple[str, str], below: tuple[str, str], most: float) -> None:
-        figures.append(ratio(what, *([run[key] for run in runs[each][1:]] for each in (above, below))))
-        bench.target(what, figures[-1]["median"], most, least=False)
+    def compared(what: str, key: str, above: str, below: str, most: float) -> None:
+        for tree in trees:
+            figures.append(ratio(tree + what, found[tree + above, key], found[tree + below, key]))
+            if not tree:
+                bench.target(what, figures[-1]["median"], most, least=False)
 
+    what = "reading into slabs over read_table, 1,000 rows per group"
+    compared(what, "seconds", "reading: slabs, many", "reading: read_table, many", 1)
     for verb in ("sketch", "dedup"):
-        compared(f"{verb}, one row group over 1,000 rows per group", "seconds", (verb, "one"), (verb, "many"), 1.2)
-    compared("sketch, memory for four times the text", "peak_mb", ("sketch", "longer"), ("sketch", "many"), 1.2)
-    if spools:
-        compared("dedup, temporary files on disk over memory", "seconds", ("dedup", "disk"), ("dedup", "memory"), 1.3)
+        compared(f"{verb}, one row group over 1,000 rows per group", "seconds", f"{verb}, one", f"{verb}, many", 1.2)
+    compared("sketch, memory for four times the text", "peak_mb", "sketch, longer", "sketch, many", 1.2)
+    if shared.is_dir():
+        compared("dedup, temporary files on disk over memory", "seconds", "dedup, disk", "dedup, memory", 1.3)
+    for name, key in [each for each in found if earlier and f"before: {each[0]}" in runs | reading]:
+        over = found[f"before: {name}", key]
+        figures.append(ratio(f"{name}, {kinds[key]}, over the earlier version", found[name, key], over))
     return figures
-
-
-def _command(verb: str, source: Path, *options: Any) -> dict[str, Any]:
-    """Run a command in a process of its own."""
-    return launch([sys.executable, "-m", "neardup_gpu", verb, source, "--quiet", *options])
-
-
-def _read_into_slabs(path: Path) -> None:
-    for _ in open_documents(path, text_columns="text").batches((), max_bytes=SLAB_BYTES):
-        pass
-
-
-def _read_table(path: Path) -> None:
-    pq.read_table(path, columns=["text"])

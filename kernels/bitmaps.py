@@ -38,7 +38,7 @@ import numpy as np
 
 from ._bits import FACTOR
 from ._cpu import parallel, shares
-from ._launch import array_module, cuda, kernel, namespace, on_device, row_of
+from ._launch import array_module, bounds_of, cuda, kernel, namespace, on_device, row_of
 
 MOST_WORDS = 1 << 10
 """Words of 64 bits in the largest bitmap."""
@@ -126,11 +126,15 @@ def _note_elements(values, offsets, begins, flip, bitmaps):
 
 
 def gpu(values, offsets, words, flip):
-    """Do the same as `reference`; one thread per element changes its word by an atomic operation."""
-    xp = namespace()
-    values, offsets, words = on_device(values), on_device(offsets), on_device(words)
+    """Do the same as `reference`; one thread per element changes its word by an atomic operation.
+
+    The host waits for the numbers of elements and words, unless `offsets` and `words` are in its memory.
+    """
+    xp = array_module(words)
     begins = xp.zeros(len(words) + 1, np.int64)
     begins[1:] = xp.cumsum(words)
-    bitmaps = xp.zeros(int(begins[-1]), np.uint64)
-    _note_elements.threads(int(offsets[-1] - offsets[0]), values, offsets, begins, flip, bitmaps)
+    (first, last), (_, size) = bounds_of(offsets), bounds_of(begins)
+    values, offsets, begins = on_device(values), on_device(offsets), on_device(begins)
+    bitmaps = namespace().zeros(size, np.uint64)
+    _note_elements.threads(last - first, values, offsets, begins, flip, bitmaps)
     return bitmaps

@@ -18,7 +18,7 @@ import numpy as np
 
 from ._bounds import least_shared, prefix_lengths_of
 from ._cpu import jit, parallel, shares
-from ._launch import cuda, kernel, namespace, on_device, row_of
+from ._launch import bounds_of, cuda, kernel, namespace, on_device, row_of
 from ._ragged import longest_row
 from .prefixes import LONG, PLACE_BITS, by_count
 from .rarity import MOST, SHARED_BITS, shift_of
@@ -168,18 +168,23 @@ def _write_containers(counts, elements, offsets, short, words, marks, shift, ent
 
 
 def gpu(values, offsets, rows, counters, beyond, marks, threshold):
-    """As `reference`; documents in the order of counts, where an element's place says whether it is beyond."""
+    """As `reference`; documents in the order of counts, where an element's place says whether it is beyond.
+
+    The host waits for the highest count and for which elements have postings, and once more if `offsets` are not
+    `known`.
+    """
     xp = namespace()
-    first, last = int(offsets[0]), int(offsets[-1])
+    first, last = bounds_of(offsets)
     values, offsets = on_device(values[first:last]), on_device(offsets) - first
     counters, beyond, marks = xp.asarray(counters), xp.asarray(beyond), xp.asarray(marks)
-    counts, order = by_count(xp, values, offsets, counters, beyond, shift_of(counters))
+    most = MOST + int(beyond.max())
+    counts, order = by_count(values, offsets, counters, beyond, shift_of(counters), most)
     _, short = prefix_lengths_of(xp.diff(offsets), threshold)
     words = LONG | xp.asarray(rows).astype(np.uint64) << np.uint64(PLACE_BITS) | short.astype(np.uint64)
     ordered, entries = xp.empty(len(counts), np.uint64), xp.empty(len(counts), np.uint64)
     _write_containers.threads(
-        len(counts), counts, values[order], offsets, short, words, marks, shift_of(marks), ordered
+        len(counts), counts[order], values[order], offsets, short, words, marks, shift_of(marks), ordered
     )
     entries[order] = ordered
-    there = entries != 0
+    there = xp.flatnonzero(entries)
     return values[there], entries[there]

@@ -73,8 +73,11 @@ def _copy_values(values, starts, new_offsets, gathered):
         gathered[at] = values[starts[row] + at - new_offsets[row]]
 
 
-def _copied_on_device(values, starts, new_offsets):
-    """As `_copied`, on the device; values in parallel, neighbours from neighbouring places."""
+def copy_on_device(values, starts, new_offsets):
+    """Copy the values of rows that begin at `starts` and are as long as `new_offsets` says, on the device.
+
+    Values are copied in parallel, neighbours from neighbouring places. The host waits unless `new_offsets` are `known`.
+    """
     gathered = namespace().empty(int(fetch_offsets(new_offsets)[-1]), np.uint64)
     _copy_values.threads(len(gathered), values, starts, new_offsets, gathered)
     return gathered, new_offsets
@@ -92,7 +95,7 @@ def gpu(values, offsets, rows):
         offsets, rows = on_device(offsets), on_device(rows)
         starts = offsets[rows]
         new_offsets = _new_offsets(xp, offsets[rows + 1] - starts)
-    return _copied_on_device(on_device(values), starts, new_offsets)
+    return copy_on_device(on_device(values), starts, new_offsets)
 
 
 def beginnings(values, offsets, most):
@@ -103,4 +106,4 @@ def beginnings(values, offsets, most):
         return _copied(values, offsets[:-1], new_offsets)
     if (ends := known(offsets)) is not None:
         know(new_offsets, _new_offsets(np, np.minimum(np.diff(ends), most)))
-    return _copied_on_device(values, offsets[:-1], new_offsets)
+    return copy_on_device(values, offsets[:-1], new_offsets)

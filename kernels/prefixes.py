@@ -41,8 +41,8 @@ from . import gather, sets
 from ._bits import FACTOR
 from ._bounds import least_shared, prefix_lengths, prefix_lengths_of
 from ._cpu import jit, parallel, shares
-from ._launch import cuda, kernel, namespace, on_device, row_of
-from ._sort import order_of
+from ._launch import cuda, fetch_offsets, kernel, know, namespace, on_device, row_of, to_host
+from ._sort import counted_before, order_of
 from .rarity import MOST, SHARED_BITS, count_of, shift_of
 from .sets import distinct
 
@@ -248,9 +248,6 @@ def _mark_singles(values, first, counters, shift, single):
         single[at] = counters[values[first + at] >> shift] < np.uint8(2)
 
 
-_NONE = np.uint64(2**64 - 1)
-
-
 @kernel("void(uint64[::1], uint8[::1], uint32[::1], uint64, uint64[::1])")
 def _write_counts(values, counters, beyond, shift, counts):
     """One thread an element: its count."""
@@ -259,60 +256,84 @@ def _write_counts(values, counters, beyond, shift, counts):
         counts[at] = np.uint64(count_of(counters, beyond, shift, values[at]))
 
 
-def by_count(xp, values, offsets, counters, beyond, shift):
-    """Elements by row and count, for `gpu`: (counts, in that order; the place of each element)."""
-    counts = xp.empty(len(values), np.uint64)
+def by_count(values, offsets, counters, beyond, shift, most):
+    """Count elements, and order them by row and count, for `gpu`.
+
+    Parameters
+    ----------
+    most : int
+        The highest count of the table, or more.
+
+    Returns
+    -------
+    counts : array of uint64, shape (n,)
+    order : array of uint32, shape (n,)
+        The place of each element, in order; elements of a row with equal counts stay as they are.
+    """
+    counts = namespace().empty(len(values), np.uint64)
     _write_counts.threads(len(counts), values, counters, beyond, shift, counts)
-    num_bits = max(1, int(counts.max()).bit_length()) if len(counts) else 1
+    num_bits = most.bit_length()
     order, _ = order_of(counts << np.uint64(64 - num_bits), num_bits, offsets)
-    return counts[order], order
+    return counts, order
 
 
-@kernel("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[::1])")
-def _write_entries(counts, offsets, rows, short, long, entries):
-    """One thread an element, in the order of places: its posting's entry, or `_NONE`."""
+@kernel("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64[::1])")
+def _copy_postings(ordered, ends, new_offsets, singles, short, rows, shingles, entries):
+    """One thread a posting: its shingle and its entry. The elements of its set are in the order of places."""
     at = np.int64(cuda.grid(1))
-    if at >= len(counts):
+    if at >= len(shingles):
         return
-    d = row_of(offsets, at)
-    place, entry = at - offsets[d], _NONE
-    if counts[at] >= np.uint64(2) and place < long[d]:
-        entry = np.uint64(rows[d]) << np.uint64(PLACE_BITS) | np.uint64(place)
-        if place >= short[d]:
-            entry |= LONG
-    entries[at] = entry
+    d = row_of(new_offsets, at)
+    place = singles[d] + at - new_offsets[d]
+    entry = np.uint64(rows[d]) << np.uint64(PLACE_BITS) | np.uint64(place)
+    if place >= short[d]:
+        entry |= LONG
+    shingles[at], entries[at] = ordered[ends[d] + place], entry
 
 
 def gpu(values, offsets, rows, counters, beyond, threshold, whole):
     """As `reference`; in a first pass those documents end whose prefix surely has no posting.
 
-    The others become sets, each in the order of counts, and an element's place there says whether it is a posting.
+    The others become sets, each in the order of counts. Elements that are counted once come first there, so the number
+    of them says how many postings a set has. The host waits three times: for which documents have postings, for the
+    sizes of their sets, and for the numbers of their postings. It waits once more if `offsets` are not `known`. The
+    sizes that are returned are `known`.
     """
     xp = namespace()
+    ends = fetch_offsets(offsets)
     values, offsets = on_device(values), on_device(offsets)
+    know(offsets, ends)
     counters, beyond, shift = xp.asarray(counters), xp.asarray(beyond), shift_of(counters)
-    first = int(offsets[0])
-    single = xp.empty(int(offsets[-1]) - first, bool)
-    _mark_singles.threads(len(single), values, first, counters, shift, single)
-    before = xp.zeros(len(single) + 1, np.int64)
-    before[1:] = xp.cumsum(single)
-    singles = xp.diff(before[offsets - first])
-    _, long = prefix_lengths_of(xp.diff(offsets), threshold)
-    which = xp.flatnonzero(long > singles)
+    single = xp.empty(int(ends[-1] - ends[0]), bool)
+    _mark_singles.threads(len(single), values, int(ends[0]), counters, shift, single)
+    singles = xp.diff(counted_before(single)[offsets - int(ends[0])])
+    found = xp.empty(len(ends), np.uint32)
+    found[:-1] = prefix_lengths_of(xp.diff(offsets), threshold)[1] > singles
+    found[-1:] = beyond.max()
+    found = to_host(found)
+    on_host, most = np.flatnonzero(found[:-1]), MOST + int(found[-1])
+    which = on_device(on_host)
+    know(which, on_host)
     elements, ends = sets.gpu(*gather.gpu(values, offsets, which))
-    counts, order = by_count(xp, elements, ends, counters, beyond, shift)
-    distinct_sizes = xp.diff(ends)
-    short, long = prefix_lengths_of(distinct_sizes, threshold)
-    entries = xp.empty(len(counts), np.uint64)
-    _write_entries.threads(len(counts), counts, ends, xp.asarray(rows)[which], short, long, entries)
-    there, shingles = entries != _NONE, elements[order]
+    _, order = by_count(elements, ends, counters, beyond, shift, most)
+    ordered, distinct_sizes, singles = elements[order], xp.diff(ends), singles[which]
     if whole:
         sums = xp.zeros(len(elements) + 1, np.uint64)
         sums[1:] = xp.cumsum(elements)
-        keys = (sums[ends[1:]] - sums[ends[:-1]]) * FACTOR
-        alone = distinct_sizes / (distinct_sizes + 1) < threshold
-        shingles[ends[:-1][alone]] = keys[alone]
-    sizes = xp.zeros(len(rows), np.int32)
-    has = long > singles[which]
-    sizes[which] = xp.where(has, distinct_sizes, 0).astype(np.int32)
-    return shingles[there], entries[there], sizes, gather.gpu(elements, ends, xp.flatnonzero(has))[0]
+        keys, firsts = (sums[ends[1:]] - sums[ends[:-1]]) * FACTOR, ends[:-1]
+        ordered[firsts] = xp.where(distinct_sizes / (distinct_sizes + 1) < threshold, keys, ordered[firsts])
+    short, long = prefix_lengths_of(distinct_sizes, threshold)
+    numbers = xp.zeros((2, len(which) + 1), np.int64)
+    numbers[0, 1:] = xp.cumsum(xp.maximum(long - singles, 0))
+    numbers[1, 1:] = xp.cumsum(xp.where(long > singles, distinct_sizes, 0))
+    new_offsets, kept = numbers[0], numbers[1]
+    numbers = to_host(numbers)
+    know(kept, numbers[1])
+    shingles, entries = (xp.empty(int(numbers[0, -1]), np.uint64) for _ in range(2))
+    of_rows = singles, short, on_device(rows)[which]
+    _copy_postings.threads(len(shingles), ordered, ends, new_offsets, *of_rows, shingles, entries)
+    sizes = np.zeros(len(rows), np.int32)
+    sizes[on_host] = np.diff(numbers[1])
+    sizes_there = on_device(sizes)
+    know(sizes_there, sizes)
+    return shingles, entries, sizes_there, gather.copy_on_device(elements, ends[:-1], kept)[0]

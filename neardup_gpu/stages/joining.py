@@ -179,7 +179,7 @@ class SetCollector:
         sizes, rows, offsets = sizes[present], rows[present], np.append(offsets[present], offsets[-1])
         number = num_words(sizes, self._threshold, self._flip)
         make = kernel(bitmaps, runtime.backend)
-        made = runtime.run(make, sets.values, runtime.put(offsets), runtime.put(number), self._flip)
+        made = runtime.run(make, sets.values, offsets, number, self._flip)
         words, begins = runtime.fetch(made), np.cumsum(number) - number
         fold = np.bitwise_xor if self._flip else np.bitwise_or
         self._sizes[rows] = sizes

@@ -382,7 +382,7 @@ def _posted(
     present = np.unique(row)
     number[present] = num_words(sizes[present], *how)
     make = kernel(bitmaps, runtime.backend)
-    made = runtime.fetch(runtime.run(make, sets.values, sets.offsets, runtime.put(number), how[1]))
+    made = runtime.fetch(runtime.run(make, sets.values, sets.offsets, number, how[1]))
     range_of = partition_of(found, ranges)
     bits = _dealt(made, number, row, range_of, np.bitwise_xor if how[1] else np.bitwise_or)
     return range_of, Posted(found, ranks[row], place.astype(np.uint32), sizes[row].astype(np.int32), bits)
