@@ -158,9 +158,8 @@ def seconds(read, path):
     return time.perf_counter() - began
 reads = [(f"{read.__name__}, {name}", read, path) for name, path in zip(("one", "many"), sys.argv[2:])
          for read in (slabs, read_table)]
-for _, read, path in reads:
-    read(path)
-print(json.dumps({what: seconds(read, path) for what, read, path in reads}))
+rounds = [[seconds(read, path) for _, read, path in reads] for _ in range(6)]
+print(json.dumps(dict(zip([what for what, *_ in reads], zip(*rounds[1:])))))
 """
 
 
@@ -196,13 +195,13 @@ def layouts(bench: Bench) -> list[dict]:
         for tree, folder in trees.items():
             code = [sys.executable, "-c", READING, SLAB_BYTES, one, many]
             for what, seconds in json.loads(launch(code, PYTHONPATH=str(folder))["stdout"]).items():
-                reading.setdefault(f"{tree}reading: {what}", []).append(seconds)
+                reading.setdefault(f"{tree}reading: {what}", []).extend(seconds)
             for name, (words, path) in commands.items():
                 command = [sys.executable, "-m", "neardup_gpu", words[0], path, "--quiet", *words[1:]]
                 runs.setdefault(tree + name, []).append(launch(command, PYTHONPATH=str(folder)))
     kinds = {"seconds": "s", "cpu_seconds": "processor s", "peak_mb": "MB"}
     found = {(name, key): [run[key] for run in done[1:]] for name, done in runs.items() for key in kinds}
-    found |= {(name, "seconds"): seconds[1:] for name, seconds in reading.items()}
+    found |= {(name, "seconds"): seconds for name, seconds in reading.items()}
     figures = [figure(name, values, kinds[key], text_bytes=size) for (name, key), values in found.items()]
 
     def compared(what: str, key: str, above: str, below: str, most: float) -> None:

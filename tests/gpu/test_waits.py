@@ -22,12 +22,16 @@ from cupy_calls import DeviceArray, Namespace
 from flat import flat
 from versions import corpus, families
 
-from neardup_gpu import BottomK, Engine, MinHash, ModM, SimHash, dedup
+from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, SimHash, dedup, stages
+from neardup_gpu.data import Ragged
 from neardup_gpu.engine.gpu import GpuRuntime
+from neardup_gpu.engine.pieces import spans
 from neardup_gpu.jobs import sketch_jobs
 from neardup_gpu.kernels import _constants, _launch as launch, tokens
 from neardup_gpu.sketches import sketch
+from neardup_gpu.stages import joining
 from neardup_gpu.stages.sketching import Sketcher
+from neardup_gpu.store.postings import Postings
 
 TABLE = corpus(families(num=12, seed=4), seed=4)
 WORDLESS = sum(not any(map(str.isalnum, text or "")) for text in TABLE["text"].to_pylist())
@@ -152,6 +156,59 @@ def test_a_block_of_estimates_waits_rarely(gpu, tmp_path, monkeypatch, method):
     Namespace.waits.clear()
     sketch_jobs.pairs(tmp_path / "s.parquet", engine="gpu")
     assert len(waits) > 3 and max(np.diff(waits)) <= 3
+
+
+@pytest.mark.parametrize(("method", "most"), [("exact", 4), ("containment", 4)])
+def test_a_part_of_the_index_waits_four_times(gpu, monkeypatch, method, most):
+    """Three times for prefixes, and once for bitmaps. By containment a second pass over the parts looks at elements."""
+    monkeypatch.setattr(joining, "spans", lambda weights, _: spans(weights, 3000))
+    waits, add = [], Postings.add
+
+    def noted(self, *arrays):
+        add(self, *arrays)
+        waits.append(sum(Namespace.waits.values()))
+
+    monkeypatch.setattr(Postings, "add", noted)
+    Namespace.waits.clear()
+    deduplicated(method=method)
+    assert len(waits) > 5 and sorted(np.diff(waits))[-2] <= most
+
+
+PUBLIC = {
+    "exact": (Recipe(), 0),
+    "min-hash": (Recipe(method="minhash"), 9),
+    "fast": (Recipe(method=MinHash(sampler="fast")), 9),
+    "weighted": (Recipe(method=MinHash(weighting="tf")), 9),
+    "bottom-k": (Recipe(method=BottomK(s=40)), 23),
+    "mod-m": (Recipe(method=ModM(m=8)), 23),
+    "adaptive": (Recipe(method=ModM(adaptive=True)), 23),
+    "simhash": (Recipe(method=SimHash(weighting="tf")), 14),
+}
+"""Recipes, and how often the host waits in `collide`, which runs once per job."""
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_stage_waits_three_times(gpu, name):
+    """Whatever it is given is on the device already."""
+    recipe, in_collide = PUBLIC[name]
+    method, seed, found = recipe.method, {"seed": recipe.seed}, {}
+
+    def waits_of(stage, *arguments, **options):
+        Namespace.waits.clear()
+        result = stage(*arguments, backend="gpu", **options)
+        found[stage.__name__] = sum(Namespace.waits.values())
+        return result
+
+    text = stages.utf8([text or "" for text in TABLE["text"].to_pylist()])
+    text = Ragged(Namespace().asarray(text.values), Namespace().asarray(text.offsets))
+    shingles = waits_of(stages.shingle, waits_of(stages.tokenize, text, recipe), recipe)
+    if in_collide:
+        keys = waits_of(method.keys, waits_of(method.sketch, shingles, **seed), **seed)
+        waits_of(method.collide, keys, present=shingles.sizes > 0, **seed)
+    verified = waits_of(stages.verify, shingles, stages.Pairs([0, 0, 1], [1, 2, 3]), 0.5)
+    waits_of(stages.keep, len(text), verified, recipe)
+    assert found.pop("collide", 0) <= in_collide
+    assert max(found.values()) <= 3
 
 
 def test_what_is_known_dies_with_its_array(gpu):
