@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import MissingArgumentError
-from cyclopts.config import Dict
 
 from ..errors import InputError, ParameterError
 from .options import Given
@@ -41,6 +40,8 @@ def parsed(app: App, words: Sequence[str]) -> tuple[Any, Any]:
     if path is None:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
         return command, bound
+    from cyclopts.config import Dict
+
     options, chain = _options_in(path), list(app.parse_commands(words)[0])
     inputs = _inputs_of(options, chain, path)
     app.config = (Dict(options, source=path),)

@@ -104,6 +104,12 @@ class Units:
         return self.batch.ids if self.places is None else self.batch.ids.take(arrow(self.places.owner))
 
     @property
+    def names(self) -> Any:
+        """The id of the document of each unit, for messages: no id is copied."""
+        ids = self.batch.ids
+        return ids if self.places is None else pa.DictionaryArray.from_arrays(arrow(self.places.owner), ids)
+
+    @property
     def first_unit(self) -> np.ndarray:
         """The number of the first unit of each document, and the number of all units: int64."""
         documents = np.arange(self.batch.num_rows + 1)

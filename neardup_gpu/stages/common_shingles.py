@@ -67,7 +67,7 @@ def common_shingles(spool: Rows, recipe: Recipe, runtime: Runtime) -> CommonShin
     number = len(spool.offsets) - 1
     most = most_documents(recipe, number)
     parts = _all_parts(spool, runtime)
-    suspects = _suspects(rarity_table(spool, np.arange(number), parts, runtime), most)
+    suspects = _suspects(rarity_table(spool, np.arange(number), runtime), most)
     counter, table = FrequencyCounter(), partial(_suspected, suspects)
     for held, documents, present in runtime.map(partial(_counted, spool, table, runtime.backend), parts):
         counter.add((held, documents), present)
@@ -106,7 +106,7 @@ def without_common(rows: Ragged, common: np.ndarray) -> Ragged:
 
 
 def _all_parts(spool: Rows, runtime: Runtime) -> list[Span]:
-    return spool_parts(spool, np.arange(len(spool.offsets) - 1), runtime)
+    return spool_parts(spool, np.arange(len(spool.offsets) - 1), runtime.shares.sorted)
 
 
 def _rows_of(spool: Rows, part: Span) -> Ragged:

@@ -238,10 +238,17 @@ class EqualUnits:
         named[order[self._best[is_named] >> 32]] = True
         sizes = [0 if block.repeats is None else int(block.repeats.sum()) for block in self.of_input]
         parts = np.split(_spared(again, unit), np.cumsum(sizes)[:-1]) if again else [None] * len(sizes)
+        kind = np.result_type(np.int32, *(block.places[1] for block in self.of_input))
+        fates, first, listed, cuts = [], [np.empty(0, np.int64)], 0, _JoinedCuts(sum(sizes), kind)
         with ThreadPoolExecutor(own_threads(), "neardup-units") as threads:
-            found = list(threads.map(partial(self._fates, texts, named, unit), self.of_input, parts))
-        first = np.concatenate([np.empty(0, np.int64), *(each for _, each, _ in found)])
-        return EqualFates(_joined([each for each, *_ in found], sum(listed for *_, listed in found)), first)
+            for found, sources, number in threads.map(partial(self._fates, texts, named, unit), self.of_input, parts):
+                assert found.edits.cuts is not None
+                cuts.add(found.edits.cuts)
+                fates.append(found._replace(edits=Edits(found.kept)))
+                first.append(sources)
+                listed += number
+                del found
+        return EqualFates(_joined(fates, cuts.joined(), listed), np.concatenate(first))
 
     def _fates(
         self, texts: np.ndarray, named: np.ndarray, unit: Unit, block: UnitBlock, spared: np.ndarray | None
@@ -329,19 +336,41 @@ def _spared(again: list[tuple[np.ndarray, ...]], unit: Unit) -> np.ndarray:
     return spared
 
 
-def _joined(fates: list[Fates], listed: int) -> Fates:
-    """Return the decisions about the documents of all blocks as one; `listed` is the length of the arrays of units."""
+class _JoinedCuts:
+    """The cuts of all blocks, which are added one after another, so that none is held twice.
+
+    Parameters
+    ----------
+    most : int
+        Maximum number of spans. Memory is taken for those that are added.
+    kind : dtype
+        The type of the places.
+    """
+
+    def __init__(self, most: int, kind: np.dtype) -> None:
+        self._offsets, self._number = [np.zeros(1, np.int64)], 0
+        self._spans = np.empty(most, kind), np.empty(most, kind)
+
+    def add(self, cuts: Cuts) -> None:
+        """Add the cuts of the next documents."""
+        self._offsets.append(cuts.offsets[1:] + self._number)
+        stop = self._number + len(cuts.begins)
+        for joined, spans in zip(self._spans, (cuts.begins, cuts.ends), strict=True):
+            joined[self._number : stop] = spans
+        self._number = stop
+
+    def joined(self) -> Cuts:
+        """Return the cuts of all documents."""
+        return Cuts(np.concatenate(self._offsets), *(spans[: self._number] for spans in self._spans))
+
+
+def _joined(fates: list[Fates], cuts: Cuts, listed: int) -> Fates:
+    """Return the decisions about the documents of all blocks as one, with the cuts of all blocks; `listed` is the
+    length of the arrays of units."""
 
     def all_of(name: str, kind: type) -> np.ndarray:
         return np.concatenate([np.empty(0, kind), *(getattr(each, name) for each in fates)])
 
-    offsets, spans = [np.zeros(1, np.int64)], [(np.empty(0, np.int32), np.empty(0, np.int32))]
-    for each in fates:
-        cuts = each.edits.cuts
-        assert cuts is not None
-        offsets.append(cuts.offsets[1:] + offsets[-1][-1])
-        spans.append((cuts.begins, cuts.ends))
-    begins, ends = (np.concatenate(each) for each in zip(*spans, strict=True))
     kept = all_of("kept", bool)
     return Fates(
         num_units=all_of("num_units", np.int64),
@@ -351,7 +380,7 @@ def _joined(fates: list[Fates], listed: int) -> Fates:
         kept=kept,
         is_source=all_of("is_source", bool),
         first=np.full(len(kept), -1),
-        edits=Edits(kept, Cuts(np.concatenate(offsets), begins, ends)),
+        edits=Edits(kept, cuts),
         reason=np.broadcast_to(np.int8(0), listed),
         unit_kept=np.broadcast_to(np.True_, listed),
     )

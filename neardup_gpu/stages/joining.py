@@ -232,8 +232,8 @@ def _add_postings(
 ) -> KnownSets:
     """Add the postings of all members, in the order of the spool; return what is known of each row's set."""
     spool, rows_in_spool = members.spool, members.spool_rows[members.in_file]
-    parts = spool_parts(spool, rows_in_spool, runtime)
-    table = rarity_table(spool, rows_in_spool, parts, runtime)
+    parts = spool_parts(spool, rows_in_spool, runtime.shares.sorted)
+    table = rarity_table(spool, rows_in_spool, runtime)
     take = partial(_taken, members, table, measure, threshold, runtime)
     marks = no_marks(table[0]) if measure.directed else None
     passes = 1 if marks is None else 2
@@ -276,11 +276,11 @@ def _containing(
     return rows, *contain(sets.values, sets.offsets, runtime.put(rows), *table, marks, threshold), sets
 
 
-def spool_parts(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> list[Span]:
-    """Some rows of a spool, in parts whose sets can be made at once."""
+def spool_parts(spool: Rows, spool_rows: np.ndarray, most: int) -> list[Span]:
+    """Divide some rows of a spool into parts of about `most` bytes, or of one row."""
     weights = 8 * np.diff(spool.offsets)[spool_rows]
     ends = Span.of_sizes(weights).ends
-    return [Span(ends, *bounds, "documents") for bounds in spans(weights, runtime.shares.sorted)]
+    return [Span(ends, *bounds, "documents") for bounds in spans(weights, most)]
 
 
 def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
@@ -291,10 +291,18 @@ def table_bits(num_shingles: int, most_bytes: int | None = None) -> int:
     return bits
 
 
-def rarity_table(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime: Runtime) -> Any:
-    """The table of counters of all these shingles: about as many counters as shingles, or fewer in little memory.
+COUNTED = 1 << 5
+"""Shingles are counted in parts of this share of the memory for postings, if that is more than what is sorted at once.
 
-    Where they were counted as they came, the table counts all documents.
+There are no postings yet. A part meets most of the table, so that the table is read and written once for each part.
+"""
+
+
+def rarity_table(spool: Rows, spool_rows: np.ndarray, runtime: Runtime) -> Any:
+    """Return the table that counts the shingles of some rows of a spool.
+
+    It has about as many counters as there are shingles, or fewer in little memory. If shingles were counted as they
+    came, it counts those of all documents.
     """
     if spool.table is not None:
         return spool.table
@@ -308,6 +316,7 @@ def rarity_table(spool: Rows, spool_rows: np.ndarray, parts: list[Span], runtime
     def count(shingles: Any, table: Any) -> Any:  # counts that are too large, if called again, cost time alone
         return run(shingles, bits, table)
 
+    parts = spool_parts(spool, spool_rows, max(runtime.shares.sorted, runtime.shares.postings // COUNTED))
     return runtime.fold(gathered, count, runtime.run(run, np.empty(0, np.uint64), bits), parts)
 
 
@@ -534,13 +543,13 @@ def commonest(
     largest = [np.argsort(-each, kind="stable")[:most].tolist() for each in meeting]
     best = [(-float(meeting[part][run]), part, run) for part, runs in enumerate(largest) for run in runs]
     in_file = in_order_of(spool_rows, members)
-    table = rarity_table(spool, spool_rows[in_file], spool_parts(spool, spool_rows[in_file], runtime), runtime)
+    table = rarity_table(spool, spool_rows[in_file], runtime)
     found = []
     for _, number, run in sorted(best)[:most]:
         begin, end = runtime.fetch(index[number].starts[run : run + 2]).tolist()
         word = runtime.fetch(index[number].entries[begin : begin + 1])[0] & ~LONG
         row = np.array([word >> np.uint64(PLACE_BITS)], np.int64)
-        (part,) = spool_parts(spool, spool_rows[row], runtime)
+        (part,) = spool_parts(spool, spool_rows[row], runtime.shares.sorted)
         _, shingles, theirs, *_ = _taken(_SpooledRows(spool, spool_rows, row), table, measure, threshold, runtime, part)
         there = (runtime.fetch(theirs) & ~LONG) == word
         found += [Common(shingle, end - begin, int(row[0])) for shingle in runtime.fetch(shingles)[there].tolist()]

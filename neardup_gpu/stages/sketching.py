@@ -348,7 +348,7 @@ class Sketcher:
 
     def _piece(self, units: Units, text: Ragged, number: int) -> _UnitPiece:
         """Return all units of a batch of source `number`, with the words of their groups."""
-        span, keys, keyless = Span.of_documents(units.text.offsets, units.ids), None, 0
+        span, keys, keyless = Span.of_documents(units.text.offsets, units.names), None, 0
         if self.recipe.method.equal_by:
             columns = [units.batch.columns[name] for name in self.recipe.method.equal_by]
             keys, keyless = key_hashes(columns, self.recipe.material, number, units.batch.first_row)
