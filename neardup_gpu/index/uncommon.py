@@ -12,7 +12,7 @@ without common shingles. Postings of the remaining shingles are made in memory, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from .sketches import SketchedEntries
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from ..engine.contract import Runtime
+    from ..engine.contract import Rows, Runtime
     from ..engine.pieces import Span
     from ..recipe import Recipe
     from .keeps import Keeps
@@ -62,8 +62,8 @@ class StoredSets:
         def sizes(part: Span) -> np.ndarray:
             return without_common(self.gather(everyone[part.rows]), common.tokens).sizes
 
-        everyone = np.arange(len(self._entries))
-        parts = list(runtime.map(sizes, spool_parts(self, everyone, runtime)))
+        everyone, spool = np.arange(len(self._entries)), cast("Rows", self)
+        parts = list(runtime.map(sizes, spool_parts(spool, everyone, runtime)))
         self._take_sizes(np.concatenate([np.empty(0, np.int64), *parts]))
         self._common = common.tokens
 
@@ -83,7 +83,7 @@ def count_common(snapshot: Snapshot, recipe: Recipe, folder: Path, runtime: Runt
     """Find the shingles that more live documents have than the recipe allows."""
     found = [each["entry"][each.live_documents != 0] for each in snapshot.segments]
     entries = np.sort(np.concatenate([np.empty(0, np.int64), *found]))
-    return common_shingles(StoredSets(snapshot, entries, folder), recipe, runtime)
+    return common_shingles(cast("Rows", StoredSets(snapshot, entries, folder)), recipe, runtime)
 
 
 class UncommonEntries:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from rule import jaccard, shingles_of
+from rule import jaccard
 from witnesses import token_strings
 
 from neardup_gpu import Recipe, Shingles, dedup
@@ -31,6 +31,10 @@ def table_of(number: int, name: str, seed: int) -> pa.Table:
     )
 
 
+def words_of(text: str) -> set[str]:
+    return set(token_strings(text))
+
+
 def same_decisions(index: Index, table: pa.Table, recipe: Recipe, **how: Any) -> None:
     """Compare what an index decides with `dedup` of its live documents."""
     found, expected = index.decide(**how), dedup(table, recipe=recipe.with_(**how), **INPUT)
@@ -47,12 +51,11 @@ def same_decisions(index: Index, table: pa.Table, recipe: Recipe, **how: Any) ->
 def test_decisions_are_those_of_dedup_as_the_index_grows(tmp_path: Path, bound: float, kind: str, within: Any) -> None:
     recipe = Recipe(shingles=Shingles(1, kind), threshold=0.5, ignore_common=bound, within=within)
     one, two = table_of(90, "a", 1), table_of(110, "b", 2)
-    reading: Any = {"id_column": "id", "text_columns": "text"}
     with Index.create(tmp_path / "index", recipe=recipe) as index:
-        added = index.add(one, **reading, commit_every=7)
+        added = index.add(one, **INPUT, commit_every=7)
         assert (added.kept, added.removed) == (90, 0)
         same_decisions(index, one, recipe)
-        index.add(two, **reading, commit_every=30)
+        index.add(two, **INPUT, commit_every=30)
         both = pa.concat_tables([one, two])
         same_decisions(index, both, recipe, keep="longest")
         gone = [f"a{row}" for row in range(0, 90, 4)]
@@ -77,12 +80,12 @@ def test_queries_leave_out_the_common_shingles_of_the_index(tmp_path: Path) -> N
             index.add(table.slice(75 * number, 75), **INPUT)
             answer = index.query(queries.select(["id", "text"]), **INPUT)
             live = table.slice(0, 75 * (number + 1))
-            sets = {row["id"]: shingles_of(token_strings(row["text"]), 1, "set") for row in live.to_pylist()}
+            sets = {row["id"]: words_of(row["text"]) for row in live.to_pylist()}
             counted = Counter(shingle for each in sets.values() for shingle in each)
             common = {shingle for shingle, documents in counted.items() if documents > 40}
             expected = {}
             for row in queries.to_pylist():
-                mine = shingles_of(token_strings(row["text"]), 1, "set") - common
+                mine = words_of(row["text"]) - common
                 for id, each in sets.items():
                     if mine and (value := jaccard(mine, each - common)) >= 0.5:
                         expected[row["id"], id] = value
