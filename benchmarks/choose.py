@@ -97,6 +97,27 @@ def passages(folder: Path, length: int, replaced: int, swapped: int) -> Made:
     return copies([" ".join(text[20 : 20 + length]) for text in texts if len(text) >= 60], edited)
 
 
+def posts(folder: Path) -> Made:
+    """Beginnings of articles in 280 characters, each with a link, and the same as others pass them on.
+
+    A copy names an author in front, ends earlier so that it fits 280 characters, and has another link and a tag.
+    """
+    rng, texts = random.Random(1), articles(folder)[0]
+
+    def link() -> str:
+        return "https://t.co/" + "".join(rng.choices(string.ascii_letters + string.digits, k=10))
+
+    def cut(text: str, most: int) -> str:
+        return text if len(text) <= most else text[:most].rsplit(" ", 1)[0]
+
+    def passed_on(text: str) -> str:
+        body, tag = text.rsplit(" ", 1)[0], rng.choice(texts[rng.randrange(len(texts))].split())
+        return f"RT @{rng.choice(string.ascii_lowercase)}{rng.randrange(10**6)}: {cut(body, 210)}... #{tag} {link()}"
+
+    whole = [cut(" ".join(text.split()), 256) for text in texts]
+    return copies([f"{text} {link()}" for text in whole if len(text) > 100], passed_on)
+
+
 def excerpts(folder: Path) -> Made:
     """Articles, and texts of 60 words of one article in the middle of 60 words of another."""
     rng, texts = random.Random(1), articles(folder)[0][:1500]
@@ -164,6 +185,7 @@ KINDS: dict[str, tuple[Callable[[Path], Made], list[dict[str, Any]]]] = {
     "versions": (versions, words((5, 0.9), (5, 0.8), (5, 0.5), (5, 0.3))),
     "sentences": (lambda folder: passages(folder, 25, 2, 1), words(*WORDS)),
     "titles": (lambda folder: passages(folder, 9, 1, 0), words(*WORDS)),
+    "posts": (posts, words(*WORDS)),
     "excerpts": (
         excerpts,
         [*words((5, 0.8), (5, 0.3)), *words((5, 0.8), (5, 0.3), (3, 0.3), (5, 0.15), method="containment")],

@@ -87,7 +87,8 @@ class Added(_CountsOfAdded):
     documents : int
         Documents that were added.
     kept : int
-        Those of them that are kept. If parts of documents are compared, the number of parts that repeat no kept part.
+        Those of them that are kept; all of them if the recipe has `ignore_common`, as `decide` decides then. If parts
+        of documents are compared, the number of parts that repeat no kept part.
     removed : int
         The others: copies, and near-duplicates of what is kept.
     replaced : int
@@ -420,10 +421,12 @@ class Adding:
     def _note_written(self, names: pa.Array, found: Decided, places: Places | None, replaced: int) -> None:
         """Count the documents of a commit that was made, and keep what was decided of them."""
         self._clock.report("write", len(names), None)
+        decides = self._opened.recipe.ignore_common is None
+        kept = found.kept if decides else np.ones(len(found.kept), bool)
         self.counts = self.counts._replace(
             documents=self.counts.documents + len(names),
-            kept=self.counts.kept + int(found.kept.sum()),
-            removed=self.counts.removed + int((~found.kept).sum()),
+            kept=self.counts.kept + int(kept.sum()),
+            removed=self.counts.removed + int((~kept).sum()),
             replaced=self.counts.replaced + replaced,
         )
 

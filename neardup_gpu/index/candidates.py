@@ -166,10 +166,13 @@ class EntryJoin:
 def join(
     snapshot: Snapshot, sketches: SketchedEntries, recipe: Recipe, keeps: Keeps, runtime: Runtime
 ) -> JoinedEntries:
-    """Find the pairs of new entries, which are the last segment of a snapshot, and decide of them."""
-    if not len(sketches.tokens):
+    """Find the pairs of new entries, which are the last segment of a snapshot, and decide of them.
+
+    If common shingles are left out, `decide` finds all pairs, and every entry is kept until then.
+    """
+    if not len(sketches.tokens) or recipe.ignore_common is not None:
         nothing = np.empty(0, np.int64)
-        return JoinedEntries(nothing, nothing, np.empty(0), np.empty(0, np.uint8))
+        return JoinedEntries(nothing, nothing, np.empty(0), np.full(len(sketches.tokens), KEPT))
     search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
     first, is_open = _first_partners(search)
     was_open, reached = is_open.copy(), first.copy()

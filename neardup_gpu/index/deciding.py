@@ -39,11 +39,13 @@ from .opened import Opened
 from .segments import OPEN, OWNER, UNIT_COLUMNS, Segment
 from .sketches import SketchedEntries
 from .snapshot import Snapshot
+from .uncommon import StoredSets, count_common
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
     from ..engine.contract import Runtime
     from ..recipe import Recipe
+    from ..stages.common_shingles import CommonShingles
     from ..text.unit_options import Unit
     from .keeps import Keeps
     from .manifest import Manifest
@@ -83,37 +85,6 @@ class Live(NamedTuple):
         return cls(joined, entry, snapshot.tokens(entry), joined_places(places, unit))
 
 
-class StoredSets:
-    """The shingles of some entries, as `partners_of` asks for them.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-    entries : array of int64
-        Row i is the set of the i-th entry.
-    folder : path
-        Where temporary files go.
-    """
-
-    table = None
-    """Shingles are not counted as they are stored."""
-
-    def __init__(self, snapshot: Snapshot, entries: np.ndarray, folder: Path) -> None:
-        self.folder, self._snapshot, self._entries = folder, snapshot, entries
-        self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(snapshot.set_sizes(entries))])
-        self.num_values = int(self.offsets[-1])
-
-    def gather(self, rows: np.ndarray) -> Ragged:
-        """The sets of some rows, in the given order."""
-        return self._snapshot.sets_of(self._entries[np.asarray(rows)])
-
-    def __enter__(self) -> StoredSets:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
 def stored_pairs(snapshot: Snapshot, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(left, right, resemblance) of all stored pairs of two of some entries, given in order: places among these."""
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
@@ -132,8 +103,11 @@ def stored_pairs(snapshot: Snapshot, entries: np.ndarray) -> tuple[np.ndarray, n
 def suffice(snapshot: Snapshot, disturbed: bool, recipe: Recipe) -> bool:
     """Whether the stored pairs are enough for the decisions of this recipe.
 
-    If parts of the same document are not compared, a pair is stored if the founders are of two documents.
+    If parts of the same document are not compared, a pair is stored if the founders are of two documents. No pairs are
+    stored if common shingles are left out.
     """
+    if recipe.ignore_common is not None:
+        return False
     as_added = not disturbed and recipe.keep == "first"
     if as_added and recipe.cluster == "greedy":
         return True
@@ -163,6 +137,8 @@ def decide(
         if folder is not None:
             write_table(result.documents, folder / f"{DOCUMENTS}.parquet")
             write_table(result.pairs, folder / f"{PAIRS}.parquet")
+            if result.frequencies is not None:
+                result.frequencies.write(folder / "frequencies.parquet")
             if result.units is not None:
                 write_table(result.units, folder / f"{UNITS}.parquet", ASCENDING)
             write_report(folder, {**result.report, "seconds": clock.elapsed})
@@ -189,13 +165,20 @@ def decided(
     folder : path
         Where temporary files go, if pairs have to be found anew.
     """
-    live, keeps = Live.of(snapshot, manifest.id_type, recipe.unit), manifest.keeps
+    live, keeps, common = Live.of(snapshot, manifest.id_type, recipe.unit), manifest.keeps, None
+    if recipe.ignore_common is not None:
+        with clock.stage("count"):
+            common = count_common(snapshot, recipe, folder, runtime)
+            recipe = common.settled(recipe)
     with clock.stage("collide"):
         types, owner = manifest.column_types, None if live.places is None else live.places.owner
         columns = {name: of_live(snapshot, name, types[name]) for name in keep_columns(recipe.keep)}
         rows = rows_by_priority(recipe.keep, live.tokens, columns, manifest.categories, owner, len(live.ids))
         ranked = Ranked(0, rows, live.tokens[rows])
-        representative, keys = _best_members(live.entry[rows]), None
+        representative, keys, alone = _best_members(live.entry[rows]), None, np.empty(0, np.int64)
+        if common is not None:  # documents that have common shingles alone are like no document
+            alone = _of_common_alone(snapshot, live.entry[rows], common, runtime, folder)
+            representative[alone] = alone
         if recipe.method.tells_pairs:
             keys = recipe.method.finder(recipe, keeps).keys(snapshot, live.entry[rows])
         compared = ranked.num_tokens >= recipe.unit.min_words
@@ -218,7 +201,7 @@ def decided(
             known = as_verified(order[left], order[right], values)
             listed, deciding = selected(known, groups.pinned, recipe.cluster, recipe.max_partners, False)
     elif keeps.sets:
-        listed, deciding = _found_anew(snapshot, groups, mine, recipe, keeps, clock, runtime, folder)
+        listed, deciding = _found_anew(snapshot, groups, mine, recipe, keeps, clock, runtime, folder, common)
     else:
         with clock.stage("collide"):
             listed, deciding = _estimated_anew(snapshot, groups, mine, recipe, keeps, runtime)
@@ -227,8 +210,12 @@ def decided(
         facts = Facts(ranked, groups, decisions, live.ids, live.places, columns=columns)
         facts = facts.with_decisions(decisions, recipe.unit)
         tables = tables_of(facts, recipe, {}, against=None, counts=counts)
-    report = _report(facts, recipe, keeps, limits, runtime.backend, clock)
-    return Result(tables.documents, tables.pairs, report, recipe, units=tables.units, facts=facts)
+    frequencies = None if common is None else common.frequencies
+    left_out = {} if frequencies is None else {"common_shingles": len(frequencies), "only_common": len(alone)}
+    report = _report(facts, recipe, keeps, limits, runtime.backend, clock, left_out)
+    return Result(
+        tables.documents, tables.pairs, report, recipe, frequencies=frequencies, units=tables.units, facts=facts
+    )
 
 
 def _best_members(entry: np.ndarray) -> np.ndarray:
@@ -242,6 +229,16 @@ def _best_members(entry: np.ndarray) -> np.ndarray:
     return best[back]
 
 
+def _of_common_alone(
+    snapshot: Snapshot, entries: np.ndarray, common: CommonShingles, runtime: Runtime, folder: Path
+) -> np.ndarray:
+    """Return the places of entries that have shingles, and none that is not common."""
+    sets = StoredSets(snapshot, entries, folder)
+    before = np.diff(sets.offsets)
+    sets.leave_out(common.frequencies, runtime)
+    return np.flatnonzero((before > 0) & (np.diff(sets.offsets) == 0))
+
+
 def _found_anew(
     snapshot: Snapshot,
     groups: Groups,
@@ -251,6 +248,7 @@ def _found_anew(
     clock: Clock,
     runtime: Runtime,
     folder: Path,
+    common: CommonShingles | None,
 ) -> tuple[Verified, Verified]:
     """(listed, deciding) by the stages of the job, from stored features and sets."""
     keys = recipe.method.finder(recipe, keeps).keys(snapshot, entries)
@@ -259,6 +257,8 @@ def _found_anew(
         candidates = proposed(groups, recipe, runtime)
     in_file = np.sort(entries)
     sets: Any = StoredSets(snapshot, in_file, folder)
+    if common is not None:
+        sets.leave_out(common.frequencies, runtime)
     rows = np.searchsorted(in_file, entries)
     measure = recipe.method.measure
     found = partners_of(
@@ -293,7 +293,13 @@ _TEXTS = {"format": "memory", "text_columns": None, "id_column": None, "html": F
 
 
 def _report(
-    facts: Facts, recipe: Recipe, keeps: Keeps, limits: dict[str, Any], backend: str, clock: Clock
+    facts: Facts,
+    recipe: Recipe,
+    keeps: Keeps,
+    limits: dict[str, Any],
+    backend: str,
+    clock: Clock,
+    left_out: dict[str, int],
 ) -> dict[str, Any]:
     decided, sizes = decided_counts(facts, recipe)
     label, words = recipe.method.in_words(recipe.threshold)
@@ -303,6 +309,7 @@ def _report(
     tokens = facts.ranked.num_tokens
     counts: dict[str, Any] = {
         **decided,
+        **left_out,
         "documents": len(facts.ids),
         "reference_documents": 0,
         "empty": decided.get("empty", int(np.count_nonzero(tokens == 0))),

@@ -13,6 +13,7 @@ from ..errors import ParameterError
 from .columns import with_columns
 from .opened import Opened
 from .removing import checked_array
+from .uncommon import check_decides
 from .writer import checked_ids, decided, kind_of, table_of
 
 
@@ -26,6 +27,7 @@ def explain(opened: Opened, ids: Any) -> pa.Table:
     """
     if opened.recipe.unit.divides:
         raise ParameterError(f"unit '{opened.recipe.unit}': the parts of documents are decided about; call decide")
+    check_decides(opened.recipe, "explain")
     given = checked_array(ids)
     with opened.alone() as runtime:
         manifest, snapshot = opened.snapshot(runtime)

@@ -43,6 +43,7 @@ from .passages import shared_passages
 from .queries import Answer, limits_of, near_documents, query_documents, query_text
 from .removing import Removed, remove, remove_by_column
 from .taking_down import is_statement, take_down
+from .uncommon import check_decides
 
 if TYPE_CHECKING:
     from ..results.result import Result
@@ -128,7 +129,9 @@ class Index:
             Where to run. Changes no result.
         recipe : Recipe, default None
             All settings that change results: shingles, seed, listed pairs, and the unit that is compared. Its `keep` is
-            "first". Excludes `method` and `threshold`, which a recipe holds as well.
+            "first". Excludes `method` and `threshold`, which a recipe holds as well. With `ignore_common`, for method
+            "exact", the documents of each shingle are counted anew by each `decide`, and by the first query after a
+            change. Then `add` decides nothing, and `containment` is refused.
 
         Returns
         -------
@@ -155,8 +158,10 @@ class Index:
         keeps = chosen_keeps(chosen, sets, expected, containment, keep_tokens)
         if chosen.keep != "first" or chosen.cluster != "greedy":
             raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
-        if chosen.ignore_common is not None:
-            raise ParameterError("ignore_common: an index does not know all documents; leave it out")
+        if chosen.ignore_common is not None and containment is not None:
+            raise ParameterError(
+                "ignore_common and containment: a search by containment has a limit of its own, `common`; leave one out"
+            )
         if chosen.empty != "kept":
             raise ParameterError(f"empty {chosen.empty!r}: an index keeps documents without words; leave it out")
         names |= {name: "null" for name in chosen.within if name not in names}
@@ -338,7 +343,7 @@ class Index:
         Returns
         -------
         Added
-            How many were added, kept and removed.
+            How many were added, kept and removed. With `ignore_common` all count as kept until `decide`.
 
         Raises
         ------
@@ -371,6 +376,7 @@ class Index:
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
+                check_decides(self.recipe, "output")
                 beside = [skipped_path(where)] if reading.skips else []
                 files = stack.enter_context(new_files([where, *beside], overwrite))
             runtime = stack.enter_context(self._opened.running())

@@ -25,6 +25,7 @@ from .manifest import Manifest
 from .opened import Opened
 from .sketches import SketchedEntries, sketched
 from .snapshot import WITHOUT_END, Snapshot
+from .uncommon import UncommonEntries
 
 if TYPE_CHECKING:
     from ..documents import Documents
@@ -221,10 +222,15 @@ def near_documents(
     There are no notes.
     """
     sketches = sketched(queries.text, queries.ids, recipe, manifest.keeps, runtime, words=queries.words)
+    stored = snapshot
+    if recipe.ignore_common is not None:
+        if snapshot.uncommon is None:
+            snapshot.uncommon = UncommonEntries(snapshot, recipe, manifest.keeps, runtime)
+        stored, sketches = snapshot.uncommon.snapshot, snapshot.uncommon.of_queries(sketches)
     present = np.flatnonzero(sketches.tokens >= recipe.unit.min_words)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
     finder = recipe.method.finder(recipe, manifest.keeps)
-    found = finder.first(snapshot, sketches.take(present), never, ever, int(WITHOUT_END))
+    found = finder.first(stored, sketches.take(present), never, ever, int(WITHOUT_END))
     query, entry = present[found.queries], found.entries  # copies too, which share all features
     if recipe.length_ratio is not None:
         near = of_like_lengths(sketches.tokens[query], snapshot.tokens(entry), recipe.length_ratio)
@@ -237,7 +243,7 @@ def near_documents(
     if recipe.only_equal:
         like = Estimate(*(np.ones(len(query)) for _ in Estimate._fields))
     elif exact:
-        value = compared(snapshot, sketches, query, entry, recipe.method.measure, limits.least, runtime)
+        value = compared(stored, sketches, query, entry, recipe.method.measure, limits.least, runtime)
         like = Estimate(value, value, value)
     else:
         like = estimated(snapshot, sketches, query, entry, recipe)
@@ -247,7 +253,10 @@ def near_documents(
         enough = like.estimate >= limits.least
         query, entry, told = query[enough], entry[enough], {name: each[enough] for name, each in told.items()}
         columns = {name: each[enough] for name, each in columns.items()}
-    return matches_of(snapshot, queries, query, entry, columns, told, manifest.id_type, limits.nearest), []
+    matches = matches_of(snapshot, queries, query, entry, columns, told, manifest.id_type, limits.nearest)
+    if recipe.ignore_common is not None:  # nothing is decided before `decide`
+        matches = matches.set_column(matches.column_names.index("kept"), "kept", pa.nulls(len(matches), pa.bool_()))
+    return matches, []
 
 
 def _other_measures(

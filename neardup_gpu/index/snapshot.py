@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from .marks import Marks
 from .order import Order
 from .probing import TableList, find_segments, list_tables
 from .segments import KEPT, OWNER, REBUILD, Segment, SortedQueries
+
+if TYPE_CHECKING:
+    from .uncommon import UncommonEntries
 
 WITHOUT_END = np.int64(2**62)
 
@@ -96,6 +99,7 @@ class Snapshot:
         self.segments, self.backend, self.new = [*segments, *(() if new is None else (new,))], backend, new
         self.marks = marks
         self._lists: dict[str, TableList] = {}
+        self.uncommon: UncommonEntries | None = None  # made by the first query, if common shingles are left out
 
     def possible(self, name: str, queries: SortedQueries) -> list[SortedQueries]:
         """Return, for each stored segment, the queries that its Bloom filter cannot rule out."""

@@ -51,6 +51,7 @@ from .segments import (
 )
 from .sketches import SketchedEntries, stored
 from .snapshot import Snapshot, hashes_of, order_of
+from .uncommon import check_decides
 from .validity import MOST_NUMBER
 
 if TYPE_CHECKING:
@@ -572,7 +573,14 @@ AT_ONCE = 1 << 16
 
 
 def decisions_of(snapshot: Snapshot, first: int, stop: int, kind: pa.DataType, recipe: Recipe) -> pa.RecordBatchReader:
-    """Return the decisions about the live units with sequence numbers from `first` on and before `stop`."""
+    """Return the decisions about the live units with sequence numbers from `first` on and before `stop`.
+
+    Raises
+    ------
+    ParameterError
+        If the index does not decide when documents are added.
+    """
+    check_decides(recipe, "decisions")
 
     def tables() -> Iterator[pa.Table]:
         for segment in snapshot.segments:

@@ -123,6 +123,8 @@ def plan(
     checks.flag("spool", spool)
     machines = Machines() if machines is None else machines
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
+    if recipe.unit.divides:
+        raise ParameterError(f"unit '{recipe.unit}': files of parts are not planned; give documents")
     if recipe.ignore_common is not None:
         raise ParameterError("ignore_common: how shingles are counted is not planned; leave it out")
     if recipe.method.needs_statistics:

@@ -16,6 +16,7 @@ from ..engine.settings import Engine
 from ..errors import InputError, NeardupError, OutputError, ParameterError
 from ..index import Index
 from ..index.locking import IndexHeldError
+from ..index.uncommon import check_decides
 from ..log import log
 from ..records import dataclass
 
@@ -172,6 +173,7 @@ class WriteQueue:
     def _added(self, batch: list[Change]) -> list[Any]:
         """Add the documents of some changes in one commit; returns the decisions about those of each."""
         index = self._opened()
+        check_decides(index.recipe, "documents")
         new = [id for each in batch if not each.replace for id in each.ids]
         if new and (known := index.explain(new)["id"].to_pylist()):
             raise KnownIdsError(known)

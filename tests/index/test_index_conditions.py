@@ -84,9 +84,3 @@ def test_documents_of_unlike_lengths_are_never_found(name: str, tmp_path: Path) 
         if "sets" not in keeps:
             assert rows(decided.documents) == rows(expected.documents)
             assert rows(decided.pairs) == rows(expected.pairs)
-
-
-def test_an_index_ignores_no_shingles(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="ignore_common: an index"):
-        Index.create(tmp_path / "index", recipe=Recipe(ignore_common=10))
-    assert not (tmp_path / "index").exists()

@@ -211,7 +211,11 @@ def compare(corpora, folder, source, recipe, *, engine="cpu", workers=None, **op
             assert types_of(pq.read_table(part)) == types_of(pq.read_table(there / f"{name}.parquet")), name
     assert rows_of(output / "kept") == rows_of(there / "kept")
     counted = [folder / "frequencies.parquet" for folder in (there, output)]
-    assert counted[0].exists() == counted[1].exists() == recipe.method.needs_statistics
+    assert (
+        counted[0].exists()
+        == counted[1].exists()
+        == (recipe.method.needs_statistics or recipe.ignore_common is not None)
+    )
     assert not counted[0].exists() or counted[0].read_bytes() == counted[1].read_bytes()
     same_report(expected.report, report, recipe)
     return expected.report, report
@@ -417,7 +421,9 @@ def test_ray(corpora_made, tmp_path, monkeypatch):
     source, few, _ = corpora_made.files("crowds")
     try:
         cut = {"number": 2, "runner": "ray", "slice_bytes": "60kB"}
-        compare(corpora_made, tmp_path, source, Recipe(), id_column="id", against=few, workers=cut)
+        recipe = Recipe(ignore_common=100)
+        report, _ = compare(corpora_made, tmp_path, source, recipe, id_column="id", against=few, workers=cut)
+        assert report["counts"]["common_shingles"] > 0
         assert not ray.is_initialized()
     finally:
         ray.shutdown()

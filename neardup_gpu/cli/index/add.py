@@ -58,11 +58,14 @@ def add(
 ) -> None:
     """Add documents to an index, and decide of each whether it is kept."""
     from ...index import Index
+    from ...index.uncommon import check_decides
 
     output = given(written)
     decisions = output.pop("decisions", False)
     shown = DecisionsFile(**output)
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
+        if decisions:
+            check_decides(opened.recipe, "decisions")
         try:
             added = opened.add(
                 one_or_all(inputs),
@@ -75,6 +78,8 @@ def add(
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted; the same command continues after the last commit") from None
         found = {**added._asdict(), "total": len(opened)}
+        if opened.recipe.ignore_common is not None:  # which `decide` counts
+            found = {name: found[name] for name in found if name not in ("kept", "removed")}
         if opened.recipe.unit.divides:
             found = {f"units_{name}" if name in ("kept", "removed") else name: found[name] for name in found}
     if decisions:

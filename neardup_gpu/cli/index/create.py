@@ -79,7 +79,7 @@ class KeptTables:
 
 
 StoredFlags: Any = flags(DOCUMENTS, StoredColumns)
-ChoiceFlags: Any = flags(MATCHING, IndexMethod, ShingleSettings, Conditions, without=("ignore_common",))
+ChoiceFlags: Any = flags(MATCHING, IndexMethod, ShingleSettings, Conditions)
 MethodFlags: Any = method_flags(MATCHING, METHODS, without=("frequencies",))
 UnitFlags: Any = flags(MATCHING, Unit)
 KeptFlags: Any = flags(MATCHING, KeptTables)
