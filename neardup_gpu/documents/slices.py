@@ -27,6 +27,7 @@ from ..store.uris import file_system, is_masked, masked
 from .columns import mixed_integers
 from .compared import SeenStrings
 from .contract import Reader
+from .duplicate_ids import IdsGiven, RepeatedIds, say_repeated
 from .files import File
 from .formats import FORMATS
 from .json_values import COMPARED
@@ -147,6 +148,9 @@ class Slice:
         Rows of the input before the slice; None where nobody has counted them.
     unreadable : tuple of Entry
         Entries of `Documents.skipped` about whole files that cannot be read; those of the input are the first slice's.
+    repeats : tuple of tuple of (int, str or None)
+        For each part, the rows whose id an earlier document of the input has, and their new ids; None for a row that is
+        left out. Empty if `on_duplicate_id` is "stop".
     """
 
     number: int
@@ -156,6 +160,7 @@ class Slice:
     kept_names: tuple[str, ...]
     first_row: int | None
     unreadable: tuple[Entry, ...] = ()
+    repeats: tuple[tuple[tuple[int, str | None], ...], ...] = ()
 
     @property
     def ids_are_rows(self) -> bool:
@@ -222,7 +227,9 @@ class Slice:
             of_columns(source.policy, *((None, None) if are_own else (source.key, source.text_columns))),
             sources=[file.name for file in self.files],
             unreadable=self.unreadable,
-            part=PartOfWhole(columns, names, list(self.kept_names), passes),
+            part=PartOfWhole(
+                columns, names, list(self.kept_names), passes, [dict(some) for some in self.repeats] or None
+            ),
         )
 
     def check(self) -> None:
@@ -286,6 +293,7 @@ class Slice:
             "kept_names": list(self.kept_names),
             "first_row": self.first_row,
             "unreadable": list(self.unreadable),
+            "repeats": list(self.repeats),
         }
 
     @classmethod
@@ -303,6 +311,7 @@ class Slice:
             tuple(values["kept_names"]),
             values["first_row"],
             tuple(tuple(entry) for entry in values["unreadable"]),
+            tuple(tuple((row, name) for row, name in some) for some in values["repeats"]),
         )
 
 
@@ -313,7 +322,7 @@ def extent_of(documents: Documents) -> Extent:
         tuple(each.num_documents for each in passes),
         tuple(each.reader.num_places(each.num_documents + each.skipped.num_rows) for each in passes),
         tuple(tuple(each.skipped.ranges) for each in passes),
-        len(passes[0].skipped.entries),
+        len(documents._entries(0)),
         tuple(documents._integers.found.items()),
     )
 
@@ -441,6 +450,28 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
         )
         found.append(each)
         first_row = None if first_row is None or each.num_rows is None else first_row + each.num_rows
+    return found
+
+
+def with_repeats(slices: list[Slice], documents: Documents) -> list[Slice]:
+    """Return slices that know which of their documents have the id of an earlier one.
+
+    Unless `Reading.on_duplicate_id` is "stop", the slices are read one after another. Afterwards `documents`, the whole
+    input, count the repeated ids as if they had been read.
+    """
+    if not documents._finds_repeats:
+        return slices
+    rule = slices[0].source.policy.on_duplicate_id
+    given, found, all_found = IdsGiven(rule), [], RepeatedIds(0, ())
+    for each in slices:
+        part = each.open()
+        part._ids_given = given
+        for _ in part.batches():
+            pass
+        found.append(replace(each, repeats=tuple(tuple(some.items()) for some in part._repeated.found)))
+        all_found.found += part._repeated.found
+    documents._repeated = all_found
+    say_repeated(all_found.number, rule, documents._readers[0].name)
     return found
 
 
