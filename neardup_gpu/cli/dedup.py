@@ -188,8 +188,8 @@ def _say(found: Result, shown: DedupOutput, output: str | None, page: bool, brok
 
 def _line(report: dict[str, Any], output: str | None, broken: list[str]) -> dict[str, Any]:
     """Return the object that --json prints: the entries that pipelines need first, then the rest of the report."""
-    first = {"status": "failed" if broken else "done", "output": output, "exceeded": broken}
-    return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, **report}
+    first = {"status": "failed" if broken else "done", "output": output}
+    return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, "exceeded": broken, **report}
 
 
 def number_or_all(word: str) -> int | None:

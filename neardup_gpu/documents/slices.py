@@ -29,7 +29,7 @@ from .compared import SeenStrings
 from .contract import Reader
 from .duplicate_ids import IdsGiven, RepeatedIds, say_repeated
 from .files import File
-from .formats import FORMATS
+from .formats import reader_of
 from .json_values import COMPARED
 from .local_names import local_system
 from .memory import Memory, StoredTable
@@ -51,7 +51,7 @@ class Source:
     Parameters
     ----------
     format : str
-        A name of `formats.FORMATS`, or "memory" for tables that `stored.stored` wrote.
+        A name of `formats.FORMATS`, `formats.SEVERAL`, or "memory" for tables that `stored.stored` wrote.
     text_columns : list of str
         Columns that hold the text.
     key : str or None
@@ -89,6 +89,8 @@ class SlicedFile:
         Of the file when the input was divided; None where it could not be found.
     digest : str
         Of the bytes, where `stored.stored` wrote them.
+    kind : str
+        The format, a name of `formats.FORMATS`; none where `stored.stored` wrote the file.
     """
 
     path: str
@@ -97,6 +99,7 @@ class SlicedFile:
     uri: str
     state: State | None
     digest: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -254,7 +257,7 @@ class Slice:
                     )
                 systems[file.uri] = file_system(file.uri)[0]
             system = systems[file.uri] if file.uri else local_system(file.path)
-            files.append(File(system, file.path, file.name, self.source.root, uri=file.uri))
+            files.append(File(system, file.path, file.name, self.source.root, uri=file.uri, kind=file.kind))
         return files
 
     def _readers(self, files: list[File]) -> list[Reader]:
@@ -264,11 +267,10 @@ class Slice:
                 Memory(StoredTable(file), part, each.below)
                 for file, part, each in zip(files, self.parts, self.files, strict=True)
             ]
-        open_file = FORMATS[source.format].reader
-        if open_file is None:
+        if source.format == "text":
             ids = [file.below for file in self.files]
             return [TextFiles(files, source.policy.html, source.policy, ids, self.parts[0])]
-        return [open_file(file, source.policy, part) for file, part in zip(files, self.parts, strict=True)]
+        return [reader_of(file.kind)(file, source.policy, part) for file, part in zip(files, self.parts, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         """The slice in values that JSON knows, without the secrets of URIs."""
@@ -522,7 +524,7 @@ def _parts(documents: Documents, slice_bytes: int) -> list[tuple[tuple[SlicedFil
 def _sliced_files(reader: Reader, names: list[str]) -> list[SlicedFile]:
     """The reader's files; `names` are their paths below the folder that all files share."""
     return [
-        SlicedFile(file.path, file.name, below, file.uri, state)
+        SlicedFile(file.path, file.name, below, file.uri, state, kind=file.kind)
         for file, below, state in zip(reader.files, names, reader.states(), strict=True)
     ]
 

@@ -172,7 +172,7 @@ class Documents:
 
     def _holds_strings(self) -> bool:
         """Return whether all text comes as strings, from whatever Arrow has decoded."""
-        if self.reads_html or infers_types(self._readers[0]):
+        if self.reads_html or any(map(infers_types, self._readers)):
             return False
         kinds = [nested.field(self._readers[0].schema, name).type for name in self._columns.text]
         return all(is_string(plain_type(kind.value_type if is_list(kind) else kind)) for kind in kinds)
@@ -462,15 +462,16 @@ class Documents:
     ) -> _ReadPiece:
         with reading(reader.name):
             text, num_null, num_stripped = self._text(batch, reader)
-            extra = [self._compared(_column_of(batch, name, reader), name, kind) for name, kind in types.items()]
+            extra = [self._compared(batch, name, kind, reader) for name, kind in types.items()]
         replaced = (0, 0) if self._policy.integers else count_replaced(text)
         return _ReadPiece(batch, rows, ids, text, num_null, num_stripped, replaced, extra, share)
 
-    def _compared(self, column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+    def _compared(self, batch: pa.RecordBatch, name: str, kind: pa.DataType, reader: Reader) -> pa.Array:
         """Return an extra column in the type that it has in all files; note the order of its categories."""
+        column = _column_of(batch, name, reader)
         if is_ordered(column.type):
             self._orders[name].add(categories_of(column.dictionary))
-        return compared(column, kind, self._policy.markers if self._readers[0].infers_types else ())
+        return compared(column, kind, self._policy.markers if reader.infers_types else ())
 
     def _text(self, batch: pa.RecordBatch, reader: Reader) -> tuple[pa.Array, int, int]:
         """The text of each document, without nulls; how many of them are null; and pages that were not parsed."""
