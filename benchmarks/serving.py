@@ -49,6 +49,8 @@ def served(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
                 time.sleep(0.05)
             yield process, found[1]
         finally:
+            if process.poll() is not None:
+                print(f"the service ended with status {process.returncode}: {log.read_text()[-2000:]}", file=sys.stderr)
             process.terminate()
 
 
@@ -167,7 +169,10 @@ def main() -> int:
     print(json.dumps(figures))
     if options.output is not None:
         runs = json.loads(options.output.read_text())["runs"] if options.output.exists() else []
-        runs.append({"machine": about, "load_at_end": round(os.getloadavg()[0], 2), "figures": figures})
+        command = " ".join(["python -m benchmarks.serving", *sys.argv[1:]])
+        runs.append(
+            {"command": command, "machine": about, "load_at_end": round(os.getloadavg()[0], 2), "figures": figures}
+        )
         options.output.write_text(json.dumps({"runs": runs}, indent=1) + "\n")
     for line in found["wrong"][:5]:
         print(line, file=sys.stderr)
