@@ -48,7 +48,7 @@ FORMATS = {
 
 
 SEVERAL = "several"
-"""What reports call the format of documents whose files are of several formats of `TABLES`."""
+"""The format of documents whose files are of several formats of `TABLES`, in reports."""
 
 TABLES = ("parquet", "jsonl", "csv", "ipc")
 """Formats of rows with named columns, which may be read together."""
