@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import random
 import re
 import subprocess
@@ -21,11 +22,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
+
+from .run import machine
 
 WORDS, LEFT_OUT = 120, 5.0
 """Words of a document; seconds at the beginning that are not counted."""
@@ -45,6 +49,8 @@ def served(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
                 time.sleep(0.05)
             yield process, found[1]
         finally:
+            if process.poll() is not None:
+                print(f"the service ended with status {process.returncode}: {log.read_text()[-2000:]}", file=sys.stderr)
             process.terminate()
 
 
@@ -137,6 +143,12 @@ def summary(found: dict[str, Any], options: argparse.Namespace) -> dict[str, Any
     return {**figures, "wrong": len(found["wrong"])}
 
 
+def described() -> dict[str, Any]:
+    """Return the machine, its load and the versions of the packages that serve."""
+    found = machine()
+    return {**found, "packages": found["packages"] | {name: version(name) for name in ("fastapi", "uvicorn", "httpx")}}
+
+
 def main() -> int:
     """Run the load and print its figures as a line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,7 +157,9 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=50, help="documents per request, a multiple of ten")
     parser.add_argument("--clients", type=int, default=4, help="clients that query")
     parser.add_argument("--folder", type=Path, help="where the index is made; a temporary folder unless given")
+    parser.add_argument("--output", type=Path, help="JSON file of runs, to which this run is added")
     options = parser.parse_args()
+    about = described()
     with (
         tempfile.TemporaryDirectory(dir=options.folder) as scratch,
         served(Path(scratch, "index")) as (process, address),
@@ -153,6 +167,13 @@ def main() -> int:
         found = asyncio.run(load(address, process, options))
     figures = summary(found, options)
     print(json.dumps(figures))
+    if options.output is not None:
+        runs = json.loads(options.output.read_text())["runs"] if options.output.exists() else []
+        command = " ".join(["python -m benchmarks.serving", *sys.argv[1:]])
+        runs.append(
+            {"command": command, "machine": about, "load_at_end": round(os.getloadavg()[0], 2), "figures": figures}
+        )
+        options.output.write_text(json.dumps({"runs": runs}, indent=1) + "\n")
     for line in found["wrong"][:5]:
         print(line, file=sys.stderr)
     return int(bool(found["wrong"]) or figures["added_per_second"] < 0.98 * options.rate)

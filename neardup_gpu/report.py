@@ -254,9 +254,13 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if any(odd):
         rows.append(("odd text", ", ".join(filter(None, odd))))
+    if repeated := report["input"].get("repeated_ids"):
+        done = "left out" if report["input"]["on_duplicate_id"] == "first" else "a number was added to it"
+        rows.append(("ids", f"{count(repeated, 'document')} had the id of an earlier one: {done}"))
     if counts.get("skipped"):
         skipped = report.get("skipped", {"rows": counts["skipped"], "at_least": False})
-        rows.append(("skipped", f"{skipped_in_words(skipped)} that cannot be read; skipped.parquet lists them"))
+        why = "left out" if repeated else "that cannot be read"
+        rows.append(("skipped", f"{skipped_in_words(skipped)} {why}; skipped.parquet lists them"))
     where = count(report["threads"], "thread")
     if report.get("device"):
         where = report["device"]["name"]

@@ -177,8 +177,8 @@ class World:
             "Reading",
             nd.Reading,
             {},
-            f"{COLUMNS} html:flag encoding:choice? glob:name? on_error:choice max_document_bytes:count "
-            "null_values:columns? input_format:choice? delimiter:choice? header:flag",
+            f"{COLUMNS} html:flag encoding:choice? glob:name? on_error:choice on_duplicate_id:choice "
+            "max_document_bytes:count null_values:columns? input_format:choice? delimiter:choice? header:flag",
         )
         yield "Reference", nd.Reference, {"source": self.table}, "source:any name:name? reading:own?"
         yield "Identical", nd.Identical, {}, "key:columns?"

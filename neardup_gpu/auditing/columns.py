@@ -15,8 +15,8 @@ from ..documents.ahead import closing
 from ..documents.batches import PIECE_BYTES
 from ..documents.columns import plain_type
 from ..documents.contract import Reader, infers_types
-from ..documents.find import find_files, one_kind
-from ..documents.formats import FORMATS
+from ..documents.find import find_files, with_kinds
+from ..documents.formats import reader_of
 from ..documents.memory import Memory, as_tables
 from ..documents.parts import WHOLE
 from ..documents.reading import reading
@@ -45,14 +45,12 @@ class WrittenColumns:
             self._readers += [Memory(table) for table in tables.values()]
             return
         paths = checks.paths(what, source)
-        found = find_files(paths, None)
-        kind = one_kind(found.files, paths)
-        self.name = found.files[0].name
-        make = FORMATS[kind].reader
-        if make is None:
+        files, kind = with_kinds(find_files(paths, None).files, paths)
+        self.name = files[0].name
+        if kind == "text":
             self._lines = paths
         else:
-            self._readers += [make(file, Reading(), WHOLE) for file in found.files]
+            self._readers += [reader_of(file.kind)(file, Reading(), WHOLE) for file in files]
 
     @property
     def is_lines(self) -> bool:

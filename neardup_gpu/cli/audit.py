@@ -25,6 +25,7 @@ from .options import (
     Group,
     Inputs,
     ResultFolder,
+    fail_over,
     flags,
     given,
     method_flags,
@@ -74,11 +75,7 @@ class JoinChoice:
 class Verdict(ResultFolder):
     """The verdict to write, and when it fails."""
 
-    fail_over: Sequence[str] | None = setting(
-        None,
-        "Exit with status 3 if a count is larger: lost=N or missed=N, or a share such as lost=0.5%. May be repeated.",
-        metavar="NAME=N|SHARE",
-    )
+    fail_over: Sequence[str] | None = fail_over("lost=N or missed=N, or a share such as lost=0.5%")
 
 
 DocumentsFlags: Any = flags(DOCUMENTS, Reading)

@@ -9,7 +9,7 @@ import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from ..errors import ParameterError
@@ -132,8 +132,14 @@ def goes_on(workers: Workers | None) -> Iterator[None]:
         raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None
 
 
-def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown: Output, following: str) -> None:
-    """Print on stdout what a command has written.
+def say_written(
+    found: dict[str, Any],
+    rows: list[tuple[str, str]] | None,
+    shown: Output,
+    following: str,
+    broken: Sequence[str] | None = None,
+) -> int:
+    """Print on stdout what a command has written, and return its exit status.
 
     Parameters
     ----------
@@ -145,10 +151,14 @@ def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown
         The output, and the way to print.
     following : str
         The command to run next.
+    broken : sequence of str, default None
+        A sentence for each limit of `--fail-over` that was exceeded; None if the command has no limits.
     """
-    output = shown.output
+    from ..results.fail_over import FAILED
+
+    output, limited = shown.output, {} if broken is None else {"exceeded": list(broken)}
     if shown.json:
-        say_json({"status": "done", "output": output, **found})
+        say_json({"status": "failed" if broken else "done", "output": output, **limited, **found})
     elif not shown.quiet:
         from ..report import row, size, times
 
@@ -157,7 +167,8 @@ def say_written(found: dict[str, Any], rows: list[tuple[str, str]] | None, shown
             rows = [(name, size(value) if name == "text bytes" else f"{value:,}") for name, value in numbers.items()]
         timed = times(found["timings"], None, found.get("text_bytes")) if "timings" in found else []
         every = (*rows, *timed, ("written", str(output)), ("next", following))
-        say(*(row(label, text, 12) for label, text in every))
+        say(*(row(label, text, 12) for label, text in (*every, *(("failed", line) for line in broken or ()))))
+    return FAILED if broken else 0
 
 
 def padded_lines(rows: list[list[str]], widths: list[int] | None = None) -> str:

@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
 from .console import goes_on, say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, Inputs, ResultFolder, flags, given, one_or_all
+from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, Inputs, ResultFolder, fail_over, flags, given, one_or_all
 
 if TYPE_CHECKING:
     from ..contamination.verdicts import Contamination
@@ -36,11 +36,8 @@ class Evals:
 class Certificate(ResultFolder):
     """The certificate to write, and when it fails."""
 
-    fail_over: Sequence[str] | None = setting(
-        None,
-        "Exit with status 3 if a count is larger: items=N, documents=N or gpt3=N, or a share such as items=0.1%. "
-        "May be repeated.",
-        metavar="NAME=N|SHARE",
+    fail_over: Sequence[str] | None = fail_over(
+        "items=N, documents=N, gpt3=N or skipped=N, or a share such as items=0.1%"
     )
 
 

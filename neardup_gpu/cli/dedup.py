@@ -25,6 +25,7 @@ from .options import (
     TASKS,
     Inputs,
     ResultFolder,
+    RowLimits,
     flags,
     given,
     method_flags,
@@ -82,8 +83,8 @@ class Keeping:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DedupOutput(ResultFolder):
-    """The result to write, and the way to print it."""
+class DedupOutput(RowLimits, ResultFolder):
+    """The result to write, the way to print it, and when the command fails."""
 
     dry_run: bool = setting(False, "Decide, but write nothing.")
     verbose: bool = setting(False, "Print stages, pairs and the recipe as well.", flag="--verbose -v")
@@ -116,9 +117,12 @@ def dedup(
     written: OutputFlags = None,
     running: RunningFlags = None,
     tasks: WorkersFlags = None,
-) -> None:
+) -> int:
     """Remove near-duplicates. OUT holds the kept rows, and for each removed row its kept document and resemblance."""
+    from ..results.fail_over import FAILED, exceeded, limits_of, of_rows
+
     shown = DedupOutput(**given(written, of=DedupOutput))
+    limits = limits_of(shown.fail_over or (), ("skipped", "removed"))
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
     output = None if shown.dry_run else shown.output
@@ -148,7 +152,9 @@ def dedup(
             progress=progress,
             **options,
         )
-    _say(found, shown, output, options["writing"].report)
+    broken = exceeded(limits, of_rows(found.report["counts"]))
+    _say(found, shown, output, options["writing"].report, broken)
+    return FAILED if broken else 0
 
 
 def _references(words: list[str] | None, reading: Reading, settings: dict[str, Any]) -> list[Reference] | None:
@@ -164,25 +170,26 @@ def _references(words: list[str] | None, reading: Reading, settings: dict[str, A
     return [named_reference(word, replace(reading, **own) if own else None) for word in words]
 
 
-def _say(found: Result, shown: DedupOutput, output: str | None, page: bool) -> None:
-    """Print what a job did."""
+def _say(found: Result, shown: DedupOutput, output: str | None, page: bool, broken: list[str]) -> None:
+    """Print what a job did, and the limits that were exceeded."""
     if shown.json:
-        say_json(_line(found.report, output))
+        say_json(_line(found.report, output, broken))
     elif not shown.quiet:
-        from ..report import summary
+        from ..report import row, summary
         from ..results.result import StoredResult
 
         example = None
         if output is not None and not isinstance(found, StoredResult):  # whose tables may not fit in memory
             example = telling_example(found.documents, found.recipe.method.measure.name)
         width = stdout().width
-        say(*summary(found.report, width, output=output, example=example, verbose=shown.verbose, page=page))
+        lines = summary(found.report, width, output=output, example=example, verbose=shown.verbose, page=page)
+        say(*lines, *(row("failed", line) for line in broken))
 
 
-def _line(report: dict[str, Any], output: str | None) -> dict[str, Any]:
+def _line(report: dict[str, Any], output: str | None, broken: list[str]) -> dict[str, Any]:
     """Return the object that --json prints: the entries that pipelines need first, then the rest of the report."""
-    first = {"status": "done", "output": output}
-    return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, **report}
+    first = {"status": "failed" if broken else "done", "output": output}
+    return {**first, **{name: report[name] for name in ("seconds", "counts", "recall")}, "exceeded": broken, **report}
 
 
 def number_or_all(word: str) -> int | None:

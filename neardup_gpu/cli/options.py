@@ -11,7 +11,7 @@ A command names in its signature the settings that it takes. It is called with t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 from cyclopts import Group, Parameter, Token
@@ -317,6 +317,18 @@ class ResultFolder(Output):
     output: str | None = setting(
         None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
     )
+
+
+def fail_over(counts: str) -> Any:
+    """Return the setting for the limits of a command; `counts` names what it counts, with examples."""
+    return setting(None, f"Exit with status 3 if a count is larger: {counts}. May be repeated.", metavar="NAME=N|SHARE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowLimits:
+    """When a command that reads and removes documents fails."""
+
+    fail_over: Sequence[str] | None = fail_over("skipped=N or removed=N, or a share such as removed=20%")
 
 
 @dataclass(frozen=True, kw_only=True)

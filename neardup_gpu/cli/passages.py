@@ -9,11 +9,10 @@ from ..documents.reading_options import Reading
 from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..records import dataclass
-from ..settings import setting
 from ..shared_passages.settings import PassageSettings
 from ..tasks.workers import Workers
 from .console import goes_on, say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, ResultFolder, argument, flags, given
+from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, ResultFolder, argument, fail_over, flags, given
 
 PASSAGES = Group("Passages", sort_key=0.5)
 
@@ -22,11 +21,8 @@ PASSAGES = Group("Passages", sort_key=0.5)
 class PassagesFolder(ResultFolder):
     """The result to write, and when the command fails."""
 
-    fail_over: Sequence[str] | None = setting(
-        None,
-        "Exit with status 3 if a count is larger: passages=N or documents=N, or a share of all tokens or documents, "
-        "such as passages=1%. May be repeated.",
-        metavar="NAME=N|SHARE",
+    fail_over: Sequence[str] | None = fail_over(
+        "passages=N, documents=N or skipped=N, or a share of all tokens, documents or rows, such as passages=1%"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..documents.reading_options import Reading
@@ -21,6 +22,7 @@ from .options import (
     Inputs,
     Output,
     ReadingFlags,
+    fail_over,
     flags,
     given,
     method_flags,
@@ -36,6 +38,7 @@ class SketchesFile(Output):
     shard_bytes: int | str | None = setting(
         None, "Write the sketches into files of about this size, in a folder.", metavar="SIZE", shown="one file"
     )
+    fail_over: Sequence[str] | None = fail_over("skipped=N, or a share such as skipped=0.1%")
 
 
 SketchesFlags: Any = flags(OUTPUT, SketchesFile)
@@ -55,9 +58,12 @@ def sketch(
     written: SketchesFlags = None,
     engine: SketchingFlags = None,
     tasks: WorkersFlags = None,
-) -> None:
+) -> int:
     """Summarise documents by small sketches, to be compared by `neardup pairs`."""
+    from ..results.fail_over import exceeded, limits_of, of_rows
+
     shown = SketchesFile(**given(written))
+    limits = limits_of(shown.fail_over or (), ("skipped",))
     recipe = chosen_recipe(SKETCHING, method, **given(choice), unit=Unit(**given(unit)))
     options: dict[str, Any] = {"reading": Reading(**given(reading)), "engine": Engine(**given(engine))}
     options |= {"shard_bytes": shown.shard_bytes, "workers": Workers(**given(tasks)) if given(tasks) else None}
@@ -67,4 +73,5 @@ def sketch(
         counts = sketch_jobs.sketch(
             one_or_all(inputs), shown.output, recipe=recipe, **options, overwrite=shown.overwrite, progress=progress
         )
-    say_written(counts, None, shown, f"neardup pairs {shell_path(shown.output)}")
+    broken = exceeded(limits, of_rows(counts))
+    return say_written(counts, None, shown, f"neardup pairs {shell_path(shown.output)}", broken)

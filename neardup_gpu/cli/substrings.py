@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..documents.reading_options import Reading
@@ -12,7 +13,19 @@ from ..repeated_passages.settings import SubstringSettings
 from ..settings import setting
 from ..tasks.workers import Workers
 from .console import goes_on, say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, Inputs, ResultFolder, flags, given, one_or_all
+from .options import (
+    DOCUMENTS,
+    OUTPUT,
+    RUNNING,
+    TASKS,
+    Group,
+    Inputs,
+    ResultFolder,
+    fail_over,
+    flags,
+    given,
+    one_or_all,
+)
 
 PASSAGES = Group("Passages", sort_key=0.5)
 
@@ -26,9 +39,18 @@ class PassagesOfReference:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SubstringsFolder(ResultFolder):
+    """The result to write, and when the command fails."""
+
+    fail_over: Sequence[str] | None = fail_over(
+        "skipped=N or removed=N, or a share of all rows or tokens, such as removed=20%"
+    )
+
+
 DocumentsFlags: Any = flags(DOCUMENTS, Reading)
 PassagesFlags: Any = flags(PASSAGES, SubstringSettings, PassagesOfReference)
-OutputFlags: Any = flags(OUTPUT, ResultFolder, Writing, without=("ids_only", "report", "check"))
+OutputFlags: Any = flags(OUTPUT, SubstringsFolder, Writing, without=("ids_only", "report", "check"))
 RunningFlags: Any = flags(RUNNING, Engine, without=("max_comparisons", "temp_dir"))
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool",))
 
@@ -42,7 +64,10 @@ def substrings(
     tasks: WorkersFlags = None,
 ) -> int:
     """Find every passage that occurs more than once, and write a corpus in which each stays once."""
-    shown = ResultFolder(**given(written, of=ResultFolder))
+    from ..results.fail_over import FAILED, exceeded, limits_of
+
+    shown = SubstringsFolder(**given(written, of=SubstringsFolder))
+    limits = limits_of(shown.fail_over or (), ("skipped", "removed"))
     from ..repeated_passages.result import summary
     from ..repeated_passages.substrings import substrings as finding
 
@@ -59,8 +84,10 @@ def substrings(
             **given(passages, of=PassagesOfReference),
             **given(passages, of=SubstringSettings),
         )
+    broken = exceeded(limits, found.limited)
     if shown.json:
-        say_json({"status": "done", "output": shown.output, **found.report})
+        status = "failed" if broken else "done"
+        say_json({"status": status, "output": shown.output, "exceeded": broken, **found.report})
     elif not shown.quiet:
-        say(*summary(found, shown.output))
-    return 0
+        say(*summary(found, shown.output, broken))
+    return FAILED if broken else 0

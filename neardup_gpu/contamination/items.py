@@ -14,7 +14,7 @@ from ..documents.columns import is_binary, is_key, is_text, listed, plain_type
 from ..documents.contract import Reader
 from ..documents.files import File
 from ..documents.find import find_files
-from ..documents.formats import FORMATS, format_of
+from ..documents.formats import TABLES, format_of, reader_of
 from ..documents.memory import Memory, as_tables
 from ..documents.nested import EACH, steps_of
 from ..documents.parts import WHOLE
@@ -127,10 +127,9 @@ def _names(files: list[File]) -> list[str]:
 
 def _opened(file: File, name: str) -> EvaluationSet:
     kind = file.kind or format_of(file.path) or "text"
-    make = FORMATS[kind].reader
-    if make is None or kind == "warc":
+    if kind not in TABLES:
         raise InputError(f"{file.name}: an evaluation set is JSON lines, Parquet, CSV or Arrow, with a row per item")
-    return EvaluationSet(name, make(file, Reading(), WHOLE), kind, file)
+    return EvaluationSet(name, reader_of(kind)(file, Reading(), WHOLE), kind, file)
 
 
 def read_items(sets: Iterable[EvaluationSet], fields: Sequence[str] | None, recipe: Recipe) -> EvaluationItems:

@@ -12,7 +12,7 @@ from ..data import arrow, numpy_of, strings
 from ..printable import readable_id
 from ..records import dataclass
 from ..report import beside, count, duration, heading, percent, row, shorten, table_by
-from ..results.fail_over import CountedShare
+from ..results.fail_over import CountedShare, of_rows
 from .items import EvaluationItems, Wanted
 from .tally import LONG, SHORT, Tally
 
@@ -78,6 +78,7 @@ class Contamination:
                 name: CountedShare(found[f"items_{name}"], found[f"items_{name}"], found["items"])
                 for name in DEFINITIONS
             },
+            **of_rows(found),
         }
 
     def __repr__(self) -> str:
@@ -93,7 +94,7 @@ class Contamination:
         return f"<pre>{escape(chr(10).join(map(str, table_lines(self.report))))}</pre>"
 
 
-LIMITED = ("items", "documents", *DEFINITIONS)
+LIMITED = ("items", "documents", *DEFINITIONS, "skipped")
 """The names of `Contamination.limited`."""
 
 

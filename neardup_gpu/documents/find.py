@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
 from ..store.uris import brief, file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found
 from .files import File, check_relative
 from .first_bytes import are_text, first_bytes, formats_of, has_extension
-from .formats import FORMATS, format_named, format_of, supported
+from .formats import FORMATS, SEVERAL, TABLES, format_named, format_of, supported
 from .local_names import escaped, is_local, local_system, unescaped
 from .packed import COMPRESSIONS, without_compression
 from .patterns import Pattern, States, is_hidden
@@ -515,11 +515,16 @@ def _texts_hint(source: str, several: bool) -> str:
     return "; to pass texts instead of paths in Python, write {'text': texts}"
 
 
-def one_kind(files: list[File], sources: list[str], input_format: str | None = None) -> str:
-    """The format that all files share, or are read as. Files of unknown format that the user named or picked by a
-    pattern are text. A named file of other contents is refused."""
+def with_kinds(files: list[File], sources: list[str], input_format: str | None = None) -> tuple[list[File], str]:
+    """Return files with their formats, and the format that all share, or are read as; `SEVERAL` for tables of several.
+
+    Files of unknown format that the user named or picked by a pattern are text. A named file of other contents is
+    refused, and text or WARC together with another format.
+    """
     if input_format is not None:
-        return format_named(input_format)
+        kind = format_named(input_format)
+        return [replace(file, kind=kind) for file in files], kind
+    known: list[File] = []
     kinds: dict[str, list[File]] = {}
     unknown: list[str] = []
     for file in files:
@@ -533,8 +538,10 @@ def one_kind(files: list[File], sources: list[str], input_format: str | None = N
                 why = f"unknown kind of file, not text; supported are {supported()}."
                 raise InputError(f"{file.name}: {why}", path=file.name)
             unknown.append(file.name)
+        known.append(replace(file, kind=kind or "text"))
         kinds.setdefault(kind or "text", []).append(file)
-    if len(kinds) > 1:
+    several = len(kinds) > 1
+    if several and not kinds.keys() <= {*TABLES}:
         # Data rather than text, then the format of most files.
         a, b = sorted(kinds, key=lambda kind: (kind == "text", -len(kinds[kind]), kinds[kind][0].path))[:2]
         first, other = kinds[a][0], kinds[b][0]
@@ -545,7 +552,7 @@ def one_kind(files: list[File], sources: list[str], input_format: str | None = N
         raise InputError(f"{first.name} and {other.name} are of different kinds; {way}.")
     if unknown:
         log.warning("%s: no known kind of file; each is read as one text", some(unknown))
-    return next(iter(kinds))
+    return known, SEVERAL if several else next(iter(kinds))
 
 
 def suffix_of(path: str) -> str:

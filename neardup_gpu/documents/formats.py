@@ -35,12 +35,6 @@ class Format:
     home: str
     compressions: tuple[str, ...] = ()
 
-    @property
-    def reader(self) -> Callable[[File, Reading, Part], Reader] | None:
-        """The class that makes the `Reader` of one file, or of a part of it. None for text."""
-        module, _, name = self.home.partition(".")
-        return getattr(import_module(f"{__package__}.{module}"), name) if name else None
-
 
 FORMATS = {
     "parquet": Format((".parquet", ".pq"), "parquet.Parquet"),
@@ -51,6 +45,20 @@ FORMATS = {
     "text": Format((".txt", ".md", ".rst", ".html", ".htm", ".xhtml"), "", tuple(COMPRESSIONS)),
 }
 """All formats, by the names that reports call them."""
+
+
+SEVERAL = "several"
+"""The format of documents whose files are of several formats of `TABLES`, in reports."""
+
+TABLES = ("parquet", "jsonl", "csv", "ipc")
+"""Formats of rows with named columns, which may be read together."""
+
+
+def reader_of(kind: str) -> Callable[[File, Reading, Part], Reader]:
+    """Return the class that makes the `Reader` of one file, or of a part of it, for a format other than text."""
+    module, _, name = FORMATS[kind].home.partition(".")
+    made: Callable[[File, Reading, Part], Reader] = getattr(import_module(f"{__package__}.{module}"), name)
+    return made
 
 
 def format_of(path: str) -> str | None:

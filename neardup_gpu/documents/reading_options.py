@@ -79,6 +79,14 @@ class Reading:
         - "stop": raise InputError.
         - "skip": list the row in `Documents.skipped` and leave it out. This takes longer, because whole row groups are
           read before any of their rows is used.
+    on_duplicate_id : "stop", "first" or "suffix", default "stop"
+        What to do with a document whose id an earlier document of the same input has. Unless it is "stop", a job of
+        tasks reads its input once more.
+
+        - "stop": raise InputError.
+        - "first": leave the document out, and list it in `Documents.skipped`. The first document keeps the id.
+        - "suffix": compare the document under an id of its own: its id, a hyphen, and the first number from 2 on that
+          no earlier document has there. Ids must be strings. Rows that are written keep the id that is stored.
     max_document_bytes : int, default 1 GiB
         Maximum size of a line of JSON lines, a row of CSV, a text or HTML file, and a record of a WARC file. A longer
         document counts as a row that cannot be read.
@@ -136,6 +144,11 @@ class Reading:
         "If a row cannot be read: stop, or skip it and list it in skipped.parquet.",
         metavar="WHAT",
     )
+    on_duplicate_id: str = setting(
+        "stop",
+        "If a document has the id of an earlier one: stop, keep the first one only, or add a suffix to its id.",
+        metavar="stop|first|suffix",
+    )
     max_document_bytes: int = setting(
         MAX_DOCUMENT_BYTES,
         "Maximum bytes of a JSON line, text or HTML file or WARC record.",
@@ -174,6 +187,7 @@ class Reading:
             "html": checks.flag_or("html", self.html, TREE),
             "glob": checks.optional(checks.text, "glob", self.glob, "give a pattern such as *.py"),
             "on_error": checks.one_of("on_error", self.on_error, ("stop", "skip")),
+            "on_duplicate_id": checks.one_of("on_duplicate_id", self.on_duplicate_id, ("stop", "first", "suffix")),
             "max_document_bytes": checks.integer("max_document_bytes", self.max_document_bytes, 1),
             "null_values": checks.optional(checks.strings, "null_values", self.null_values),
             "input_format": checks.optional(checks.one_of, "input_format", self.input_format, tuple(INPUT_FORMATS)),
@@ -199,6 +213,11 @@ class Reading:
         """Whether rows that cannot be read are left out."""
         return self.on_error == "skip"
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether rows may be left out: those that cannot be read, or those whose id an earlier one has."""
+        return self.skips or self.on_duplicate_id == "first"
+
 
 class ReadingIntegers(Reading):
     """Options for documents that are lists of integers, such as token ids. A list with nulls counts as null."""
@@ -219,7 +238,16 @@ def of_columns(reading: Reading, id_column: str | None, text_columns: Sequence[s
 
 def described(reading: Reading) -> dict[str, Any]:
     """Return the options that readers use, ready for JSON. Columns, `html` and `glob` are described elsewhere."""
-    names = ("on_error", "max_document_bytes", "null_values", "input_format", "delimiter", "header", "encoding")
+    names = (
+        "on_error",
+        "on_duplicate_id",
+        "max_document_bytes",
+        "null_values",
+        "input_format",
+        "delimiter",
+        "header",
+        "encoding",
+    )
     found = {name: getattr(reading, name) for name in names}
     return {**found, "integers": True} if reading.integers else found
 

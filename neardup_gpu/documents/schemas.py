@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -154,7 +154,7 @@ class Columns:
         `parameter` is what names the column, `advice` what to do instead of naming another one there.
         """
         # What arrays and objects in JSON hold is not known.
-        inferred = self._readers[0].infers_types
+        inferred = any(map(infers_types, self._readers))
 
         def fits(kind: pa.DataType) -> bool:
             return not (inferred and pa.types.is_nested(kind))
@@ -238,7 +238,7 @@ class Columns:
         InputError
             If there is no such type.
         """
-        inferred, is_key = self._readers[0].infers_types, name == self.key
+        inferred, is_key = any(map(infers_types, self._readers)), name == self.key
         kinds: dict[pa.DataType, str] = {}
         for reader in self._readers:
             if nested.count(reader.schema, name):
@@ -296,9 +296,11 @@ class Columns:
             raise _unlike_types(name, kinds)
         return pa.string() if any(map(is_string, kinds)) else self._one_number_type(name, kinds)
 
-    def _one_number_type(self, name: str, kinds: Iterable[pa.DataType]) -> pa.DataType:
+    def _one_number_type(self, name: str, kinds: Collection[pa.DataType]) -> pa.DataType:
         """Return the type that holds all numbers of a column in all files; strings if it holds other texts too."""
         found: set[str] = set().union(*(reader.numbers(name) for reader in self._readers if infers_types(reader)))
+        if not all(map(infers_types, self._readers)) and pa.uint64() in kinds:
+            found |= {"wide"} if len({*kinds}) == 1 else {"wide", "negative"}
         if "text" in found:
             return pa.string()
         if "float" in found or {"negative", "wide"} <= found or any(map(pa.types.is_floating, kinds)):

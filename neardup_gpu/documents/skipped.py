@@ -151,13 +151,16 @@ class Skipped:
         for file, row, line, rows, num_bytes, message in problem.losses:
             place = self.first_row + row + 1 if line is None else line
             self.entries.append((file, place, rows, num_bytes, message))
-            if not rows:
-                continue
-            first, before = self.ranges[-1] if self.ranges else (0, 0)
-            if before and first + before == row:
-                self.ranges[-1] = (first, before + rows)
-            else:
-                self.ranges.append((row, rows))
+            if rows:
+                self.leave_out(row, rows)
+
+    def leave_out(self, row: int, rows: int) -> None:
+        """Count rows, from `row` on, as left out."""
+        first, before = self.ranges[-1] if self.ranges else (0, 0)
+        if before and first + before == row:
+            self.ranges[-1] = (first, before + rows)
+        else:
+            self.ranges.append((row, rows))
 
     @property
     def num_rows(self) -> int:

@@ -27,8 +27,9 @@ from ..store.uris import file_system, is_masked, masked
 from .columns import mixed_integers
 from .compared import SeenStrings
 from .contract import Reader
+from .duplicate_ids import IdsGiven, RepeatedIds, say_repeated
 from .files import File
-from .formats import FORMATS
+from .formats import reader_of
 from .json_values import COMPARED
 from .local_names import local_system
 from .memory import Memory, StoredTable
@@ -50,7 +51,7 @@ class Source:
     Parameters
     ----------
     format : str
-        A name of `formats.FORMATS`, or "memory" for tables that `stored.stored` wrote.
+        A name of `formats.FORMATS`, `formats.SEVERAL`, or "memory" for tables that `stored.stored` wrote.
     text_columns : list of str
         Columns that hold the text.
     key : str or None
@@ -88,6 +89,8 @@ class SlicedFile:
         Of the file when the input was divided; None where it could not be found.
     digest : str
         Of the bytes, where `stored.stored` wrote them.
+    kind : str
+        The format, a name of `formats.FORMATS`; none where `stored.stored` wrote the file.
     """
 
     path: str
@@ -96,6 +99,7 @@ class SlicedFile:
     uri: str
     state: State | None
     digest: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,9 @@ class Slice:
         Rows of the input before the slice; None where nobody has counted them.
     unreadable : tuple of Entry
         Entries of `Documents.skipped` about whole files that cannot be read; those of the input are the first slice's.
+    repeats : tuple of tuple of (int, str or None)
+        For each part, the rows whose id an earlier document of the input has, and their new ids; None for a row that is
+        left out. Empty if `on_duplicate_id` is "stop".
     """
 
     number: int
@@ -156,6 +163,7 @@ class Slice:
     kept_names: tuple[str, ...]
     first_row: int | None
     unreadable: tuple[Entry, ...] = ()
+    repeats: tuple[tuple[tuple[int, str | None], ...], ...] = ()
 
     @property
     def ids_are_rows(self) -> bool:
@@ -222,7 +230,9 @@ class Slice:
             of_columns(source.policy, *((None, None) if are_own else (source.key, source.text_columns))),
             sources=[file.name for file in self.files],
             unreadable=self.unreadable,
-            part=PartOfWhole(columns, names, list(self.kept_names), passes),
+            part=PartOfWhole(
+                columns, names, list(self.kept_names), passes, [dict(some) for some in self.repeats] or None
+            ),
         )
 
     def check(self) -> None:
@@ -247,7 +257,7 @@ class Slice:
                     )
                 systems[file.uri] = file_system(file.uri)[0]
             system = systems[file.uri] if file.uri else local_system(file.path)
-            files.append(File(system, file.path, file.name, self.source.root, uri=file.uri))
+            files.append(File(system, file.path, file.name, self.source.root, uri=file.uri, kind=file.kind))
         return files
 
     def _readers(self, files: list[File]) -> list[Reader]:
@@ -257,11 +267,10 @@ class Slice:
                 Memory(StoredTable(file), part, each.below)
                 for file, part, each in zip(files, self.parts, self.files, strict=True)
             ]
-        open_file = FORMATS[source.format].reader
-        if open_file is None:
+        if source.format == "text":
             ids = [file.below for file in self.files]
             return [TextFiles(files, source.policy.html, source.policy, ids, self.parts[0])]
-        return [open_file(file, source.policy, part) for file, part in zip(files, self.parts, strict=True)]
+        return [reader_of(file.kind)(file, source.policy, part) for file, part in zip(files, self.parts, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         """The slice in values that JSON knows, without the secrets of URIs."""
@@ -286,6 +295,7 @@ class Slice:
             "kept_names": list(self.kept_names),
             "first_row": self.first_row,
             "unreadable": list(self.unreadable),
+            "repeats": list(self.repeats),
         }
 
     @classmethod
@@ -303,6 +313,7 @@ class Slice:
             tuple(values["kept_names"]),
             values["first_row"],
             tuple(tuple(entry) for entry in values["unreadable"]),
+            tuple(tuple((row, name) for row, name in some) for some in values["repeats"]),
         )
 
 
@@ -313,7 +324,7 @@ def extent_of(documents: Documents) -> Extent:
         tuple(each.num_documents for each in passes),
         tuple(each.reader.num_places(each.num_documents + each.skipped.num_rows) for each in passes),
         tuple(tuple(each.skipped.ranges) for each in passes),
-        len(passes[0].skipped.entries),
+        len(documents._entries(0)),
         tuple(documents._integers.found.items()),
     )
 
@@ -444,6 +455,28 @@ def slices_of(documents: Documents, slice_bytes: int) -> list[Slice]:
     return found
 
 
+def with_repeats(slices: list[Slice], documents: Documents) -> list[Slice]:
+    """Return slices that know which of their documents have the id of an earlier one.
+
+    Unless `Reading.on_duplicate_id` is "stop", the slices are read one after another. Afterwards `documents`, the whole
+    input, count the repeated ids as if they had been read.
+    """
+    if not documents._finds_repeats:
+        return slices
+    rule = slices[0].source.policy.on_duplicate_id
+    given, found, all_found = IdsGiven(rule), [], RepeatedIds(0, ())
+    for each in slices:
+        part = each.open()
+        part._ids_given = given
+        for _ in part.batches():
+            pass
+        found.append(replace(each, repeats=tuple(tuple(some.items()) for some in part._repeated.found)))
+        all_found.found += part._repeated.found
+    documents._repeated = all_found
+    say_repeated(all_found.number, rule, documents._readers[0].name)
+    return found
+
+
 def text_bytes_of(documents: Documents) -> int:
     """About the bytes of text of an input of files, as its slices have them; no rows are read."""
     return sum(part.num_bytes for reader in documents._readers for part in reader.parts(1 << 62))
@@ -491,7 +524,7 @@ def _parts(documents: Documents, slice_bytes: int) -> list[tuple[tuple[SlicedFil
 def _sliced_files(reader: Reader, names: list[str]) -> list[SlicedFile]:
     """The reader's files; `names` are their paths below the folder that all files share."""
     return [
-        SlicedFile(file.path, file.name, below, file.uri, state)
+        SlicedFile(file.path, file.name, below, file.uri, state, kind=file.kind)
         for file, below, state in zip(reader.files, names, reader.states(), strict=True)
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from ..store.uris import is_masked, is_uri, masked
 from .columns import artefact_kind
 from .contract import Reader
 from .files import POINTER, File
-from .find import FoundFiles, find_files, one_kind
-from .formats import FORMATS
+from .find import FoundFiles, find_files, with_kinds
+from .formats import reader_of
 from .local_names import escaped, unescaped
 from .memory import Memory, as_tables
-from .parts import WHOLE, Part
+from .parts import WHOLE
 from .reading_options import Reading, chosen_reading, reading_of
 from .seen import Seen
 from .skipped import Entry, Skipped
@@ -108,17 +108,16 @@ def open_documents(
         return Documents(memory, "memory", reading, sources=[], **options)
     names = names_of(source)
     found = find_files(names, reading.glob, reading.input_format)
-    kind = one_kind(found.files, names, reading.input_format)
+    files, kind = with_kinds(found.files, names, reading.input_format)
     if reading.input_format == "html":
         reading = replace(reading, html=reading.html or True)
-    open_file = FORMATS[kind].reader
     readers: list[Reader]
-    if open_file is None:
-        readers = [TextFiles(found.files, reading.html, reading)]
+    if kind == "text":
+        readers = [TextFiles(files, reading.html, reading)]
         if reading.text_columns is not None or reading.id_column is not None:
             raise InputError(f"{masked(names[0])}: text files have no columns; leave out the text and id column.")
     else:
-        readers, options["unreadable"] = _readers(open_file, found.files, reading)
+        readers, options["unreadable"] = _readers(files, reading)
         readers = _without_our_files(readers, found)
     sources = [
         masked(name) if is_uri(name) else name if name == STDIN else escaped(os.path.abspath(name)) for name in names
@@ -169,16 +168,14 @@ def _without_our_files(readers: list[Reader], found: FoundFiles) -> list[Reader]
     return documents
 
 
-def _readers(
-    open_file: Callable[[File, Reading, Part], Reader], files: list[File], reading: Reading
-) -> tuple[list[Reader], list[Entry]]:
+def _readers(files: list[File], reading: Reading) -> tuple[list[Reader], list[Entry]]:
     """A reader for each file, and the files that have none because they cannot be read at all."""
     readers: list[Reader] = []
     skipped, errors = Skipped(reading.skips), []
     for file in files:
         num_bytes = None
         try:
-            readers.append(open_file(file, reading, WHOLE))
+            readers.append(reader_of(file.kind)(file, reading, WHOLE))
         except InputError as problem:
             error = problem
             if _is_pointer(file):

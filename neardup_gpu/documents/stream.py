@@ -33,6 +33,7 @@ from .batches import PIECE_BYTES, ReadRows, coalesce, ragged, size_of, sliced
 from .columns import check_ids, copied, decoded, is_string, outside_int64, plain_type
 from .compared import Looks, SeenStrings, categories_of, compared, is_ordered, one_order, remark
 from .contract import Reader, infers_types
+from .duplicate_ids import IdsGiven, RepeatedIds, Repeats, check_suffix, say_repeated
 from .edits import EditQueue, Edits, as_stored, kept_rows
 from .files import names_below, relative_names
 from .joined_text import as_bytes, count_replaced, integers_as_bytes, joined, joined_lists, visible
@@ -96,12 +97,15 @@ class PartOfWhole:
         Under which names the readers write their kept rows.
     passes : list of Pass
         What an earlier reading found; none where there was none.
+    repeats : list of Repeats, default None
+        For each reader, the rows whose id an earlier document of the whole has; None if nobody knows them.
     """
 
     columns: Columns | DecidedColumns
     names: list[str]
     kept_names: list[str]
     passes: list[Pass]
+    repeats: list[Repeats] | None = None
 
 
 class Documents:
@@ -136,6 +140,9 @@ class Documents:
         self._integers = IntegerRange(None)  # of the last reading
         self._skipped: tuple[list[Pass], pa.Table] | None = None  # of a reading, once it has been asked for
         self._unique = False
+        self._ids_given: IdsGiven | None = None  # if readings of several documents go on with one another's ids
+        self._repeats = None if part is None else part.repeats
+        self._repeated = RepeatedIds(0, [])  # of the last reading
         self._looks: dict[str, Looks] = {}  # of columns that are compared, in the last reading
         self._orders: dict[str, set[tuple[str, ...]]] = {}  # of ordered categories
         self.format = kind
@@ -147,6 +154,8 @@ class Documents:
             self._columns = Columns(
                 *(readers, reading.skips, reading.text_columns, reading.id_column, other_columns, reading.integers)
             )
+            if reading.on_duplicate_id == "suffix" and self._finds_repeats:
+                check_suffix(self._id_type, self._columns.key or "", readers[0].name)
             files = [file for reader in readers for file in reader.files]
             named = relative_names if self._columns.are_own else names_below
             self._kept_names = [f"{split}.parquet" for split in self.splits] or ["part-00000.parquet"]
@@ -163,7 +172,7 @@ class Documents:
 
     def _holds_strings(self) -> bool:
         """Return whether all text comes as strings, from whatever Arrow has decoded."""
-        if self.reads_html or infers_types(self._readers[0]):
+        if self.reads_html or any(map(infers_types, self._readers)):
             return False
         kinds = [nested.field(self._readers[0].schema, name).type for name in self._columns.text]
         return all(is_string(plain_type(kind.value_type if is_list(kind) else kind)) for kind in kinds)
@@ -187,6 +196,16 @@ class Documents:
     def _id_type(self) -> pa.DataType:
         """The type of ids."""
         return pa.int64() if self._columns.key is None else self._columns.type_of(self._columns.key)
+
+    @property
+    def _finds_repeats(self) -> bool:
+        """Whether documents may have the id of an earlier one, and that does not end the reading."""
+        return self._policy.on_duplicate_id != "stop" and self._columns.key is not None and not self._columns.are_own
+
+    @property
+    def _repeated_counts(self) -> dict[str, int]:
+        """The number of documents of the last pass whose id an earlier one has, as reports count it."""
+        return {"repeated_ids": self._repeated.number} if self._finds_repeats else {}
 
     @property
     def extracts_text(self) -> bool:
@@ -270,25 +289,32 @@ class Documents:
             "html": self.html,
             "num_files": self.num_files,
             "left_out": self._left_out,
+            **self._repeated_counts,
             **described(self._policy),
         }
 
     @property
     def skipped(self) -> pa.Table | None:
-        """Rows that the last reading left out, in input order: file, row, rows, bytes, reason. None unless rows are
-        skipped.
+        """Rows that the last reading left out, in input order: file, row, rows, bytes, reason. None unless rows that
+        cannot be read, or whose id an earlier one has, are to be left out.
 
         `row` counts from 1, in JSON lines the lines of the file; it is null where the whole file cannot be read. `rows`
         is the number of rows from there on: null where it is unknown, as after damage in a compressed file. Where it is
         null, `bytes` is the number of bytes of the file that were passed over, null where that is unknown, too.
         """
-        if not self._policy.skips:
+        if not self._policy.leaves_out:
             return None
-        found = [self._unreadable, *(each.skipped.entries for each in self._passes)]
+        found = [self._unreadable, *map(self._entries, range(len(self._passes)))]
         number = sum(map(len, found))
         if self._skipped is None or self._skipped[0] is not self._passes or len(self._skipped[1]) != number:
             self._skipped = self._passes, table_of([entry for entries in found for entry in entries])
         return self._skipped[1]
+
+    def _entries(self, number: int) -> list[Entry]:
+        """Return the entries of `skipped` about the reader of this number."""
+        current = self._passes[number]
+        again = self._repeated.entries(number, current) if self._policy.on_duplicate_id == "first" else []
+        return sorted([*current.skipped.entries, *again], key=lambda entry: entry[1] or 0)
 
     def batches(self, columns: Iterable[str] = (), max_bytes: int = 16 << 20) -> Iterator[Batch]:
         """Stream all documents, in input order.
@@ -355,6 +381,8 @@ class Documents:
             wanted[key] = pa.field(key, key_type, nullable=pa.types.is_null(key_type), metadata=mark)
         schemas = [_columns_there(reader, wanted) for reader in self._readers]
         self._integers = integers = IntegerRange(key)
+        given = self._ids_given or self._repeats or IdsGiven(self._policy.on_duplicate_id)
+        self._repeated = repeated = RepeatedIds(len(self._readers), given)
         self._passes = passes = self._new_passes()
         first = num_documents = at = 0  # first row of the file, among the rows of all files, and documents so far
         num_bytes = 0.0
@@ -379,6 +407,8 @@ class Documents:
                     ids = arrow(piece.rows + first)
                 else:
                     batch, rows, ids = with_ids(piece.batch, piece.rows, piece.ids, key, current)
+                    if self._finds_repeats:
+                        batch, rows, ids = repeated.resolved(batch, rows, ids, number, current)
                     if len(rows) < len(piece.rows):
                         piece = self._piece(batch, rows, ids, piece.share, reader, types)
                     integers.check(ids, reader.name)
@@ -389,6 +419,8 @@ class Documents:
                 self._read = num_documents, num_bytes + piece.share * reader.num_bytes
                 yield pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), piece.num_null
                 current.num_documents += len(piece.rows)
+        if self._ids_given is None and self._repeats is None:
+            say_repeated(repeated.number, self._policy.on_duplicate_id, self._readers[0].name)
 
     def _new_passes(self) -> list[Pass]:
         return [
@@ -430,15 +462,16 @@ class Documents:
     ) -> _ReadPiece:
         with reading(reader.name):
             text, num_null, num_stripped = self._text(batch, reader)
-            extra = [self._compared(_column_of(batch, name, reader), name, kind) for name, kind in types.items()]
+            extra = [self._compared(batch, name, kind, reader) for name, kind in types.items()]
         replaced = (0, 0) if self._policy.integers else count_replaced(text)
         return _ReadPiece(batch, rows, ids, text, num_null, num_stripped, replaced, extra, share)
 
-    def _compared(self, column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+    def _compared(self, batch: pa.RecordBatch, name: str, kind: pa.DataType, reader: Reader) -> pa.Array:
         """Return an extra column in the type that it has in all files; note the order of its categories."""
+        column = _column_of(batch, name, reader)
         if is_ordered(column.type):
             self._orders[name].add(categories_of(column.dictionary))
-        return compared(column, kind, self._policy.markers if self._readers[0].infers_types else ())
+        return compared(column, kind, self._policy.markers if reader.infers_types else ())
 
     def _text(self, batch: pa.RecordBatch, reader: Reader) -> tuple[pa.Array, int, int]:
         """The text of each document, without nulls; how many of them are null; and pages that were not parsed."""
@@ -552,7 +585,8 @@ class Documents:
     def check_ids_early(self, what: str = "input") -> None:
         """Raise InputError for null and repeated ids, where the ids can be read without the text: before all work.
 
-        Nothing is done where rows are skipped, as some of the repeated ids may be among those.
+        Nothing is done where rows are skipped, as some of the repeated ids may be among those, or where
+        `on_duplicate_id` allows repeated ids.
 
         Parameters
         ----------
@@ -564,7 +598,7 @@ class Documents:
         >>> from neardup_gpu import open_documents
         >>> open_documents({"text": ["to be", "or not"]}).check_ids_early()
         """
-        if self.id_column is None or self._policy.skips:
+        if self.id_column is None or self._policy.skips or self._finds_repeats:
             return
         if not all(reader.reads_columns_alone for reader in self._readers):
             return
@@ -661,7 +695,7 @@ class Documents:
         self, edits: Edits, progress: Callable[[int, int], None] | None = None
     ) -> tuple[EditQueue, list[EditQueue]]:
         """Return the edits of all rows, among them those that were skipped, and the part of each reader."""
-        depends = len(self._readers) > 1 or self._policy.skips  # where documents are, on what was read
+        depends = len(self._readers) > 1 or self._policy.leaves_out  # where documents are, on what was read
         if depends and sum(each.num_documents for each in self._passes) != len(edits):
             for _ in self.batches():  # the last reading ended early, or there was none
                 pass

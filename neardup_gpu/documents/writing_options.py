@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from .. import checks
 from ..engine.memory import parse_size
-from ..errors import ParameterError
+from ..errors import InputError, ParameterError
 from ..records import dataclass
 from ..settings import setting
+from .formats import SEVERAL
 
 if TYPE_CHECKING:
     from .stream import Documents
@@ -130,6 +131,7 @@ def format_for(writing: Writing, documents: Documents) -> str:
     ParameterError
         If no output format was given and the format of the documents is not in `OUTPUT_FORMATS`.
     """
+    refuse_several(documents)
     if writing.output_format is not None:
         return writing.output_format
     own = _OWN.get(documents.format)
@@ -143,6 +145,15 @@ def format_for(writing: Writing, documents: Documents) -> str:
     return own
 
 
+def refuse_several(documents: Documents) -> None:
+    """Raise InputError if rows would be written anew whose files have several formats, and so different columns."""
+    if documents.format == SEVERAL:
+        raise InputError(
+            f"{documents.describe()['paths'][0]}: files of several formats are kept each in its own format, so that "
+            "rows cannot be written anew; leave that option out, or run on files of one format"
+        )
+
+
 def described(writing: Writing) -> dict[str, object]:
     """Return how the kept rows are written, as far as it was given, for reports."""
     given = {"output_format": writing.output_format, "shard_bytes": writing.shard_bytes, "ids_only": writing.ids_only}
@@ -151,6 +162,7 @@ def described(writing: Writing) -> dict[str, object]:
 
 def rewriting(writing: Writing, documents: Documents) -> Writing:
     """Return settings that write rows anew: in their own format if it is in `OUTPUT_FORMATS`, else as Parquet."""
+    refuse_several(documents)
     if writing.ids_only or writing.output_format is not None:
         return writing
     return replace(writing, output_format=format_for(writing, documents) if documents.format in _OWN else "parquet")

@@ -19,6 +19,7 @@ from ..definitions import METADATA_KEY
 from ..documents import open_documents
 from ..documents.ahead import ahead, closing
 from ..documents.compared import one_order
+from ..documents.duplicate_ids import IdsGiven
 from ..documents.skipped import SCHEMA as SKIPPED_COLUMNS, check_skipped, summary_of
 from ..documents.units import placed_after, units_in
 from ..engine.pieces import OfBatch, Span
@@ -96,8 +97,8 @@ class Added(_CountsOfAdded):
     already : int
         Documents of the same files that were there already, and were not added again.
     skipped : int
-        Rows that cannot be read and were left out; the log names the first of each input, and with `output` they are
-        listed in a file next to it.
+        Rows that were left out: those that cannot be read and, with on_duplicate_id="first", those whose id an earlier
+        document has. The log names the first of each input, and with `output` they are listed in a file next to it.
 
     Examples
     --------
@@ -213,13 +214,29 @@ class Adding:
                     anything = True
                     continue
                 documents.check_ids_early("input")
-                anything |= self._add(documents, files, done)
+                leaves_out = reading.on_duplicate_id == "first"
+                if leaves_out:
+                    documents._ids_given = IdsGiven("first", self._known_ids())
+                # What an interrupted call has added is left out by its ids.
+                anything |= self._add(documents, files, done, 0 if leaves_out else done)
             if not anything:
                 check_skipped(pa.concat_tables(self._skipped) if self._skipped else None)
                 log.warning(NO_DOCUMENTS)
             with clock.stage("merge"):
                 self._merges.finish()
         self._say_outgrown()
+
+    def _known_ids(self) -> Callable[[pa.Array], np.ndarray]:
+        """Return a function that says which ids documents have that were in the index before the next input."""
+        manifest, snapshot = self._writer.manifest, Snapshot(self._writer.segments, on_host(self._runtime.backend))
+
+        def known(ids: pa.Array) -> np.ndarray:
+            names, found = checked_ids(ids, manifest), np.zeros(len(ids), bool)
+            if len(names):
+                found[ids_there(snapshot, names, kind_of(names))[0]] = True
+            return found
+
+        return known
 
     def _categories(self, manifest: Manifest) -> dict[str, list[str]]:
         """Return the order of the categories of each column that has ordered ones, in the index and in the input."""
@@ -246,8 +263,8 @@ class Adding:
                 f"{expected:,}",
             )
 
-    def _add(self, documents: Documents, files: list[list[Any]] | None, done: int) -> bool:
-        """Add an input whose first `done` rows were added earlier. Return whether it has rows."""
+    def _add(self, documents: Documents, files: list[list[Any]] | None, done: int, skip: int) -> bool:
+        """Add an input without its first `skip` documents, after `done` rows of it; return whether it has rows."""
         self.counts = self.counts._replace(already=self.counts.already + done)
         self._input_begins = self._next_sequence = self._writer.manifest.next_sequence
         self._next_document = self._writer.manifest.first_number
@@ -257,7 +274,7 @@ class Adding:
         numbered = documents.id_column is None and documents.format != "text"
         waiting: list[_SketchedPart] = []
         rows, total, only_dropped = done, documents.num_rows, 0
-        with closing(self._sketches(documents, done)) as parts:
+        with closing(self._sketches(documents, skip)) as parts:
             while True:
                 with self._clock.stage("sketch"):
                     part = next(parts, None)

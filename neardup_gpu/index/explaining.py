@@ -26,7 +26,10 @@ def explain(opened: Opened, ids: Any) -> pa.Table:
         If the ids are not an array or a list of them, or one is null.
     """
     if opened.recipe.unit.divides:
-        raise ParameterError(f"unit '{opened.recipe.unit}': the parts of documents are decided about; call decide")
+        raise ParameterError(
+            f"unit '{opened.recipe.unit}': the index decides about parts of documents, so that a document has no "
+            "decision to explain; call decide"
+        )
     check_decides(opened.recipe, "explain")
     given = checked_array(ids)
     with opened.alone() as runtime:

@@ -326,8 +326,8 @@ class Index:
             A file to write: what was decided of each document that was added now, with the columns of
             documents.parquet. Who is kept is final until something is removed; `duplicate_of` is the kept document
             that a document resembled most when it was added. If parts of documents are compared, the file has a row
-            per part: id, unit, begin, end, kept, source_id, source_unit and resemblance. Rows that on_error="skip" left
-            out are listed in a file next to it, d.skipped.parquet next to d.parquet.
+            per part: id, unit, begin, end, kept, source_id, source_unit and resemblance. Rows that were left out are
+            listed in a file next to it, d.skipped.parquet next to d.parquet.
         overwrite : bool, default False
             Replace the files that an earlier call wrote there.
         commit_every : int, default 10000
@@ -338,7 +338,8 @@ class Index:
         progress : bool or callable, default None
             As in `dedup`.
         reading : Reading, default None
-            How the documents are read: format, encoding, HTML, rows that cannot be read.
+            How the documents are read: format, encoding, HTML, rows that cannot be read. on_duplicate_id="first" also
+            leaves out documents whose id the index has.
 
         Returns
         -------
@@ -377,8 +378,15 @@ class Index:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
                 check_decides(self.recipe, "output")
-                beside = [skipped_path(where)] if reading.skips else []
+                beside = [skipped_path(where)] if reading.leaves_out else []
                 files = stack.enter_context(new_files([where, *beside], overwrite))
+            if reading.on_duplicate_id == "suffix":
+                raise ParameterError(
+                    "on_duplicate_id 'suffix': an id of an index names the same document in every call; use first, "
+                    "or give documents ids of their own"
+                )
+            if reading.on_duplicate_id == "first" and replace:
+                raise ParameterError("on_duplicate_id 'first' and replace exclude each other; leave one of them out")
             runtime = stack.enter_context(self._opened.running())
             writer = self._opened.write()
             adding = Adding(self._opened, writer, runtime, Clock(progress), commit_every, replace, where)
@@ -688,8 +696,11 @@ class Index:
         self._opened.check_open()
         of_integers = self.recipe.shingles.token_kind.of_integers
         reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
-        if reading.skips:
-            raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
+        if reading.leaves_out:
+            name = "on_error" if reading.skips else "on_duplicate_id"
+            raise ParameterError(
+                f"{name} {getattr(reading, name)!r}: a query without an answer would be missing; leave it out"
+            )
         answer: Answer = partial(
             near_documents, limits=limits_of(self.recipe, self._opened.finder, threshold, radius, nearest)
         )

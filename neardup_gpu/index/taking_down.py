@@ -55,7 +55,8 @@ def take_down(
     """Remove what resembles one of the texts, or contains it by the second limits, as `Index.take_down` says."""
     if opened.recipe.unit.divides:
         raise ParameterError(
-            f"unit '{opened.recipe.unit}': a take-down compares whole documents; query for the parts and remove by id"
+            f"unit '{opened.recipe.unit}': a take-down compares whole documents, and the index holds parts of them; "
+            "query for the parts and remove by id"
         )
     with opened.running() as runtime:
         if not dry_run:

@@ -178,6 +178,7 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
             with clock.stage("write"):
                 store.write(sketcher.recipe)
         counts = {name: getattr(sketched.counts, name) for name in counted(recipe)}
+        counts |= sources.documents._repeated_counts
         counts["empty"] = int(np.count_nonzero(sketched.num_tokens == 0))
         if recipe.unit.divides:
             counts["units"] = len(sketched.num_tokens)

@@ -12,6 +12,7 @@ from ..printable import readable_id
 from ..records import dataclass
 from ..report import beside, count, duration, heading, percent, row, shorten, shown, table_by
 from ..results.by_value import LISTED
+from ..results.fail_over import CountedShare, of_rows
 from ..results.grouping import Grouping
 from ..results.tables import as_json
 from .corpus import TokenCorpus
@@ -56,6 +57,12 @@ class Substrings:
     def counts(self) -> dict[str, int]:
         """The numbers of documents, tokens and passages by their names."""
         return self.report["counts"]
+
+    @property
+    def limited(self) -> dict[str, CountedShare]:
+        """The counts that limits are set for, each with the number that it is a share of."""
+        removed = self.counts["tokens_removed"]
+        return {**of_rows(self.counts), "removed": CountedShare(removed, removed, self.counts["tokens"])}
 
     def __repr__(self) -> str:
         found = self.counts
@@ -200,7 +207,7 @@ def flow_lines(by: dict[str, Any], file: str) -> list[Any]:
     return lines
 
 
-def summary(found: Substrings, output: str | None) -> list[Any]:
+def summary(found: Substrings, output: str | None, broken: list[str]) -> list[Any]:
     """Return a result as the command prints it."""
     report = found.report
     counts, action = report["counts"], report["settings"]["action"]
@@ -224,4 +231,4 @@ def summary(found: Substrings, output: str | None) -> list[Any]:
         kept_folder = ["kept/"] if action != "list" else []
         files = [*(f"{name}.parquet" for name in TABLES), *kept_folder, "substrings.html", "substrings.json"]
         parts.append(row("written", f"{output}: {', '.join(files)}"))
-    return parts
+    return [*parts, *(row("failed", line) for line in broken)]

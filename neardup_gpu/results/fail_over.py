@@ -69,6 +69,20 @@ def limits_of(words: Iterable[str], names: Iterable[str]) -> list[Limit]:
     return found
 
 
+def of_rows(counts: Mapping[str, int]) -> dict[str, CountedShare]:
+    """Return what can be limited among the counts of a report: skipped rows and, if documents are removed, those.
+
+    >>> of_rows({"documents": 8, "kept": 6, "removed": 2, "skipped": 2})
+    {'skipped': CountedShare(number=2, part=2, of=10), 'removed': CountedShare(number=2, part=2, of=8)}
+    """
+    skipped = counts.get("skipped", 0)
+    found = {"skipped": CountedShare(skipped, skipped, counts["documents"] + skipped)}
+    if "removed" in counts:
+        removed = counts["removed"]
+        found["removed"] = CountedShare(removed, removed, counts["kept"] + removed)
+    return found
+
+
 def exceeded(limits: Iterable[Limit], counts: Mapping[str, CountedShare]) -> list[str]:
     """Return a sentence for each limit that the counts exceed."""
     return [line for limit in limits if (line := limit.exceeded_by(counts[limit.name])) is not None]

@@ -179,7 +179,7 @@ def new_places(arguments: Arguments, reads: list[str], *, counts_first: bool) ->
             shards = (folder / part_name(SKETCHES, number) for number in itertools.count())
             yield SketchPlaces(shards, folder / FREQUENCIES, folder / "skipped.parquet", folder)
         return
-    others = {frequencies_path(output): counts_first, skipped_path(output): arguments.reading.skips}
+    others = {frequencies_path(output): counts_first, skipped_path(output): arguments.reading.leaves_out}
     with new_files([output, *(path for path, wanted in others.items() if wanted)], writing.overwrite, reads) as files:
         frequencies, skipped = (files[0].with_name(path.name) for path in others)
         yield SketchPlaces(iter(files[:1]), frequencies, skipped, None)

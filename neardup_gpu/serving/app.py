@@ -51,7 +51,10 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
     if reader.info()["ids"] == "binary":
         raise InputError(f"{folder}: its ids are bytes, which JSON cannot hold; make an index with ids that are text")
     if reader.recipe.unit.divides:
-        raise InputError(f"{folder}: it compares parts of documents, and a service answers for whole documents")
+        raise InputError(
+            f"{folder}: it compares parts of documents, and a service answers with one decision per document; use "
+            "neardup index add and neardup index query"
+        )
     bodies = Bodies(reader, limits)
     reading = Reading(html=bodies.html, text_columns=bodies.texts)
     ready = asyncio.Event()

@@ -18,6 +18,10 @@ from .settings import Serving
 
 log = logging.getLogger("uvicorn.error")
 
+IDLE_SECONDS = 75
+"""How long an idle connection stays open: longer than clients and proxies keep one, most of them up to 60 seconds. If
+the service closed it first, a request could meet a closed connection; with uvicorn's 5 seconds some did, under load."""
+
 
 class _Server(uvicorn.Server):
     """A server whose process ends with status 0 after a signal; uvicorn's raises the signal again."""
@@ -48,6 +52,7 @@ def run(folder: Path, limits: Serving, engine: Engine, token: str | None) -> Non
     except OSError as error:
         raise OutputError(f"{limits.host}:{limits.port}: {error.strerror}; choose another host or port") from None
     with listening:
-        config = uvicorn.Config(service(folder, limits, engine, token), access_log=False, lifespan="on")
+        app = service(folder, limits, engine, token)
+        config = uvicorn.Config(app, access_log=False, lifespan="on", timeout_keep_alive=IDLE_SECONDS)
         log.info("Serving %s at http://%s:%d", folder, *listening.getsockname()[:2])
         _Server(config).run([listening])

@@ -13,7 +13,7 @@ from ..records import dataclass
 from ..repeated_passages.result import flow_lines
 from ..report import count, duration, percent, row, shorten, table_by
 from ..results.by_value import LISTED
-from ..results.fail_over import CountedShare
+from ..results.fail_over import CountedShare, of_rows
 from ..results.grouping import Grouping
 from ..results.tables import as_json
 from .finding import Coverage, FoundPassages
@@ -25,7 +25,7 @@ BY_COLUMNS = ("documents", "tokens", "tokens_taken", "tokens_given")
 EARLIER = ("source", "same", "document")
 """Which of two documents is earlier."""
 
-LIMITED = ("passages", "documents")
+LIMITED = ("passages", "documents", "skipped")
 """The names of `SharedText.limited`."""
 
 
@@ -76,6 +76,7 @@ class SharedText:
         return {
             "passages": CountedShare(found["passages"], found["tokens_taken"], found["tokens"]),
             "documents": CountedShare(found["documents_taken"], found["documents_taken"], found["documents"]),
+            **of_rows(found),
         }
 
     def __repr__(self) -> str:

@@ -497,7 +497,7 @@ _FAMILIES = (
 
 def skipped_rows(job: Job, sketched: Stage, *, of_known: bool = True) -> pa.Table | None:
     """The rows that could not be read, of the input and then of the reference set; None unless they are skipped."""
-    if not job.slices[-1].source.policy.skips:
+    if not job.slices[-1].source.policy.leaves_out:
         return None
     extents, found = [extent_in(facts) for facts in sketched.facts], []
     offsets, names, known = offsets_in(job, extents), sketched.names("skipped"), range(job.num_known)

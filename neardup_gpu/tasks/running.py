@@ -20,7 +20,7 @@ from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import Documents
 from ..documents.references import ReferenceSets
 from ..documents.rewritten import check_writing, infers_columns, schema_of
-from ..documents.slices import Slice, slices_of, text_bytes_of
+from ..documents.slices import Slice, slices_of, text_bytes_of, with_repeats
 from ..documents.sources import Sources
 from ..documents.stored import FILES, stored
 from ..documents.units import check_divisible
@@ -243,9 +243,9 @@ def _stored_sets(sets: Iterable[str]) -> list[str]:
 
 def _divided(documents: Documents, place: Place, slice_bytes: int) -> list[Slice]:
     """The slices of documents; what is in memory is written to a place first."""
-    if documents.format == "memory":
-        return stored(documents, place.uri, slice_bytes)
-    return slices_of(documents, slice_bytes)
+    in_memory = documents.format == "memory"
+    slices = stored(documents, place.uri, slice_bytes) if in_memory else slices_of(documents, slice_bytes)
+    return with_repeats(slices, documents)
 
 
 def _check_apart(place: Place, output: str, sources: Sources) -> None:

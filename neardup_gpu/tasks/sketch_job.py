@@ -164,6 +164,7 @@ def run_sketch_job(runner: Runner, arguments: Arguments, workers: Workers, clock
                     shutil.move(result / frequencies.FILE, places.frequencies)
             skipped = work.repairing(lambda: skipped_rows(job, made.sketched))
         counts = {name: made.sketched.total(name) for name in [*counted(recipe), "empty"]}
+        counts |= sources.documents._repeated_counts
         if recipe.unit.divides:
             counts["units"] = made.sketched.total("units")
         left_out: Counter[str] = Counter()

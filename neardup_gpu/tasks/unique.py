@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data import numpy_of
-from ..documents.formats import FORMATS
+from ..documents.formats import reader_of
 from ..documents.passes import place
 from ..documents.row_ids import stands_for_several
 from ..store.exchange import read_partition
@@ -78,6 +78,6 @@ def _where(job: Job, number: int, row: int, extent: Extent, offset: Offset) -> s
         return place(slice.open(extent)._passes, row)
     found = offset.places(places_of(job.work.shared.files("unique", 0), number, slice), extent)
     file = found["file"][row].as_py()
-    name = next(each.name for each in slice.files if each.below == file)
-    reader: Any = FORMATS[slice.source.format].reader
-    return f"{name} {reader.row_word} {found['row'][row].as_py()}"
+    sliced = next(each for each in slice.files if each.below == file)
+    reader: Any = reader_of(sliced.kind)
+    return f"{sliced.name} {reader.row_word} {found['row'][row].as_py()}"

@@ -21,6 +21,7 @@ pytest.importorskip("uvicorn")
 from serving_process import Service, serving
 
 import neardup_gpu as nd
+from neardup_gpu.serving.app import service
 from neardup_gpu.serving.settings import Serving
 
 SOLILOQUY = "to be or not to be that is the question whether it is nobler in the mind to suffer the slings and arrows"
@@ -312,6 +313,20 @@ def test_ids_that_are_integers(tmp_path: Path) -> None:
         assert json.dumps(explained["id"]) == str(2**60 + 1) and explained["duplicate_of"] == 7
         assert service.client.delete("/documents/seven").status_code == 422
         assert service.client.delete("/documents/7").json() == {"removed": 1, "unknown": []}
+
+
+def test_an_index_of_parts_is_refused_with_the_reason(tmp_path: Path) -> None:
+    recipe = nd.Recipe(shingles=nd.Shingles(2), threshold=0.5, unit=nd.Unit("line"))
+    with nd.Index.create(tmp_path / "x", recipe=recipe) as index:
+        index.add({"text": ["to be\nor not to be"]})
+        with pytest.raises(
+            nd.errors.ParameterError, match="so that a document has no decision to explain; call decide"
+        ):
+            index.explain([0])
+        with pytest.raises(nd.errors.ParameterError, match="holds parts of them; query for the parts and remove by id"):
+            index.take_down({"text": ["to be"]}, statement=tmp_path / "s.json")
+    with pytest.raises(nd.errors.InputError, match="a service answers with one decision per document"):
+        service(tmp_path / "x", Serving(), nd.Engine(), None)
 
 
 @pytest.mark.parametrize(

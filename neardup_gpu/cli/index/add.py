@@ -11,13 +11,13 @@ from ...printable import shell_path
 from ...records import dataclass
 from ...settings import setting
 from ..console import say_json, say_written, shown_progress
-from ..options import OUTPUT, RUNNING, EngineFlags, Inputs, Output, ReadingFlags, flags, given, one_or_all
+from ..options import OUTPUT, RUNNING, EngineFlags, Inputs, Output, ReadingFlags, RowLimits, flags, given, one_or_all
 from .options import IndexFolder
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionsFile(Output):
-    """The file of decisions to write."""
+class DecisionsFile(RowLimits, Output):
+    """The file of decisions to write, and when the command fails."""
 
     output: str | None = setting(
         None,
@@ -55,14 +55,16 @@ def add(
     adding: AddingFlags = None,
     written: DecisionsFlags = None,
     engine: EngineFlags = None,
-) -> None:
+) -> int:
     """Add documents to an index, and decide of each whether it is kept."""
     from ...index import Index
     from ...index.uncommon import check_decides
+    from ...results.fail_over import FAILED, exceeded, limits_of, of_rows
 
     output = given(written)
     decisions = output.pop("decisions", False)
     shown = DecisionsFile(**output)
+    limits = limits_of(shown.fail_over or (), ("skipped", "removed"))
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
         if decisions:
             check_decides(opened.recipe, "decisions")
@@ -78,6 +80,7 @@ def add(
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted; the same command continues after the last commit") from None
         found = {**added._asdict(), "total": len(opened)}
+        broken = exceeded(limits, of_rows(found))
         if opened.recipe.ignore_common is not None:  # which `decide` counts
             found = {name: found[name] for name in found if name not in ("kept", "removed")}
         if opened.recipe.unit.divides:
@@ -87,6 +90,6 @@ def add(
             for row in batch.to_pylist():
                 say_json(row)
         if not shown.json:
-            return
+            return FAILED if broken else 0
     shown = shown if shown.output is not None else replace(shown, output=index)
-    say_written(found, None, shown, f"neardup index query {shell_path(index)} --text TEXT")
+    return say_written(found, None, shown, f"neardup index query {shell_path(index)} --text TEXT", broken)

@@ -77,7 +77,9 @@ class PassagesAsked:
 
 
 PassagesFlags: Any = flags(PASSAGES, PassagesAsked, PassageSettings, without=("tokens",))
-QueryFlags: Any = flags(DOCUMENTS, Reading, without=("on_error", "max_document_bytes", "null_values"))
+QueryFlags: Any = flags(
+    DOCUMENTS, Reading, without=("on_error", "on_duplicate_id", "max_document_bytes", "null_values")
+)
 AskedFlags: Any = flags(DOCUMENTS, Asked)
 NearFlags: Any = flags(MATCHING, MatchLimits)
 MatchesFlags: Any = flags(OUTPUT, MatchesFile, ShownColumns)

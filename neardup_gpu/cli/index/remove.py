@@ -64,7 +64,9 @@ class RemovalOutput(Said):
 
 
 WhichFlags: Any = flags(DOCUMENTS, Which)
-TakeDownFlags: Any = flags(DOCUMENTS, TakenDown, Reading, without=("on_error", "max_document_bytes", "null_values"))
+TakeDownFlags: Any = flags(
+    DOCUMENTS, TakenDown, Reading, without=("on_error", "on_duplicate_id", "max_document_bytes", "null_values")
+)
 RemovedFlags: Any = flags(OUTPUT, RemovalOutput)
 
 

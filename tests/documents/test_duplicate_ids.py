@@ -1,0 +1,87 @@
+"""Test `Reading.on_duplicate_id`: documents whose id an earlier one has are left out, or get ids of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import neardup_gpu as nd
+from neardup_gpu import cli
+from neardup_gpu.errors import InputError, ParameterError
+from neardup_gpu.index import Index
+
+IDS = ["a", "b", "a", "a-2", "a", "c"]
+SUFFIXED = ["a", "b", "a-2", "a-2-2", "a-3", "c", "a-4", "b-2"]
+WHY = "its id 'a' is that of an earlier document"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two files of JSON lines with repeated ids; the first has a blank line."""
+    monkeypatch.chdir(tmp_path)
+    rows = [json.dumps({"id": id, "text": f"the words of document {i}"}) for i, id in enumerate([*IDS, "a", "b"])]
+    Path("1.jsonl").write_text("\n".join([rows[0], "", *rows[1:6], ""]))
+    Path("2.jsonl").write_text("\n".join([*rows[6:], ""]))
+    return ["1.jsonl", "2.jsonl"]
+
+
+def first_ids(files: list[str], **options: Any) -> nd.Result:
+    reading = nd.Reading(id_column="id", on_duplicate_id="first")
+    return nd.dedup(files, reading=reading, output="out", writing=nd.Writing(overwrite=True), **options)
+
+
+@pytest.mark.parametrize("tasks", [False, True], ids=["", "tasks"])
+def test_first(files: list[str], tasks: bool) -> None:
+    found = first_ids(files, **({"workers": nd.Workers(work_dir="work", slice_bytes=64)} if tasks else {}))
+    assert found.documents["id"].to_pylist() == ["a", "b", "a-2", "c"]
+    assert found.documents["row"].to_pylist() == [1, 3, 5, 7]
+    assert found.skipped is not None
+    assert [tuple(row.values())[:3] for row in found.skipped.to_pylist()] == [
+        ("1.jsonl", 4, 1),
+        ("1.jsonl", 6, 1),
+        ("2.jsonl", 1, 1),
+        ("2.jsonl", 2, 1),
+    ]
+    assert found.skipped["reason"][0].as_py() == WHY
+    assert found.report["input"]["repeated_ids"] == found.report["counts"]["skipped"] == 4
+    kept = "".join(path.read_text() for path in sorted(Path("out/kept").iterdir()))
+    assert [json.loads(line)["id"] for line in kept.splitlines()] == ["a", "b", "a-2", "c"]
+
+
+def test_suffix(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--id-column", "id", "--on-duplicate-id", "suffix", "-o", "out"]
+    assert cli.main(["dedup", *files, *words]) == 0
+    assert "ids        5 documents had the id of an earlier one: a number was added to it" in capsys.readouterr().out
+    result = nd.Result.load("out")
+    assert result.documents["id"].to_pylist() == SUFFIXED
+    assert result.explain("a-2-2").id == "a-2-2"
+    assert [json.loads(line)["id"] for line in Path("out/kept/1.jsonl").read_text().splitlines()] == IDS
+    assert cli.main(["sketch", *files, *words, "--overwrite", "--json"]) == 2  # a folder is there
+    assert cli.main(["sketch", *files, *words[:-1], "s.parquet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["repeated_ids"] == 5
+
+
+def test_an_index_leaves_out_the_ids_that_it_has(files: list[str]) -> None:
+    reading = nd.Reading(id_column="id", on_duplicate_id="first")
+    with Index.create("news") as index:
+        index.add({"id": ["b"], "text": ["the first text of b"]}, id_column="id")
+        added = index.add(files, reading=reading, commit_every=1, output="d.parquet")
+        assert (added.documents, added.skipped) == (3, 5)
+        assert added.decisions.read_all()["id"].to_pylist() == ["a", "a-2", "c"]
+        assert index.add(files, reading=reading).documents == 0
+        with pytest.raises(ParameterError, match="replace exclude each other"):
+            index.add(files, reading=reading, replace=True)
+        with pytest.raises(ParameterError, match="'suffix': an id of an index"):
+            index.add(files, reading=nd.Reading(id_column="id", on_duplicate_id="suffix"))
+
+
+def test_what_is_refused(files: list[str]) -> None:
+    with pytest.raises(InputError, match="id 'a' stands for 4 documents"):
+        nd.dedup(files, id_column="id")
+    numbers = {"id": [1, 1], "text": ["to be", "or not"]}
+    with pytest.raises(InputError, match="holds int64, which takes no suffix"):
+        nd.dedup(numbers, reading=nd.Reading(id_column="id", on_duplicate_id="suffix"))
+    assert len(nd.dedup(numbers, reading=nd.Reading(id_column="id", on_duplicate_id="first")).documents) == 1
