@@ -16,12 +16,13 @@ from .. import checks
 from ..documents import open_documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..engine.clock import Clock, Progress
-from ..engine.settings import Engine, as_engine
+from ..engine.settings import Engine, EngineName, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from ..keep_rule import checked_rule, keep_columns
 from ..methods import check_able
-from ..methods.containment import DIRECTIONS
-from ..recipe import Recipe, choose_recipe
+from ..methods.containment import DIRECTIONS, Direction
+from ..methods.contract import Join, Sketch
+from ..recipe import Clustering, Recipe, choose_recipe
 from ..report import count
 from ..results.sketch_writing import skipped_path
 from ..store.artefacts import index_around, is_index
@@ -82,13 +83,13 @@ class Index:
         cls,
         path: str | Path,
         *,
-        method: Any = "minhash",
+        method: Literal["minhash", "exact", "simhash"] | Join | Sketch = "minhash",
         threshold: float | None = None,
         containment: int | None = None,
         columns: str | Sequence[str] = (),
         sets: bool | None = None,
         expected: int | None = None,
-        engine: str | Engine = "auto",
+        engine: EngineName | Engine = "auto",
         recipe: Recipe | None = None,
     ) -> Self:
         """Make an empty index.
@@ -170,7 +171,7 @@ class Index:
         return cls(folder, place)
 
     @classmethod
-    def open(cls, path: str | Path, *, recipe: Recipe | None = None, engine: str | Engine = "auto") -> Self:
+    def open(cls, path: str | Path, *, recipe: Recipe | None = None, engine: EngineName | Engine = "auto") -> Self:
         """Open an index.
 
         Parameters
@@ -459,7 +460,7 @@ class Index:
         id_column: str | None = None,
         threshold: float | None = None,
         containment: float | None = None,
-        direction: Literal["in", "of", "either"] = "in",
+        direction: Direction = "in",
         statement: str | Path | None = None,
         overwrite: bool = False,
         erase: bool = False,
@@ -588,7 +589,7 @@ class Index:
         radius: int | None = None,
         nearest: int | None = None,
         containment: float | None = None,
-        direction: str | None = None,
+        direction: Direction | None = None,
         common: int | None = None,
         columns: str | Sequence[str] = (),
         reading: Reading | None = None,
@@ -715,7 +716,7 @@ class Index:
         self,
         *,
         keep: str = "first",
-        cluster: str = "greedy",
+        cluster: Clustering = "greedy",
         counts: bool = False,
         output: str | Path | None = None,
         overwrite: bool = False,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from neardup_gpu.kernels.cluster_stream import Stream
 
     from ..data import Pairs, Ragged
+    from ..engine.contract import Backend
     from ..index.finding.contract import Finder
     from ..index.keeps import Keeps
     from ..recipe import Recipe
@@ -188,7 +189,7 @@ class Statistics(Protocol):
 class FirstPass(Protocol):
     """Buffer for a method that needs statistics of all documents: what it keeps of each until they are known."""
 
-    def measure(self, elements: Ragged, backend: str) -> Any:
+    def measure(self, elements: Ragged, backend: Backend) -> Any:
         """Measure some documents; has no effect on the buffer."""
 
     def on_host(self, measured: Any) -> list[Any]:
@@ -427,15 +428,15 @@ class Sketch(Method):
         raise NotImplementedError
 
     @abstractmethod
-    def sketch(self, elements: Ragged, *, seed: int, statistics: Any = None, backend: str | None = None) -> Any:
+    def sketch(self, elements: Ragged, *, seed: int, statistics: Any = None, backend: Backend | None = None) -> Any:
         """Summarise each row of elements: return an array with a row for each, or a Ragged."""
 
-    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+    def stored(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """Return what a file stores of sketches, and `estimate` takes: the sketches, unless overridden."""
         return sketches
 
     @abstractmethod
-    def keys(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
+    def keys(self, sketches: Any, *, seed: int, backend: Backend | None = None) -> Any:
         """Return what collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
 
     def keys_apart(self, keys: Any, words: Any) -> Any:
@@ -466,7 +467,7 @@ class Sketch(Method):
         seed: int,
         present: Any = None,
         tasks: Sequence[int] | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> Candidates:
         """Find the candidates, by all tasks or by some. Rows are in priority order, the best first."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from .. import checks
 from ..errors import ParameterError
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..data import Ragged
+    from ..engine.contract import Backend
     from ..index.finding.contract import Finder
     from ..index.keeps import Keeps
     from ..recipe import Recipe
     from .frequencies import Frequencies
 
-ELEMENTS = ("tokens", "shingles")
-WEIGHTINGS = ("tf", "log", "tfidf")
+Elements = Literal["tokens", "shingles"]
+ELEMENTS = get_args(Elements)
+Weighting = Literal["tf", "log", "tfidf"]
+WEIGHTINGS = get_args(Weighting)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +67,11 @@ class SimHash(WeighingSketch):
     """
 
     radius: int = setting(3, "Bits in which simhashes of near documents may differ.", metavar="K")
-    bits: int = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
-    elements: str = setting("tokens", "The elements that a simhash summarises: tokens or shingles.", metavar="WHAT")
-    weighting: str = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
+    bits: Literal[64, 128] = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
+    elements: Elements = setting(
+        "tokens", "The elements that a simhash summarises: tokens or shingles.", metavar="WHAT"
+    )
+    weighting: Weighting = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
     frequencies: Any = setting(
         None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
     )
@@ -119,7 +124,7 @@ class SimHash(WeighingSketch):
         *,
         seed: int = 1,
         statistics: Frequencies | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> Any:
         """Summarise each document's weighted elements by `bits` bits, which are alike where documents are alike.
 
@@ -172,7 +177,13 @@ class SimHash(WeighingSketch):
         return self.sketch_counted(*counted(elements, backend), found, backend=backend)
 
     def sketch_counted(
-        self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, seed: int = 1, backend: str | None
+        self,
+        distinct: Ragged,
+        counts: Any,
+        frequencies: Frequencies | None,
+        *,
+        seed: int = 1,
+        backend: Backend | None,
     ) -> Any:
         """Sketch documents, given by their distinct elements, each with its count.
 
@@ -220,7 +231,7 @@ class SimHash(WeighingSketch):
             found = counts * frequencies.weigh(distinct.values, backend=backend)
         return kernel(simhash, backend)(distinct.values, distinct.offsets, found, self.bits)
 
-    def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+    def keys(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """The simhashes themselves, which collisions compare.
 
         Parameters
@@ -252,7 +263,7 @@ class SimHash(WeighingSketch):
         seed: int = 1,
         present: Any = None,
         tasks: Sequence[int] | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> Candidates:
         """Find all pairs of simhashes within the radius, by tables of permuted bits.
 

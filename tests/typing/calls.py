@@ -61,6 +61,9 @@ nd.sketches.sketch("a.parquet", output=3)  # wrong
 nd.sketches.pairs(3)  # wrong
 nd.sketches.pairs("s.parquet", r=0.5)  # wrong
 nd.open_documents("a", reading=nd.Reading(html="yes"))  # wrong
+nd.open_documents("a", reading=nd.Reading(on_error="ignore"))  # wrong
+nd.dedup("a", engine="cuda")  # wrong
+nd.dedup("a", method="min-hash")  # wrong
 nd.sketches.clusters("s.parquet", representative=3)  # wrong
 result.keeps  # wrong
 nd.dedupe("a")  # wrong
@@ -101,6 +104,9 @@ nd.stages.keep(1, verified.pairs, recipe)  # wrong
 nd.Recipe(threshold="high")  # wrong
 nd.Recipe(nd.Shingles(5))  # wrong
 nd.SimHash(3)  # wrong
+nd.Recipe(cluster="connected")  # wrong
+nd.Shingles(kind="bags")  # wrong
+nd.MinHash(weighting="idf")  # wrong
 nd.MinHash(s="7")  # wrong
 nd.Engine(threads="2")  # wrong
 recipe.threshold = 0.9  # wrong
