@@ -34,7 +34,7 @@ from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
 from .columns import checked_names, kept_of
 from .deciding import decide
-from .explaining import explain
+from .explaining import explain, holds
 from .keeps import chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
@@ -69,8 +69,10 @@ class Index:
     >>> with Index.create(folder, recipe=recipe) as index:
     ...     index.add({"id": ["a"], "text": ["to be or not to be"]}, id_column="id").kept
     ...     index.query("to be or not to go").to_pylist()[0]["id"]
+    ...     len(index), "a" in index, "b" in index
     1
     'a'
+    (1, True, False)
     """
 
     def __init__(self, folder: Path, engine: Engine) -> None:
@@ -273,6 +275,10 @@ class Index:
         """Number of live documents."""
         self._opened.check_process()
         return self._opened.manifest.documents
+
+    def __contains__(self, id: Any) -> bool:
+        """Whether a live document has an id. An id that cannot be one of the index's is refused as in `explain`."""
+        return holds(self._opened, id)
 
     def __reduce__(self) -> Any:
         raise ParameterError(

@@ -337,7 +337,7 @@ def _like(
         a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])
         sure = len(copies) if stored.identity is not stored.keys else 0  # known to have the same tokens
         unsure = len(a) - sure
-        estimate = _in_blocks(recipe.method.estimate, stored.sketches, a[:unsure], b[:unsure], clock, runtime)
+        estimate = _in_blocks(recipe.method.estimate_rows, stored.sketches, a[:unsure], b[:unsure], clock, runtime)
         values = [np.concatenate([each, np.ones(sure)]) for each in estimate]
         order = np.lexsort((b, a))
         if threshold is not None:

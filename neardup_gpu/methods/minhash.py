@@ -19,7 +19,7 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from . import _bbit
-from .contract import Buckets, Candidates, Entries, Estimate, WeighingSketch, checked_frequencies, share_intervals
+from .contract import Buckets, Candidates, Entries, RowEstimates, WeighingSketch, checked_frequencies, share_intervals
 from .measures import RESEMBLANCE, Measure, Weighted
 
 if TYPE_CHECKING:
@@ -702,7 +702,7 @@ class MinHash(WeighingSketch):
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
         return (keys[left] == keys[right]).sum(axis=1) >= self.filter.r
 
-    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
+    def estimate_rows(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> RowEstimates:
         """The share of equal samples, and its interval by `theory.mean_interval`; of kept bits see `_bbit.estimate`.
 
         Samples of the sampler "fast" are no less concentrated than independent ones (kernels/fast.py).
@@ -717,7 +717,7 @@ class MinHash(WeighingSketch):
         left, right = same_device(sketches, left, right)
         equal = to_host((sketches[left] == sketches[right]).sum(axis=1))
         bounds = share_intervals(self.filter.samples)
-        return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
+        return RowEstimates(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The signature of the union of what each row's signatures are of; see `neardup_gpu.sketches.merge`."""
