@@ -76,7 +76,7 @@ def test_the_answer_says_which_documents_await_the_next_decision(folder: Path) -
         assert explained == expected
         assert "a" in index and "zz" not in index
         index.remove(["a"])
-        assert "a" not in index and len(index) == 2
+        assert "a" not in index and len(index) == 3
         with pytest.raises(nd.NeardupError, match="ids of type string, these are of type integer"):
             5 in index  # noqa: B015
         answer = index.query(NEAR)
