@@ -118,8 +118,8 @@ def comparing(pairs: int, repeat: int) -> list[dict]:
     seconds = by_turns(
         repeat,
         {
-            "estimates by whole samples": lambda: whole.estimate(signatures, left, right),
-            "estimates by one bit": lambda: one.estimate(packed, left, right),
+            "estimates by whole samples": lambda: whole.estimate_rows(signatures, left, right),
+            "estimates by one bit": lambda: one.estimate_rows(packed, left, right),
             "compiled, whole samples": lambda: count_equal(signatures, left, right, equal),
             "compiled, one bit": lambda: bbit_equal.cpu(packed, left, right, 1, SAMPLES),
         },

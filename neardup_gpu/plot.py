@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .results.result import Result
 
-__all__ = ["filter_curve", "groups", "recall", "resemblances"]
+__all__ = ["estimates", "filter_curve", "groups", "recall", "resemblances"]
 
 
 def __dir__() -> list[str]:
@@ -314,6 +314,65 @@ def recall(result: Result | Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
     ax.set_axisbelow(True)
     return ax
+
+
+def estimates(exact: Any, estimate: Any, samples: int, *, failure: float = 0.01, ax: Axes | None = None) -> Axes:
+    """Draw estimates against exact values, with the band that theory gives for the mean of independent samples.
+
+    Parameters
+    ----------
+    exact : array of float, shape (pairs,)
+        The exact value of each pair, from 0 to 1, as `stages.verify` returns it.
+    estimate : array of float, shape (pairs,)
+        The estimate of each pair, as `estimate` of a method returns it. Pairs whose estimate is NaN are not drawn.
+    samples : int
+        The number of samples that each estimate is the mean of.
+    failure : float in (0, 1), default 0.01
+        The probability that the estimate of a pair lies outside the band is at most this.
+    ax : matplotlib.axes.Axes, default None
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The band, the diagonal and a point for each pair. The legend says how many pairs lie outside the band.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If the arrays differ in length or have other values; if matplotlib is not installed.
+
+    Notes
+    -----
+    An estimate e of the value x is inside if trials * KL(e, x) <= ln(2 / failure): see `theory.mean_interval`.
+
+    Examples
+    --------
+    >>> axes = estimates([0.5, 0.9], [0.52, 0.88], 100)  # doctest: +SKIP
+    """
+    samples = checks.integer("samples", samples, 1, 2**32)
+    failure = checks.fraction("failure", failure, zero=False, one=False, hint="0.01 is usual")
+    exact = checks.array("exact", exact, np.float64, convert=True, hint="from 0 to 1")
+    estimate = checks.array("estimate", estimate, np.float64, (len(exact),), convert=True, hint="one for each pair")
+    known = ~np.isnan(estimate)
+    exact, estimate = exact[known], estimate[known]
+    for name, values in (("exact", exact), ("estimate", estimate)):
+        if not ((values >= 0) & (values <= 1)).all():
+            raise ParameterError(f"{name}: values must be between 0 and 1", parameter=name)
+    low, high = theory.mean_interval(estimate, samples, failure)
+    outside = (exact < low) | (exact > high)
+    ax = _axes(ax)
+    least, most = theory.mean_interval(LEVELS, samples, failure)  # of an estimate: read along the other axis
+    confidence = f"{100 * (1 - failure):g}% band of {count(samples, 'sample')}"
+    ax.fill_betweenx(LEVELS, least, most, color=COLOURS[5], alpha=0.3, linewidth=0, label=confidence)
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1.5, label="estimate = exact value")
+    inside = f"{count(int((~outside).sum()), 'pair')} inside"
+    ax.plot(exact[~outside], estimate[~outside], ".", color=COLOURS[0], markersize=4, label=inside)
+    beyond = f"{count(int(outside.sum()), 'pair')} outside"
+    ax.plot(exact[outside], estimate[outside], "x", color=COLOURS[1], markersize=5, label=beyond)
+    _words(ax, "exact value", "estimate")
+    ax.set(xlim=(0, 1), ylim=(0, 1.02))
+    return _legend(ax)
 
 
 # ------------------------------------------------------------------------------------------------------ what all share

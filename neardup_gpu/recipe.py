@@ -6,7 +6,7 @@ import json
 import numbers
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from . import checks
 from .definitions import Material, checked_settings, material, settings_of, unreadable, versions
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-SHINGLINGS = ("set", "bag", "circular", "spots")
-CLUSTERINGS = ("greedy", "components")
-KEPT, EQUAL = EMPTY = ("kept", "equal")
+Shingling = Literal["set", "bag", "circular", "spots"]
+Clustering = Literal["greedy", "components"]
+Empty = Literal["kept", "equal"]
+SHINGLINGS, CLUSTERINGS = get_args(Shingling), get_args(Clustering)
+KEPT, EQUAL = EMPTY = get_args(Empty)
 
 _UNUSUAL: dict[str, Any] = {
     "only_against": False,
@@ -103,7 +105,7 @@ class Shingles:
     """
 
     size: int = None  # type: ignore[assignment]  # __post_init__ chooses a number
-    kind: str = "set"
+    kind: Shingling = "set"
     stop_words: Any = None
     tokens: Any = "words"
     language: str | None = None
@@ -279,7 +281,7 @@ class Recipe:
     method: Any = "exact"
     threshold: float | None = None
     keep: str = "first"
-    cluster: str = "greedy"
+    cluster: Clustering = "greedy"
     max_partners: int | None = 64
     seed: int = 1
     only_against: bool = False
@@ -288,7 +290,7 @@ class Recipe:
     length_ratio: float | None = None
     ignore_common: int | float | None = None
     ignored: str | None = None
-    empty: str = KEPT
+    empty: Empty = "kept"
 
     def __post_init__(self) -> None:
         method = as_method(self.method)

@@ -94,7 +94,7 @@ class TestFirstMembers:
         found = nd.sketches.Clusters(recipe).add(sketches)
         assert found.cluster.tolist() == [0, 0, 0, 0]
         zeros, others = np.zeros(3, np.int64), np.arange(1, 4)
-        np.testing.assert_array_equal(recipe.method.estimate(sketches, zeros, others).estimate, found.estimate[1:])
+        np.testing.assert_array_equal(recipe.method.estimate_rows(sketches, zeros, others).estimate, found.estimate[1:])
 
     def test_one_at_a_time_through_all_growth(self):
         """The index grows many times over on the way; each of 3,000 sketches alone, as all of them at once."""

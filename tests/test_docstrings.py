@@ -117,6 +117,8 @@ def parameters(value: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 AS_FOR_DEDUP = "As for `dedup`."
+CHOICES = re.compile(r'("\S+"(, )?)+ or "\S+"')
+"""Matches the type of a parameter that takes some words, as a docstring writes it."""
 
 
 def says(kind: str, default: Any) -> bool:
@@ -151,10 +153,18 @@ def test_sections(name: str) -> None:
     for each in [] if value is Documents else parameters(value):  # `open_documents` makes them
         if each.name not in listed:
             problems.append(f"{each.name} is not listed")
-        elif listed[each.name] == AS_FOR_DEDUP:
+            continue
+        if listed[each.name] == AS_FOR_DEDUP:
             if each.default != inspect.signature(neardup_gpu.dedup).parameters[each.name].default:
                 problems.append(f"{each.name} has another default than `dedup` gives it")
-        elif each.default is each.empty:
+            continue
+        if (
+            value not in RETURNED
+            and CHOICES.match(listed[each.name])
+            and "str" in re.findall(r"\w+", str(each.annotation))
+        ):
+            problems.append(f"{each.name} takes some words alone, and its type is {each.annotation}")
+        if each.default is each.empty:
             if "default" in listed[each.name]:
                 problems.append(f"{each.name} has no default")
         elif not says(listed[each.name], [] if repr(each.default) == "<factory>" else each.default):

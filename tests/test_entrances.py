@@ -61,6 +61,9 @@ MAY_FIT = {
     "count": {"3", "numpy 3", "great"},
     "number": {"3", "numpy 3", "half", "numpy half", "infinite", "great"},
     "fraction": {"half", "numpy half"},
+    "weights": {"3", "numpy 3", "half", "numpy half", "infinite", "great", "array", "floats", "matrix"},
+    "sizes": {"3", "numpy 3", "array"},
+    "fractions": {"half", "numpy half", "matrix"},
     "size": {"3", "numpy 3", "half", "numpy half"},
     "bytes": {"3", "numpy 3", "half", "numpy half", "great"},
     "bound": {"great"},
@@ -267,6 +270,12 @@ class World:
             "features:own weights:array seed:count backend:choice?",
         )
         yield (
+            "SimHash.sketch_weights",
+            self.simhashes.sketch_weights,
+            weighted,
+            "features:own weights:array seed:count backend:choice?",
+        )
+        yield (
             "MinHash.keys",
             self.minhash.keys,
             {"sketches": self.signatures},
@@ -437,12 +446,12 @@ class World:
     def of_theory(self, ksr):
         at = {"threshold": 0.8, **ksr}
         of_weights = {"resemblance": 0.5, "a": 7, "b": 8}
-        yield "l1", papers.l1, of_weights, "resemblance:fraction a:number b:number"
+        yield "l1", papers.l1, of_weights, "resemblance:fractions a:weights b:weights"
         yield "parse_filter", theory.parse_filter, {"text": "6,14,2"}, "text:filter"
         yield "check_filter", theory.check_filter, ksr, KSR
-        yield "pass_probability", theory.pass_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR} bits:count?"
-        yield "miss_probability", theory.miss_probability, {"x": 0.8, **ksr}, f"x:fraction {KSR} bits:count?"
-        yield "inverse", theory.inverse, {"probability": 0.8, **ksr}, f"probability:fraction {KSR}"
+        yield "pass_probability", theory.pass_probability, {"x": 0.8, **ksr}, f"x:fractions {KSR} bits:count?"
+        yield "miss_probability", theory.miss_probability, {"x": 0.8, **ksr}, f"x:fractions {KSR} bits:count?"
+        yield "inverse", theory.inverse, {"probability": 0.8, **ksr}, f"probability:fractions {KSR}"
         yield "half_point", theory.half_point, ksr, KSR
         yield "half_s", papers.half_s, {"threshold": 0.8, "k": 6, "r": 2}, "threshold:fraction k:count r:count"
         yield "slope_s", papers.slope_s, {"threshold": 0.8}, "threshold:fraction"
@@ -453,24 +462,24 @@ class World:
         chosen = {"threshold": 0.8}
         yield "choose_filter", theory.choose_filter, chosen, "threshold:fraction recall:fraction max_samples:count"
         yield "expected_collisions", papers.expected_collisions, {"size": 3, "bits": 32}, "size:count bits:count"
-        yield "collision_error", papers.collision_error, {"union_size": 3, "bits": 32}, "union_size:number bits:count"
+        yield "collision_error", papers.collision_error, {"union_size": 3, "bits": 32}, "union_size:weights bits:count"
         of = {"samples": 100, "resemblance": 0.8}
-        yield "standard_error", papers.standard_error, of, "resemblance:fraction samples:count"
+        yield "standard_error", papers.standard_error, of, "resemblance:fractions samples:count"
         kept = {"resemblance": 0.8, "bits": 1}
-        yield "bbit_share", theory.bbit_share, kept, "resemblance:fraction bits:count"
-        yield "bbit_resemblance", theory.bbit_resemblance, {"share": 0.8, "bits": 1}, "share:fraction bits:count"
-        yield "bbit_error", papers.bbit_error, {**kept, "samples": 9}, "resemblance:fraction samples:count bits:count"
+        yield "bbit_share", theory.bbit_share, kept, "resemblance:fractions bits:count"
+        yield "bbit_resemblance", theory.bbit_resemblance, {"share": 0.8, "bits": 1}, "share:fractions bits:count"
+        yield "bbit_error", papers.bbit_error, {**kept, "samples": 9}, "resemblance:fractions samples:count bits:count"
         yield "choose_segments", theory.choose_segments, {"threshold": 0.8}, "threshold:fraction recall:fraction"
-        within = "samples:count resemblance:fraction error:fraction"
+        within = "samples:count resemblance:fractions error:fractions"
         yield "within_probability", papers.within_probability, {**of, "error": 0.1}, within
-        exceed = "samples:count resemblance:fraction estimate:fraction"
+        exceed = "samples:count resemblance:fractions estimate:fractions"
         yield "exceed_probability", papers.exceed_probability, {**of, "estimate": 0.1}, exceed
-        yield "sample_variance", papers.sample_variance, of, "resemblance:fraction samples:count"
+        yield "sample_variance", papers.sample_variance, of, "resemblance:fractions samples:count"
         bottomk = {"resemblance": 0.8, "s": 50, "union_size": 100}
-        yield "bottomk_variance", papers.bottomk_variance, bottomk, "resemblance:fraction s:count union_size:count"
+        yield "bottomk_variance", papers.bottomk_variance, bottomk, "resemblance:fractions s:count union_size:count"
         modm = {"share": 0.8, "modulus": 16, "size": 100}
-        yield "modm_variance", papers.modm_variance, modm, "share:fraction modulus:count size:count"
-        bbit = "resemblance:fraction samples:count bits:count"
+        yield "modm_variance", papers.modm_variance, modm, "share:fractions modulus:count size:count"
+        bbit = "resemblance:fractions samples:count bits:count"
         yield "bbit_variance", papers.bbit_variance, {**of, "bits": 2}, bbit
         wanted = "error:fraction failure:fraction resemblance:fraction?"
         yield "samples_for", papers.samples_for, {"error": 0.1}, wanted
@@ -481,7 +490,7 @@ class World:
         yield "rabin_bound", papers.rabin_bound, {"num_bits": 400, "bits": 40}, "num_bits:count bits:count"
         yield "hoeffding", papers.hoeffding, {"trials": 10}, "trials:count failure:fraction"
         interval = {"mean": 0.5, "trials": 10, "failure": 0.01}
-        yield "mean_interval", theory.mean_interval, interval, "mean:fraction trials:count failure:fraction"
+        yield "mean_interval", theory.mean_interval, interval, "mean:fractions trials:count failure:fraction"
         sizes = {"size_a": 30, "size_b": 33, "threshold": 0.8}
         yield "least_overlap", theory.least_overlap, sizes, "size_a:integer size_b:integer threshold:fraction"
         one = {"size": 30, "threshold": 0.8}
@@ -489,7 +498,7 @@ class World:
         cost = {**one, "counts": [1, 3]}
         yield "prefix_cost", papers.prefix_cost, cost, "size:integer threshold:fraction counts:rows"
         of = {"resemblance": 0.6, "size": 20, "other": 28}
-        words = "resemblance:fraction size:number other:number"
+        words = "resemblance:fractions size:sizes other:weights"
         yield "containment_from_resemblance", papers.containment_from_resemblance, of, words
         accidents = "num_shingles:integer shingle_size:integer word_bytes:integer"
         yield "expected_accidents", papers.expected_accidents, {"num_shingles": 10**9}, accidents

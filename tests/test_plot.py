@@ -74,6 +74,7 @@ FIGURES = {
     ),
     "no groups": lambda one, other: plot.groups(nd.dedup({"text": ["a b", "c d"]}, engine="cpu")),
     "no pairs": lambda one, other: plot.resemblances(nd.dedup({"text": ["a b", "c d"]}, engine="cpu")),
+    "estimates": lambda one, other: plot.estimates([0.2, 0.5, 0.9], [0.25, 0.9, np.nan], 100),
     "recall": lambda one, other: plot.recall(one),
     "recall of exact": lambda one, other: plot.recall(other),
     "low recall": lambda one, other: plot.recall(one.report | {"recall": {"expected": None, "sampled": LOW}}),
@@ -207,6 +208,23 @@ class TestFilterCurve:
             plot.filter_curve(*filters, **settings)
         assert "\n" not in str(caught.value)
         assert not pyplot.get_fignums()  # no empty figure is left
+
+
+def test_estimates_lie_in_the_band_of_the_theorem():
+    """As often as `theory.mean_interval` says, which is at least 99%, of 2,000 pairs of one exact value each."""
+    draw = np.random.default_rng(1)
+    exact = draw.random(2000)
+    ax = plot.estimates(exact, draw.binomial(100, exact) / 100, 100)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    _, inside, outside = ax.lines
+    assert len(inside.get_xdata()) + len(outside.get_xdata()) == 2000 and len(outside.get_xdata()) <= 40
+    assert f"{len(outside.get_xdata())} pairs outside" in labels and "99% band of 100 samples" in labels
+    for x, y in zip(*outside.get_data(), strict=True):
+        low, high = theory.mean_interval(y, 100, 0.01)
+        assert not low <= x <= high
+    for wrong, name in (([0.5], "estimate"), ([0.5, 1.5], "estimate")):
+        with pytest.raises(ParameterError, match=name):
+            plot.estimates([0.5, 0.6], wrong, 100)
 
 
 class TestResults:

@@ -77,7 +77,9 @@ class TestVariances:
         values = np.stack([elements[:, :100], elements[:, 20:]], axis=1).reshape(-1)
         rows, method = nd.stages.Ragged(values, np.arange(0, len(values) + 1, 100)), nd.BottomK(s=s, leading=1)
         left = np.arange(0, 2 * trials, 2)
-        estimates = method.estimate(method.sketch(rows, seed=3, backend="cpu"), left, left + 1).estimate
+        estimates = method.estimate(
+            method.sketch(rows, seed=3, backend="cpu"), nd.stages.Pairs(left, left + 1)
+        ).estimate
         truth, squares = common / union, (estimates - common / union) ** 2
         assert abs(estimates.mean() - truth) <= papers.hoeffding(trials)
         variance, size = papers.bottomk_variance(truth, s, union), min(s, union)

@@ -14,6 +14,7 @@ import math
 import random
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
@@ -355,3 +356,46 @@ class TestBounds:
         ):
             with pytest.raises(ParameterError):
                 call()
+
+
+OF_ARRAYS = {
+    "pass_probability": lambda x: theory.pass_probability(x, 6, 14, 2, bits=16),
+    "miss_probability": lambda x: theory.miss_probability(x, 6, 14, 2),
+    "inverse": lambda x: theory.inverse(x, 6, 14, 2),
+    "false_candidates": lambda x: theory.false_candidates(x, 6, 14, 2),
+    "filter_cost": lambda x: theory.filter_cost(x, 6, 14, 2),
+    "bbit_share": lambda x: theory.bbit_share(x, 2),
+    "bbit_resemblance": lambda x: theory.bbit_resemblance(x, 2),
+    "mean_interval": lambda x: theory.mean_interval(x, 10, 0.1),
+    "standard_error": lambda x: papers.standard_error(x, 100),
+    "bbit_error": lambda x: papers.bbit_error(x, 100, 2),
+    "sample_variance": lambda x: papers.sample_variance(x, 100),
+    "bottomk_variance": lambda x: papers.bottomk_variance(x, 10, 100),
+    "modm_variance": lambda x: papers.modm_variance(x, 16, 100),
+    "bbit_variance": lambda x: papers.bbit_variance(x, 100, 2),
+    "within_probability": lambda x: papers.within_probability(100, x, 0.05),
+    "exceed_probability": lambda x: papers.exceed_probability(100, 0.5, x),
+    "collision_error": lambda x: papers.collision_error(x, 64),
+    "half_s": lambda x: papers.half_s(x, 6, 2),
+    "slope_s": papers.slope_s,
+    "containment_from_resemblance": lambda x: papers.containment_from_resemblance(x, 20, 28),
+    "l1": lambda x: papers.l1(0.5, x, 3),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_of_an_array_each_value_is_that_of_its_element(name: str) -> None:
+    function, values = OF_ARRAYS[name], np.array([[0.25, 0.5, 0.75], [0.8, 0.9, 0.99]])
+    found, single = np.array(function(values)), np.array([function(float(x)) for x in values.flat])
+    assert found.dtype == np.float64 and np.shape(function(np.empty((0, 2))))[-2:] == (0, 2)
+    assert np.array_equal(found, single.T.reshape(found.shape))
+    with pytest.raises(NeardupError) as caught:
+        function(np.array([0.5, np.nan]))
+    assert "\n" not in str(caught.value) and caught.value.parameter
+
+
+def test_arrays_are_broadcast_and_whole_numbers_are_single() -> None:
+    column, row = np.array([[0.2], [0.4]]), np.array([10, 20, 30])
+    assert papers.l1(column, row, 5).shape == (2, 3)
+    with pytest.raises(NeardupError, match=r"^filter k must be a whole number, got an ndarray"):
+        theory.pass_probability(0.5, np.array([6, 7]), 14, 2)  # type: ignore[arg-type]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 from .. import checks
 from ..records import dataclass
 from ..settings import setting
 
-TOOLS = ("curator", "datatrove", "dolma", "duplodocus", "neardup", "text-dedup")
+Tool = Literal["curator", "datatrove", "dolma", "duplodocus", "neardup", "text-dedup"]
+TOOLS = get_args(Tool)
 """The tools whose output `tool` can name; see tools.py."""
 
 CLOSE = 0.02
@@ -47,7 +50,7 @@ class AuditSettings:
         None, "Column of ids in the files of the tool.", metavar="NAME", shown="that of the corpus"
     )
     by_text: bool = setting(False, "Match documents by their texts, for tools that write rows without ids.")
-    tool: str | None = setting(
+    tool: Tool | None = setting(
         None, f"The tool that wrote the files: {', '.join(TOOLS)}.", metavar="TOOL", flag="--from"
     )
     cluster_column: str | None = setting(

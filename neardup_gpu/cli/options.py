@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from cyclopts import Group, Parameter, Token
 
@@ -145,7 +145,9 @@ def flags_of(command: Callable[..., Any]) -> list[type[Given]]:
 
 def _kind(hint: Any) -> tuple[Any, Any]:
     """The type of a flag for a field of this type, and what converts its words."""
-    kinds = get_args(hint) or (hint,)
+    kinds = (hint,) if get_origin(hint) is Literal else get_args(hint) or (hint,)
+    # The setting refuses words that are not among its choices, in its own line.
+    kinds = tuple(type(get_args(kind)[0]) if get_origin(kind) is Literal else kind for kind in kinds)
     if bool in kinds:
         return (bool, None) if {*kinds} <= {bool, type(None)} else (str, _true_or_word)
     if any(get_args(kind) for kind in kinds):  # a sequence

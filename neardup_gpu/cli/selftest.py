@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..engine.contract import Backend
 from ..records import dataclass
 from ..settings import setting
 from .console import notes, say, say_json
@@ -14,7 +15,7 @@ from .options import RUNNING, Json, JsonFlags, flags, given
 class Testing:
     """The backend and the inputs to test."""
 
-    backend: str | None = setting(
+    backend: Backend | None = setting(
         None,
         "Backend to test: gpu, cpu or reference.",
         metavar="NAME",

@@ -25,7 +25,7 @@ from ..documents.source import names_of
 from ..documents.units import check_action
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
-from ..engine.settings import Engine, as_engine, for_text
+from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, OutputError
 from ..jobs.arguments import Arguments
 from ..results.by_value import FILE, check_by
@@ -39,7 +39,7 @@ from .in_tasks import in_tasks
 from .items import EvaluationItems, EvaluationSet, identities, opened_sets, texts_of_items
 from .page import PAGE, Shown, page_of
 from .scanning import MARKS, Passage, Scan
-from .settings import ContaminationSettings
+from .settings import Action, ContaminationSettings, TokensName
 from .verdicts import TABLES, Contamination
 
 
@@ -51,12 +51,12 @@ def contaminated(
     id_column: str | None = None,
     text_columns: str | Sequence[str] | None = None,
     fields: str | Sequence[str] | None = None,
-    tokens: str = "words",
+    tokens: TokensName = "words",
     length: int = 8,
     share: float = 0.5,
-    action: str = "list",
+    action: Action = "list",
     output: str | Path | None = None,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,

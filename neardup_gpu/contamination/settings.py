@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from .. import checks
 from ..records import dataclass
 from ..settings import setting
 
-ACTIONS = ("list", "drop", "cut", "mark")
+Action = Literal["list", "drop", "cut", "mark"]
+ACTIONS = get_args(Action)
 """The actions on the training text; see `contaminated`."""
 
-TOKENS = ("words", "code")
+TokensName = Literal["words", "code"]
+TOKENS = get_args(TokensName)
 """The kinds of tokens that can be looked for."""
 
 LEAST = 5
@@ -31,12 +34,12 @@ class ContaminationSettings:
     fields: str | Sequence[str] | None = setting(
         None, "Field of the evaluation sets to look for; may be repeated, or a,b,c.", metavar="NAME", shown="all text"
     )
-    tokens: str = setting("words", "Kind of tokens: words or code.", metavar="KIND")
+    tokens: TokensName = setting("words", "Kind of tokens: words or code.", metavar="KIND")
     length: int = setting(8, "The shortest run of tokens that counts.", metavar="N")
     share: float = setting(
         0.5, "Share of an item from which Llama 3, Tulu 3 and the longest run call it contaminated.", metavar="X"
     )
-    action: str = setting(
+    action: Action = setting(
         "list",
         "Only list hits, or also write kept/: drop documents with hits, cut hits out, or mark them.",
         metavar="WHAT",

@@ -139,7 +139,7 @@ class Reading:
         metavar="LABEL",
     )
     glob: str | None = setting(None, "Pattern of the files of a folder to read, such as '*.py'.", metavar="PATTERN")
-    on_error: str = setting(
+    on_error: Literal["stop", "skip"] = setting(
         "stop",
         "If a row cannot be read: stop, or skip it and list it in skipped.parquet.",
         metavar="WHAT",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from .. import checks
 from ..engine.memory import parse_size
@@ -15,6 +15,7 @@ from .formats import SEVERAL
 if TYPE_CHECKING:
     from .stream import Documents
 
+OutputFormat = Literal["parquet", "jsonl", "jsonl.gz", "jsonl.zst", "arrow"]
 OUTPUT_FORMATS = {
     "parquet": ".parquet",
     "jsonl": ".jsonl",
@@ -24,7 +25,7 @@ OUTPUT_FORMATS = {
 }
 """Formats in which any documents can be written, and the extensions of their files."""
 
-_OWN = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}
+_OWN: dict[str, OutputFormat] = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}
 """The output format of documents of some formats."""
 
 
@@ -70,7 +71,7 @@ class Writing:
     1000000000
     """
 
-    output_format: str | None = setting(
+    output_format: OutputFormat | None = setting(
         None,
         f"Format of the kept rows: {', '.join(OUTPUT_FORMATS)}.",
         metavar="FORMAT",
@@ -123,7 +124,7 @@ class Writing:
         return None if self.shard_bytes is None else int(self.shard_bytes)
 
 
-def format_for(writing: Writing, documents: Documents) -> str:
+def format_for(writing: Writing, documents: Documents) -> OutputFormat:
     """Return a name of `OUTPUT_FORMATS`: the given output format, or else the format of the documents.
 
     Raises
@@ -141,7 +142,7 @@ def format_for(writing: Writing, documents: Documents) -> str:
             f"{', '.join(OUTPUT_FORMATS)}, or leave shard_bytes out"
         )
     if own == "jsonl" and documents.packing is not None:
-        return f"jsonl{documents.packing}"
+        return cast(OutputFormat, f"jsonl{documents.packing}")
     return own
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -63,7 +64,10 @@ def bars(console: Console | None = None, transient: bool = False) -> Iterator[Re
         _Rate(),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    console = Console(stderr=True) if console is None else console
+    if console is None:
+        console = Console(stderr=True)
+        if console.is_jupyter and importlib.util.find_spec("ipywidgets") is None:
+            console = Console(stderr=True, force_jupyter=False)  # as text, which needs no widgets
     with Progress(*columns, console=console, transient=transient) as drawn, _CompilingBar(drawn).listens():
         tasks: dict[str, TaskID] = {}
 

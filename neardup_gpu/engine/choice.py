@@ -13,13 +13,13 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from .. import checks
 from ..errors import BackendUnavailableError, ParameterError
 from ..log import log
 from ..report import count
-from .contract import BACKENDS
+from .contract import BACKENDS, Backend
 from .memory import parse_size
 
 OLDEST = (8, 0)
@@ -29,7 +29,7 @@ OLDEST_CUPY = (14, 1)
 """Before it, a sort that ran out of memory returned wrong values and raised nothing."""
 
 
-def resolve(backend: str | None, device: int | None = None, gpu_memory: int | str | None = None) -> str:
+def resolve(backend: str | None, device: int | None = None, gpu_memory: int | str | None = None) -> Backend:
     """Name of the backend to use.
 
     Parameters
@@ -63,7 +63,7 @@ def resolve(backend: str | None, device: int | None = None, gpu_memory: int | st
         problem = _problem(device)
         if problem is not None:
             raise BackendUnavailableError(f"backend 'gpu': {problem}; or use backend='cpu'")
-    return chosen
+    return cast(Backend, chosen)
 
 
 WORTH_A_GPU = 2_000_000_000
@@ -139,7 +139,7 @@ def _simulated() -> bool:
 
 
 @cache
-def _detected() -> str:
+def _detected() -> Backend:
     """ "gpu" if one is usable, else "cpu"; determined once, with a warning for a GPU that cannot be used."""
     if find_spec("cupy") is None and _driver()[1] == 0:
         return "cpu"

@@ -7,7 +7,7 @@ of work. A new place to run is a new file with a runtime, and a line in settings
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ..data import Ragged
     from .memory import Shares
 
-BACKENDS = ("reference", "cpu", "gpu")
+Backend = Literal["reference", "cpu", "gpu"]
+BACKENDS = get_args(Backend)
 """The same kernels three times: by their definition, on all cores, on a GPU. None changes a result."""
 
 Q = TypeVar("Q")
@@ -60,7 +61,7 @@ class Rows(Protocol):
 class Runtime(Protocol):
     """The device of a running job, and the memory that the job may use there."""
 
-    backend: str
+    backend: Backend
     shares: Shares
 
     def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:

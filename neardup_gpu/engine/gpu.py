@@ -20,7 +20,7 @@ from ..report import size
 from ..store.spool import DeviceSpool
 from .arrays import take_rows
 from .choice import to_host
-from .contract import P, Q, R
+from .contract import Backend, P, Q, R
 from .memory import Shares, batch_bytes
 
 DEFAULT_SHARE = 0.8
@@ -50,7 +50,8 @@ class GpuRuntime:
     """
 
     def __init__(self, memory: int, staging: Any, device: dict[str, Any]) -> None:
-        self.backend, self.memory, self.shares = "gpu", memory, Shares.of_gpu(memory)
+        self.backend: Backend = "gpu"
+        self.memory, self.shares = memory, Shares.of_gpu(memory)
         self._staging, self._device = staging, device
         self._room = self.shares.keys
         self._spools: list[DeviceSpool] = []

@@ -17,7 +17,7 @@ from ..store.spool import Spool
 from . import heap
 from .arrays import some_rows
 from .choice import to_host
-from .contract import P, Q, R
+from .contract import Backend, P, Q, R
 from .memory import Shares
 from .threads import SIDE_BY_SIDE
 
@@ -30,7 +30,7 @@ class HostRuntime:
     backend : "cpu" or "reference"
     """
 
-    def __init__(self, backend: str) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.backend, self.shares = backend, Shares.of_host()
 
     def map(self, run: Callable[[P], R], pieces: Iterable[P]) -> Iterator[R]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from .. import checks
 from ..log import log
 from ..records import dataclass
 from ..report import size
 from ..settings import setting
-from .contract import BACKENDS, Runtime
+from .contract import BACKENDS, Backend, Runtime
 from .heap import kept
 from .memory import parse_size
+
+EngineName = Literal["auto", "reference", "cpu", "gpu"]
+"""The names that jobs take for an `Engine`."""
+
+ENGINES = get_args(EngineName)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +61,7 @@ class Engine:
     4
     """
 
-    backend: str | None = setting(
+    backend: Backend | None = setting(
         None,
         "Backend to run on: reference, cpu or gpu.",
         metavar="NAME",
@@ -90,7 +95,7 @@ class Engine:
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
-    def resolve(self) -> str:
+    def resolve(self) -> Backend:
         """Return the name of the backend that jobs run on.
 
         Returns
@@ -186,5 +191,6 @@ def as_engine(value: Any) -> Engine:
         If the value is something else.
     """
     if isinstance(value, str):
-        return Engine(backend=None if checks.one_of("engine", value, ("auto", *BACKENDS)) == "auto" else value)
+        name = checks.one_of("engine", value, ENGINES)
+        return Engine(backend=None if name == "auto" else name)
     return checks.instance("engine", value, Engine)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import checks
 from ..data import Ragged
-from ..engine.contract import BACKENDS
+from ..engine.contract import BACKENDS, Backend
 from ..errors import ParameterError
 from ..report import count
 from ..store.ids import Ids
@@ -80,7 +80,7 @@ class HammingIndex:
         num_queries: int | None = None,
         compress: bool = False,
         recipe: StoredRecipe | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> None:
         values = as_fingerprints(fingerprints, "fingerprints")
         radius = checks.integer("radius", radius, 0, 64 * values.ndim - 1)
@@ -94,7 +94,7 @@ class HammingIndex:
         distinct, members = Members.of(values, backend)
         tables = HammingTables.build(distinct, design, compress, backend)
         self._parts = IndexParts(design, radius, tables, members, named, stored)
-        self.backend: str | None = backend
+        self.backend: Backend | None = backend
 
     @property
     def design(self) -> TableDesign:
@@ -345,7 +345,7 @@ class HammingIndex:
         recipe: StoredRecipe | None = None,
         *,
         check: bool = False,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> HammingIndex:
         """Map an index from its file: pages are read, and compared with their checksums, when queries need them.
 

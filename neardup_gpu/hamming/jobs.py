@@ -15,9 +15,9 @@ import pyarrow as pa
 from .. import checks
 from ..data import arrow
 from ..engine.clock import Clock, Progress, with_bars
-from ..engine.contract import Runtime
+from ..engine.contract import Backend, Runtime
 from ..engine.memory import parse_size
-from ..engine.settings import Engine, as_engine
+from ..engine.settings import Engine, EngineName, as_engine
 from ..errors import InputError, ParameterError
 from ..fingerprint_options import FingerprintColumns, Near, NearQueries, Query, TableOptions, options_of
 from ..store.artefacts import is_table
@@ -45,7 +45,7 @@ def _job(
     output: str | Path | None,
     overwrite: bool,
     reads: Iterable[Path],
-    engine: str | Engine,
+    engine: EngineName | Engine,
     is_ours: Callable[[Path], bool] = is_table,
 ) -> Iterator[tuple[Path | None, Runtime]]:
     """Open the new file, which must not be one of the inputs, and start the engine."""
@@ -68,7 +68,7 @@ def build(
     tables: TableOptions | None = None,
     columns: FingerprintColumns | None = None,
     overwrite: bool = False,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Build an index of fingerprints in files, and save it.
@@ -175,7 +175,7 @@ def query(
     *,
     query: Query | None = None,
     overwrite: bool = False,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
     show: Callable[[pa.Table], None] | None = None,
 ) -> dict[str, Any]:
@@ -293,7 +293,7 @@ def join(
     near: NearQueries | None = None,
     columns: FingerprintColumns | None = None,
     overwrite: bool = False,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find which fingerprints of a large set are near some of a smaller one (section 3.3).
@@ -359,7 +359,7 @@ def _scan_files(
     write: Callable[[pa.Table], None],
     schema: pa.Schema,
     clock: Clock,
-    backend: str,
+    backend: Backend,
 ) -> dict[str, int]:
     """Write the matches of existing fingerprints, read chunk by chunk; returns the counts."""
     chunk, start = Chunk(np.empty(0, np.uint64), pa.array([]), 0), 0  # the scanned chunk, and its first row
@@ -411,7 +411,7 @@ def pairs(
     near: Near | None = None,
     columns: FingerprintColumns | None = None,
     overwrite: bool = False,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Find all pairs of a set within a radius.

@@ -13,6 +13,7 @@ from neardup_gpu.kernels._launch import array_module, to_host
 
 from .. import checks
 from ..engine.choice import kernel
+from ..engine.contract import Backend
 from ..errors import ArgumentTypeError, InputError
 from ..report import count
 from ..store.folder import open_named
@@ -64,7 +65,7 @@ def scan(
     design: TableDesign | None = None,
     bucket_limit: int = BUCKET_LIMIT,
     bucket_probe: int = BUCKET_PROBE,
-    backend: str | None = None,
+    backend: Backend | None = None,
 ) -> Iterator[Matches]:
     """Find which existing fingerprints, read chunk by chunk, are within `radius` bits of some query (section 3.3).
 
@@ -132,7 +133,7 @@ def _scan(
     radius: int,
     design: TableDesign,
     limits: tuple[int, int],
-    backend: str | None,
+    backend: Backend | None,
 ) -> Iterator[Matches]:
     distinct, members = Members.of(query_values, backend)
     probe = _tables_to_probe(distinct, design, radius, limits, backend)
@@ -146,7 +147,7 @@ def _scan(
 
 
 def _tables_to_probe(
-    distinct: np.ndarray, design: TableDesign, radius: int, limits: tuple[int, int], backend: str | None
+    distinct: np.ndarray, design: TableDesign, radius: int, limits: tuple[int, int], backend: Backend | None
 ) -> Callable[[np.ndarray], Matches]:
     """Build the tables of distinct queries, and return a function that finds the matches of fingerprints in them."""
     tables = [kernel(hamming_table, backend)(distinct, mask, False) for mask in design.array]
@@ -188,7 +189,7 @@ def join(
     design: TableDesign | None = None,
     bucket_limit: int = BUCKET_LIMIT,
     bucket_probe: int = BUCKET_PROBE,
-    backend: str | None = None,
+    backend: Backend | None = None,
 ) -> Matches:
     """Find which fingerprints of one set in memory are within `radius` bits of some of another.
 

@@ -12,6 +12,7 @@ from neardup_gpu.kernels.hamming import NO_LIMIT
 
 from .. import checks
 from ..engine.choice import kernel
+from ..engine.contract import Backend
 from .design import TableDesign, choose, given_or_cheapest
 from .members import first_of_identical
 from .sorted_runs import SortedRuns
@@ -95,7 +96,7 @@ def pairs(
     bucket_limit: int = BUCKET_LIMIT,
     bucket_probe: int = BUCKET_PROBE,
     collapse: bool = True,
-    backend: str | None = None,
+    backend: Backend | None = None,
 ) -> NearPairs:
     """Find all pairs of a set that differ in at most `radius` bits.
 
@@ -153,7 +154,7 @@ def add_pairs(
     *,
     bucket_limit: int = BUCKET_LIMIT,
     bucket_probe: int = BUCKET_PROBE,
-    backend: str | None = None,
+    backend: Backend | None = None,
 ) -> NearPairs:
     """Add the pairs that `pairs` finds to sorted runs, for more pairs than memory holds.
 
@@ -187,7 +188,7 @@ def _found(
     design: TableDesign | None,
     limits: tuple[int, int],
     collapse: bool,
-    backend: str | None,
+    backend: Backend | None,
     runs: SortedRuns | None,
 ) -> NearPairs:
     if design is None:

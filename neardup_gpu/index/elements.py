@@ -11,15 +11,16 @@ from .segments import sorted_table
 
 if TYPE_CHECKING:
     from ..data import Ragged
+    from ..engine.contract import Backend
     from ..recipe import Recipe
 
 
-def elements_of(sets: Ragged, modulus: int, recipe: Recipe, backend: str) -> Ragged:
+def elements_of(sets: Ragged, modulus: int, recipe: Recipe, backend: Backend) -> Ragged:
     """The elements of some sets: uint64, ascending."""
     return ModM(m=modulus).sketch(sets, seed=recipe.seed, backend=backend)
 
 
-def tables(sets: Ragged, modulus: int, recipe: Recipe, backend: str) -> dict[str, np.ndarray]:
+def tables(sets: Ragged, modulus: int, recipe: Recipe, backend: Backend) -> dict[str, np.ndarray]:
     """The arrays that a segment keeps, of the sets of its entries."""
     elements = elements_of(sets, modulus, recipe, backend)
     rows = np.repeat(np.arange(len(elements), dtype=np.uint32), elements.sizes)

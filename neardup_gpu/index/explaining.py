@@ -17,6 +17,21 @@ from .uncommon import check_decides
 from .writer import checked_ids, decided, kind_of, table_of
 
 
+def holds(opened: Opened, id: Any) -> bool:
+    """Return whether a live document has an id.
+
+    Raises
+    ------
+    ParameterError, InputError
+        If it is not an id of the index's type.
+    """
+    given = checked_array([id])
+    with opened.alone() as runtime:
+        manifest, snapshot = opened.snapshot(runtime)
+        wanted = checked_ids(given, manifest)
+        return len(snapshot.with_ids(wanted, kind_of(wanted))[0]) > 0
+
+
 def explain(opened: Opened, ids: Any) -> pa.Table:
     """Return the decisions about the live documents of some ids, in order of the ids, with all columns of the index.
 

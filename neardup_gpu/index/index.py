@@ -16,12 +16,13 @@ from .. import checks
 from ..documents import open_documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..engine.clock import Clock, Progress
-from ..engine.settings import Engine, as_engine
+from ..engine.settings import Engine, EngineName, as_engine
 from ..errors import InputError, OutputError, ParameterError, RecipeMismatchError
 from ..keep_rule import checked_rule, keep_columns
 from ..methods import check_able
-from ..methods.containment import DIRECTIONS
-from ..recipe import Recipe, choose_recipe
+from ..methods.containment import DIRECTIONS, Direction
+from ..methods.contract import Join, Sketch
+from ..recipe import Clustering, Recipe, choose_recipe
 from ..report import count
 from ..results.sketch_writing import skipped_path
 from ..settings import settings_of
@@ -35,7 +36,7 @@ from . import containment as by_elements, manifest as manifests, upkeep
 from .adding import Added, Adding
 from .columns import checked_names, kept_of
 from .deciding import decide
-from .explaining import explain
+from .explaining import explain, holds
 from .keeps import chosen as chosen_keeps
 from .manifest import Manifest
 from .opened import Opened
@@ -73,8 +74,10 @@ class Index:
     >>> with Index.create(folder, recipe=recipe) as index:
     ...     index.add({"id": ["a"], "text": ["to be or not to be"]}, id_column="id").kept
     ...     index.query("to be or not to go").to_pylist()[0]["id"]
+    ...     len(index), "a" in index, "b" in index
     1
     'a'
+    (1, True, False)
     """
 
     def __init__(self, folder: Path, engine: Engine) -> None:
@@ -87,14 +90,14 @@ class Index:
         cls,
         path: str | Path,
         *,
-        method: Any = "minhash",
+        method: Literal["minhash", "exact", "simhash"] | Join | Sketch = "minhash",
         threshold: float | None = None,
         containment: int | None = None,
         columns: str | Sequence[str] = (),
         sets: bool | None = None,
         expected: int | None = None,
         keep_tokens: bool = False,
-        engine: str | Engine = "auto",
+        engine: EngineName | Engine = "auto",
         recipe: Recipe | None = None,
     ) -> Self:
         """Make an empty index.
@@ -183,7 +186,7 @@ class Index:
         return cls(folder, place)
 
     @classmethod
-    def open(cls, path: str | Path, *, recipe: Recipe | None = None, engine: str | Engine = "auto") -> Self:
+    def open(cls, path: str | Path, *, recipe: Recipe | None = None, engine: EngineName | Engine = "auto") -> Self:
         """Open an index.
 
         Parameters
@@ -285,6 +288,10 @@ class Index:
         """Number of live documents."""
         self._opened.check_process()
         return self._opened.manifest.documents
+
+    def __contains__(self, id: Any) -> bool:
+        """Whether a live document has an id. An id that cannot be one of the index's is refused as in `explain`."""
+        return holds(self._opened, id)
 
     def __reduce__(self) -> Any:
         raise ParameterError(
@@ -481,7 +488,7 @@ class Index:
         id_column: str | None = None,
         threshold: float | None = None,
         containment: float | None = None,
-        direction: Literal["in", "of", "either"] = "in",
+        direction: Direction = "in",
         statement: str | Path | None = None,
         overwrite: bool = False,
         erase: bool = False,
@@ -610,7 +617,7 @@ class Index:
         radius: int | None = None,
         nearest: int | None = None,
         containment: float | None = None,
-        direction: str | None = None,
+        direction: Direction | None = None,
         common: int | None = None,
         columns: str | Sequence[str] = (),
         reading: Reading | None = None,
@@ -813,7 +820,7 @@ class Index:
         self,
         *,
         keep: str = "first",
-        cluster: str = "greedy",
+        cluster: Clustering = "greedy",
         counts: bool = False,
         output: str | Path | None = None,
         overwrite: bool = False,

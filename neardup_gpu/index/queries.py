@@ -15,7 +15,7 @@ from ..documents.html import read_page
 from ..documents.stream import Batch
 from ..documents.units import Units, divided, units_in
 from ..errors import InputError, ParameterError
-from ..methods.contract import Estimate
+from ..methods.contract import RowEstimates
 from ..printable import readable_id
 from ..stages.conditions import group_words, of_like_lengths
 from .columns import with_columns
@@ -241,10 +241,10 @@ def near_documents(
         query, entry, told = query[near], entry[near], {name: each[near] for name, each in told.items()}
     exact = manifest.keeps.sets or recipe.only_equal
     if recipe.only_equal:
-        like = Estimate(*(np.ones(len(query)) for _ in Estimate._fields))
+        like = RowEstimates(*(np.ones(len(query)) for _ in RowEstimates._fields))
     elif exact:
         value = compared(stored, sketches, query, entry, recipe.method.measure, limits.least, runtime)
-        like = Estimate(value, value, value)
+        like = RowEstimates(value, value, value)
     else:
         like = estimated(snapshot, sketches, query, entry, recipe)
     name = "resemblance" if exact else recipe.method.estimates

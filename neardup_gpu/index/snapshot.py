@@ -15,6 +15,7 @@ from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._probing import sort_queries
 
 from ..data import Ragged, arrow, numpy_of
+from ..engine.contract import Backend
 from ..errors import DamagedError
 from .marks import Marks
 from .order import Order
@@ -38,7 +39,7 @@ def hashes_of(ids: pa.Array, kind: str) -> np.ndarray:
     return np.array([xxhash.xxh3_64_intdigest(value) for value in ids.cast(pa.large_binary()).to_pylist()], np.uint64)
 
 
-def on_host(backend: str) -> str:
+def on_host(backend: Backend) -> Backend:
     """The backend that looks into tables: they are mapped from files, and too few values are looked up to send them to
     a GPU."""
     return "cpu" if backend == "gpu" else backend
@@ -94,7 +95,7 @@ class Snapshot:
     """
 
     def __init__(
-        self, segments: Sequence[Segment], backend: str, new: Segment | None = None, marks: Marks | None = None
+        self, segments: Sequence[Segment], backend: Backend, new: Segment | None = None, marks: Marks | None = None
     ) -> None:
         self.segments, self.backend, self.new = [*segments, *(() if new is None else (new,))], backend, new
         self.marks = marks

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..documents.writing_options import Writing
 from ..engine.choice import to_host
-from ..engine.contract import Runtime
+from ..engine.contract import Backend, Runtime
 from ..engine.settings import Engine
 from ..errors import ParameterError
 from ..jobs.dedup import dedup
@@ -156,7 +156,7 @@ def _whole_row(seed: int, runtime: Runtime, engine: Engine) -> dict[str, Any]:
 
 
 def run(
-    backend: str | None = None,
+    backend: Backend | None = None,
     *,
     device: int | None = None,
     seed: int | None = None,

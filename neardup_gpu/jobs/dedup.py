@@ -27,11 +27,12 @@ from ..engine.arrays import some_rows
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Rows
 from ..engine.memory import parse_size
-from ..engine.settings import Engine, as_engine, for_text
+from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..engine.threads import on_threads
 from ..errors import InputError
 from ..keep_rule import keep_columns
 from ..log import log
+from ..methods import MethodName
 from ..methods.contract import Join, Sketch
 from ..recipe import Recipe, check_reference, choose_recipe
 from ..report_page import write_page
@@ -62,12 +63,12 @@ def dedup(
     *,
     id_column: str | None = None,
     text_columns: str | Sequence[str] | None = None,
-    method: str | Join | Sketch = "exact",
+    method: MethodName | Join | Sketch = "exact",
     threshold: float | None = None,
     keep: str = "first",
     against: Any = None,
     output: str | Path | None = None,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     memory: int | str | None = None,
     progress: Progress | bool | None = None,
     reading: Reading | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,8 @@ from ..stages.conditions import WITHIN
 from ..store.outputs import new_file
 from ..store.parquet import write_table
 
-REPRESENTATIVES = ("first", "commonest")
+Representative = Literal["first", "commonest"]
+REPRESENTATIVES = get_args(Representative)
 AT_ONCE = 1 << 12
 """Sketches between two reports of progress."""
 
@@ -109,7 +110,9 @@ class Clusters:
     (array([2, 1]), array([0, 1]))
     """
 
-    def __init__(self, recipe: Recipe, *, threshold: float | None = None, representative: str = "first") -> None:
+    def __init__(
+        self, recipe: Recipe, *, threshold: float | None = None, representative: Representative = "first"
+    ) -> None:
         method = checks.instance("recipe", recipe, Recipe).method
         check_able(method, "stream", "makes no clusters", "recipe: ")
         given = recipe.threshold if threshold is None else threshold
@@ -187,7 +190,7 @@ def clusters(
     output: str | Path | None = None,
     *,
     threshold: float | None = None,
-    representative: str = "first",
+    representative: Representative = "first",
     overwrite: bool = False,
     progress: Progress | bool | None = None,
 ) -> pa.Table:

@@ -22,12 +22,12 @@ from ..engine.choice import kernel
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Runtime
 from ..engine.pieces import Numbers
-from ..engine.settings import Engine, as_engine, for_text
+from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..engine.threads import on_threads
 from ..errors import ParameterError
 from ..kernels import shared
 from ..log import log
-from ..methods import check_able, check_sketches
+from ..methods import MethodName, check_able, check_sketches
 from ..methods.contract import Sketch
 from ..methods.elements import may_reach, shares
 from ..recipe import Recipe, choose_recipe
@@ -57,9 +57,9 @@ def sketch(
     *,
     id_column: str | None = None,
     text_columns: str | Sequence[str] | None = None,
-    method: str | Sketch = "minhash",
+    method: MethodName | Sketch = "minhash",
     overwrite: bool = False,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     recipe: Recipe | None = None,
@@ -217,7 +217,7 @@ def pairs(
     containment: float | None = None,
     r: int | None = None,
     overwrite: bool = False,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
 ) -> pa.Table:
     """Find candidate pairs among sketched documents and estimate how alike they are, or how much one contains another.
@@ -338,7 +338,7 @@ def _like(
         a, b = np.concatenate([left, stands_for[copies]]), np.concatenate([right, copies])
         sure = len(copies) if stored.identity is not stored.keys else 0  # known to have the same tokens
         unsure = len(a) - sure
-        estimate = _in_blocks(recipe.method.estimate, stored.sketches, a[:unsure], b[:unsure], clock, runtime)
+        estimate = _in_blocks(recipe.method.estimate_rows, stored.sketches, a[:unsure], b[:unsure], clock, runtime)
         values = [np.concatenate([each, np.ones(sure)]) for each in estimate]
         order = np.lexsort((b, a))
         if threshold is not None:

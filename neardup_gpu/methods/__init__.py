@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ..checks import instance, one_of
 from ..errors import ParameterError
@@ -15,6 +15,7 @@ from .minhash import MinHash
 from .modm import ModM
 from .simhash import SimHash
 
+MethodName = Literal["exact", "containment", "identical", "minhash", "bottomk", "modm", "simhash"]
 METHODS: dict[str, Any] = {kind.name: kind for kind in (Exact, Containment, Identical, MinHash, BottomK, ModM, SimHash)}
 """All methods, by name. A method of your own is read back from recipes once it is here."""
 

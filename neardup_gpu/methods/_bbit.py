@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import theory
 from ..definitions import draw
-from .contract import Estimate
+from .contract import RowEstimates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ def segments(words: Any, k: int, length: int) -> Any:
     return cut
 
 
-def estimate(words: Any, left: np.ndarray, right: np.ndarray, bits: int, samples: int) -> Estimate:
+def estimate(words: Any, left: np.ndarray, right: np.ndarray, bits: int, samples: int) -> RowEstimates:
     """(2**bits Q - 1) / (2**bits - 1), where Q is the share of equal groups of bits; see `theory.bbit_resemblance`.
 
     Groups are equal independently of one another, each with the probability `theory.bbit_share` of the resemblance. So
@@ -68,7 +68,7 @@ def estimate(words: Any, left: np.ndarray, right: np.ndarray, bits: int, samples
     backend = "cpu" if isinstance(words, np.ndarray) else "gpu"
     equal = to_host(kernel(bbit_equal, backend)(words, left, right, bits, samples))
     estimates, low, high = _intervals(samples, bits)[equal].T
-    return Estimate(estimates, low, high)
+    return RowEstimates(estimates, low, high)
 
 
 @cache

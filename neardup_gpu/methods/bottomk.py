@@ -4,7 +4,7 @@ groups of elements."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from .. import checks
 from ..definitions import one_draw
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from neardup_gpu.kernels.cluster_stream import Stream
 
     from ..data import Ragged
+    from ..engine.contract import Backend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class BottomK(OnePermutation):
         None, "Candidates share one of their B smallest elements.", metavar="B", shown="by recall"
     )
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
-    candidates: str = setting(
+    candidates: Literal["leading", "groups"] = setting(
         "leading", "By bottomk, what candidates share: leading elements or groups of elements.", metavar="WHAT"
     )
     shared_groups: int | None = setting(None, "Groups of elements that candidates share.", metavar="N", shown="2")
@@ -141,7 +142,7 @@ class BottomK(OnePermutation):
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
         return {"s": self.s}
 
-    def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Any:
+    def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: Backend | None = None) -> Any:
         """The s smallest shingles of each row under the permutation drawn from the seed.
 
         Parameters
@@ -185,7 +186,7 @@ class BottomK(OnePermutation):
         salt = one_draw(checks.seed(seed), "bottom-k")
         return kernel(bottomk, backend)(elements.values, elements.offsets, salt, self.s)
 
-    def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+    def keys(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """The leading elements of each sketch, or its groups.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 from .. import checks
 from ..records import dataclass
@@ -10,7 +10,8 @@ from ..settings import setting
 from .contract import Join
 from .measures import ContainmentMeasure, Measure
 
-DIRECTIONS = ("in", "of", "either")
+Direction = Literal["in", "of", "either"]
+DIRECTIONS = get_args(Direction)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class Containment(Join):
     [{'id': 0, 'kept': False, 'duplicate_of': 1, 'kind': 'near', 'containment': 1.0, 'group': 1}]
     """
 
-    direction: str = setting(
+    direction: Direction = setting(
         "in",
         "With --against: remove documents contained in a reference document (in), that contain one (of), or either.",
         metavar="WAY",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from neardup_gpu.kernels.cluster_stream import Stream
 
     from ..data import Pairs, Ragged
+    from ..engine.contract import Backend
     from ..index.finding.contract import Finder
     from ..index.keeps import Keeps
     from ..recipe import Recipe
@@ -135,11 +136,38 @@ class Entries(NamedTuple):
     needed: np.ndarray | None = None
 
 
-class Estimate(NamedTuple):
-    """Estimates of pairs and their 99% intervals; each interval is a pair's own, see `theory.mean_interval`.
+class RowEstimates(NamedTuple):
+    """Estimates of pairs of rows in any order, and their 99% intervals: what a sketch of your own returns.
 
     Parameters
     ----------
+    estimate : array of float64, shape (pairs,)
+        As in `Estimate`.
+    low : array of float64, shape (pairs,)
+        Lower end of each interval.
+    high : array of float64, shape (pairs,)
+        Upper end of each interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neardup_gpu import SimHash
+    >>> SimHash().estimate_rows(np.array([7, 7], np.uint64), np.array([1]), np.array([0])).estimate
+    array([1.])
+    """
+
+    estimate: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Estimate(NamedTuple):
+    """Pairs, their estimates and 99% intervals; each interval is a pair's own, see `theory.mean_interval`.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        The pairs of rows.
     estimate : array of float64, shape (pairs,)
         What the method estimates, such as resemblance; NaN where the sketches say nothing of it.
     low : array of float64, shape (pairs,)
@@ -151,10 +179,12 @@ class Estimate(NamedTuple):
     --------
     >>> import numpy as np
     >>> from neardup_gpu import SimHash
-    >>> SimHash().estimate(np.array([7, 7], np.uint64), np.array([0]), np.array([1])).estimate
+    >>> from neardup_gpu.stages import Pairs
+    >>> SimHash().estimate(np.array([7, 7], np.uint64), Pairs([0], [1])).estimate
     array([1.])
     """
 
+    pairs: Pairs
     estimate: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -188,7 +218,7 @@ class Statistics(Protocol):
 class FirstPass(Protocol):
     """Buffer for a method that needs statistics of all documents: what it keeps of each until they are known."""
 
-    def measure(self, elements: Ragged, backend: str) -> Any:
+    def measure(self, elements: Ragged, backend: Backend) -> Any:
         """Measure some documents; has no effect on the buffer."""
 
     def on_host(self, measured: Any) -> list[Any]:
@@ -427,15 +457,15 @@ class Sketch(Method):
         raise NotImplementedError
 
     @abstractmethod
-    def sketch(self, elements: Ragged, *, seed: int, statistics: Any = None, backend: str | None = None) -> Any:
+    def sketch(self, elements: Ragged, *, seed: int, statistics: Any = None, backend: Backend | None = None) -> Any:
         """Summarise each row of elements: return an array with a row for each, or a Ragged."""
 
-    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+    def stored(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """Return what a file stores of sketches, and `estimate` takes: the sketches, unless overridden."""
         return sketches
 
     @abstractmethod
-    def keys(self, sketches: Any, *, seed: int, backend: str | None = None) -> Any:
+    def keys(self, sketches: Any, *, seed: int, backend: Backend | None = None) -> Any:
         """Return what collisions compare: uint64, shape (rows,) or (rows, key_columns)."""
 
     def keys_apart(self, keys: Any, words: Any) -> Any:
@@ -466,7 +496,7 @@ class Sketch(Method):
         seed: int,
         present: Any = None,
         tasks: Sequence[int] | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> Candidates:
         """Find the candidates, by all tasks or by some. Rows are in priority order, the best first."""
 
@@ -494,9 +524,22 @@ class Sketch(Method):
         """Return the columns that tables have for pairs of rows besides resemblance, if `tells_pairs`."""
         return {}
 
+    def estimate(self, sketches: Any, pairs: Pairs) -> Estimate:
+        """Estimate what `estimates` names, for pairs of rows of what is `stored`.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If `pairs` are not Pairs of rows of the sketches.
+        """
+        from ..data import pairs_within
+
+        pairs = pairs_within("pairs", pairs, len(sketches))
+        return Estimate(pairs, *self.estimate_rows(sketches, pairs.left, pairs.right))
+
     @abstractmethod
-    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
-        """Estimate what `estimates` names, for pairs of rows of what is `stored`."""
+    def estimate_rows(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> RowEstimates:
+        """Estimate like `estimate`, for rows in any order."""
 
     def postings(self, sketches: Any) -> Ragged:
         """Return the elements of each sketch, by which containment is found."""

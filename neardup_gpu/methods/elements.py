@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks, theory
 from ..errors import ParameterError
-from .contract import Buckets, Candidates, Entries, Estimate, SampledCounts, Sketch
+from .contract import Buckets, Candidates, Entries, RowEstimates, SampledCounts, Sketch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -225,7 +225,7 @@ class OnePermutation(Sketch):
         sizes = (keys != EMPTY).sum(axis=1)
         return both >= xp.maximum(1, xp.minimum(xp.minimum(sizes[left], sizes[right]), least))
 
-    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
+    def estimate_rows(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> RowEstimates:
         """Estimate resemblance: the share of the sampled union that both sketches have; NaN if it is empty."""
         found = self.sampled(sketches, left, right)
         return shares(found.both, found.left + found.right - found.both, found.whole)
@@ -334,7 +334,7 @@ def sampled_counts(
     return SampledCounts(both, in_left, in_right, whole)
 
 
-def shares(of_them: np.ndarray, number: np.ndarray, whole: np.ndarray) -> Estimate:
+def shares(of_them: np.ndarray, number: np.ndarray, whole: np.ndarray) -> RowEstimates:
     """Shares of elements, NaN of none, and their 99% intervals.
 
     Elements are drawn without replacement, so `theory.mean_interval` holds (Hoeffding 1963, section 6). It is (0, 1)
@@ -349,7 +349,7 @@ def shares(of_them: np.ndarray, number: np.ndarray, whole: np.ndarray) -> Estima
     kinds, which = np.unique(of_them[drawn] << 32 | number[drawn], return_inverse=True)
     bounds = np.array([_interval(kind >> 32, kind & 0xFFFFFFFF) for kind in kinds.tolist()]).reshape(-1, 2)
     low[drawn], high[drawn] = bounds[which].T
-    return Estimate(estimate, low, high)
+    return RowEstimates(estimate, low, high)
 
 
 def may_reach(of_them: np.ndarray, number: np.ndarray, least: float) -> np.ndarray:

@@ -31,7 +31,7 @@ from ..store.parquet import read_table, write_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..engine.contract import Runtime
+    from ..engine.contract import Backend, Runtime
     from ..recipe import Recipe
 
 _DOCUMENTS_KEY = b"neardup_gpu_documents"
@@ -86,7 +86,9 @@ class Frequencies:
         object.__setattr__(self, "seed", seed)
 
     @classmethod
-    def of(cls, tokens: Ragged, *, seed: int = 1, elements: str = "tokens", backend: str | None = None) -> Frequencies:
+    def of(
+        cls, tokens: Ragged, *, seed: int = 1, elements: str = "tokens", backend: Backend | None = None
+    ) -> Frequencies:
         """Count the documents that hold each token.
 
         Parameters
@@ -142,7 +144,7 @@ class Frequencies:
     def _absent(self) -> int:
         return int(log_weights.inverse(np.zeros(1, np.int64), self.num_documents)[0])
 
-    def weigh(self, tokens: Any, *, backend: str | None = None) -> Any:
+    def weigh(self, tokens: Any, *, backend: Backend | None = None) -> Any:
         """The inverse document frequency of each token.
 
         Parameters
@@ -344,7 +346,7 @@ class FrequencyPass:
         self._counts = runtime.spool(folder, runtime.shares.spool // 4)
         self._counter = FrequencyCounter()
 
-    def measure(self, elements: Ragged, backend: str) -> Any:
+    def measure(self, elements: Ragged, backend: Backend) -> Any:
         """Count the tokens of some documents; has no effect on the buffer."""
         distinct, counts = counted(elements, backend)
         held, documents = occurrences(distinct, backend)

@@ -8,7 +8,7 @@ Methods name measures before anything is computed, so kernels are imported where
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from ..records import dataclass
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from ..data import Ragged
     from .frequencies import Frequencies
+
+MeasureName = Literal["resemblance", "containment"]
 
 
 class Measure(Protocol):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from .. import checks, theory
 from ..definitions import draw, one_draw, polynomial
@@ -19,7 +19,7 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from . import _bbit
-from .contract import Buckets, Candidates, Entries, Estimate, WeighingSketch, checked_frequencies, share_intervals
+from .contract import Buckets, Candidates, Entries, RowEstimates, WeighingSketch, checked_frequencies, share_intervals
 from .measures import RESEMBLANCE, Measure, Weighted
 
 if TYPE_CHECKING:
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..data import Ragged
+    from ..engine.contract import Backend
     from ..index.finding.contract import Finder
     from ..index.keeps import Keeps
     from ..recipe import Recipe
     from .frequencies import Frequencies
 
-WEIGHTINGS = ("none", "tf", "log", "tfidf")
+Weighting = Literal["none", "tf", "log", "tfidf"]
+WEIGHTINGS = get_args(Weighting)
 
 MOST_SAMPLES = 100_000
 """Most samples of a signature: one takes 400 kB then, and more would be a mistake."""
@@ -40,8 +42,10 @@ MOST_SAMPLES = 100_000
 MOST_FAST_SAMPLES = 1 << 16
 """Most samples of a signature by the sampler "fast": its values have no room for more rounds."""
 
-SAMPLERS = ("permutations", "fast")
-CANDIDATES = ("supershingles", "segments")
+Sampler = Literal["permutations", "fast"]
+SAMPLERS = get_args(Sampler)
+CandidateKind = Literal["supershingles", "segments"]
+CANDIDATES = get_args(CandidateKind)
 
 MOST_TABLES = 5000
 """Pair tables of a filter: each sorts all documents."""
@@ -157,22 +161,22 @@ class MinHash(WeighingSketch):
     s: int | None = setting(None, "Samples of a supershingle.", flag="")
     r: int | None = setting(None, "Supershingles that have to agree.", flag="")
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
-    bits: int | None = setting(None, "Bits of a min-hash sample: 32 or 64.", metavar="L", shown="32")
-    supershingle_bits: int | None = setting(
+    bits: Literal[32, 64] | None = setting(None, "Bits of a min-hash sample: 32 or 64.", metavar="L", shown="32")
+    supershingle_bits: Literal[64, 16] | None = setting(
         None, "Bits of a supershingle: 64 or 16.", metavar="L", shown="64, by bing 16"
     )
-    sampler: str = setting(
+    sampler: Sampler = setting(
         "permutations", "How samples are drawn: permutations, or fast for long documents.", metavar="NAME"
     )
-    sample_bits: int | None = setting(
+    sample_bits: Literal[1, 2, 4, 8] | None = setting(
         None, "Bits that a sketch file keeps of each sample: 1, 2, 4 or 8.", metavar="B", shown="all"
     )
-    candidates: str = setting(
+    candidates: CandidateKind = setting(
         "supershingles",
         "By minhash, what candidates share: supershingles, or segments of one-bit samples.",
         metavar="KIND",
     )
-    weighting: str = setting("none", "How shingles are weighted: none, tf, log or tfidf.", metavar="HOW")
+    weighting: Weighting = setting("none", "How shingles are weighted: none, tf, log or tfidf.", metavar="HOW")
     frequencies: Any = setting(
         None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
     )
@@ -324,7 +328,7 @@ class MinHash(WeighingSketch):
         *,
         seed: int = 1,
         statistics: Frequencies | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> Any:
         """Summarise each shingle set by k s minima: its signature; with weights, by k s consistent samples.
 
@@ -384,7 +388,13 @@ class MinHash(WeighingSketch):
         return self.sketch_counted(*counted(elements, backend), found, seed=seed, backend=backend)
 
     def sketch_counted(
-        self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, seed: int = 1, backend: str | None
+        self,
+        distinct: Ragged,
+        counts: Any,
+        frequencies: Frequencies | None,
+        *,
+        seed: int = 1,
+        backend: Backend | None,
     ) -> Any:
         """Sketch documents, given by their distinct shingles, each with its count.
 
@@ -425,7 +435,7 @@ class MinHash(WeighingSketch):
         weights = weights_of(self.weighting, distinct, counts, frequencies, backend)
         return self._weighted(distinct, weights, seed, backend)
 
-    def sketch_weights(self, features: Ragged, weights: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+    def sketch_weights(self, features: Ragged, weights: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """Sketch documents whose features have weights of any origin; the method's own weighting has no part in it.
 
         The share of equal positions in two rows estimates the sum of the smaller weights over that of the larger ones.
@@ -470,7 +480,7 @@ class MinHash(WeighingSketch):
         features = as_ragged("features", features, np.uint64)
         return self._weighted(features, checked_weights(weights, features), checks.seed(seed), backend)
 
-    def _weighted(self, features: Ragged, weights: Any, seed: int, backend: str | None) -> Any:
+    def _weighted(self, features: Ragged, weights: Any, seed: int, backend: Backend | None) -> Any:
         """Samples of documents by weights that are right."""
         import numpy as np
 
@@ -482,13 +492,13 @@ class MinHash(WeighingSketch):
         found = kernel(dart, backend)(features.values, features.offsets, weights, salt, self._settled().samples)
         return found if self.bits == 64 else (found >> np.uint64(32)).astype(np.uint32)
 
-    def stored(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+    def stored(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """The signatures themselves, or `sample_bits` bits of each sample, packed: uint64, shape (documents, words)."""
         if self.sample_bits is None:
             return sketches
         return _bbit.packed(self._signatures(sketches), checks.seed(seed), self.sample_bits, backend)
 
-    def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+    def keys(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """Fingerprint each signature's k groups of s samples: its supershingles. Or cut its segments.
 
         Parameters
@@ -549,7 +559,7 @@ class MinHash(WeighingSketch):
         seed: int = 1,
         present: Any = None,
         tasks: Sequence[int] | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> Candidates:
         """Find all pairs of documents that share at least r of their k supershingles, by sorted pair tables.
 
@@ -692,7 +702,7 @@ class MinHash(WeighingSketch):
         """Whether pairs of rows would be candidates if no bucket were limited: bool, shape (pairs,)."""
         return (keys[left] == keys[right]).sum(axis=1) >= self.filter.r
 
-    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
+    def estimate_rows(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> RowEstimates:
         """The share of equal samples, and its interval by `theory.mean_interval`; of kept bits see `_bbit.estimate`.
 
         Samples of the sampler "fast" are no less concentrated than independent ones (kernels/fast.py).
@@ -707,7 +717,7 @@ class MinHash(WeighingSketch):
         left, right = same_device(sketches, left, right)
         equal = to_host((sketches[left] == sketches[right]).sum(axis=1))
         bounds = share_intervals(self.filter.samples)
-        return Estimate(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
+        return RowEstimates(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The signature of the union of what each row's signatures are of; see `neardup_gpu.sketches.merge`."""

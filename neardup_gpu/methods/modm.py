@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..data import Ragged
+    from ..engine.contract import Backend
 
 USUAL = 8
 """The modulus, unless given."""
@@ -130,7 +131,9 @@ class ModM(OnePermutation):
         """The settings that sketches depend on: sketches of methods that agree in them can be compared."""
         return {"m": self.m, "adaptive": self.adaptive, "s": self.s}
 
-    def sketch(self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: str | None = None) -> Ragged:
+    def sketch(
+        self, elements: Ragged, *, seed: int = 1, statistics: Any = None, backend: Backend | None = None
+    ) -> Ragged:
         """The small images of each row's shingles under the permutation drawn from the seed.
 
         Parameters
@@ -192,7 +195,7 @@ class ModM(OnePermutation):
         know(with_moduli, fetch_offsets(offsets) + np.arange(len(offsets)))
         return Ragged._trusted(joined, with_moduli)
 
-    def keys(self, sketches: Ragged, *, seed: int = 1, backend: str | None = None) -> Any:
+    def keys(self, sketches: Ragged, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """The leading elements of each sketch.
 
         Parameters

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from .. import checks
 from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
-from .contract import Buckets, Candidates, Entries, Estimate, WeighingSketch, checked_frequencies, share_intervals
+from .contract import Buckets, Candidates, Entries, RowEstimates, WeighingSketch, checked_frequencies, share_intervals
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
     from ..data import Ragged
+    from ..engine.contract import Backend
     from ..index.finding.contract import Finder
     from ..index.keeps import Keeps
     from ..recipe import Recipe
     from .frequencies import Frequencies
 
-ELEMENTS = ("tokens", "shingles")
-WEIGHTINGS = ("tf", "log", "tfidf")
+Elements = Literal["tokens", "shingles"]
+ELEMENTS = get_args(Elements)
+Weighting = Literal["tf", "log", "tfidf"]
+WEIGHTINGS = get_args(Weighting)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +67,11 @@ class SimHash(WeighingSketch):
     """
 
     radius: int = setting(3, "Bits in which simhashes of near documents may differ.", metavar="K")
-    bits: int = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
-    elements: str = setting("tokens", "The elements that a simhash summarises: tokens or shingles.", metavar="WHAT")
-    weighting: str = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
+    bits: Literal[64, 128] = setting(64, "Bits of a simhash: 64 or 128.", metavar="L")
+    elements: Elements = setting(
+        "tokens", "The elements that a simhash summarises: tokens or shingles.", metavar="WHAT"
+    )
+    weighting: Weighting = setting("log", "How elements are weighted: tf, log or tfidf.", metavar="HOW")
     frequencies: Any = setting(
         None, "Document frequencies for tfidf, from an earlier run.", metavar="FILE", shown="counted"
     )
@@ -119,7 +124,7 @@ class SimHash(WeighingSketch):
         *,
         seed: int = 1,
         statistics: Frequencies | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> Any:
         """Summarise each document's weighted elements by `bits` bits, which are alike where documents are alike.
 
@@ -172,7 +177,13 @@ class SimHash(WeighingSketch):
         return self.sketch_counted(*counted(elements, backend), found, backend=backend)
 
     def sketch_counted(
-        self, distinct: Ragged, counts: Any, frequencies: Frequencies | None, *, seed: int = 1, backend: str | None
+        self,
+        distinct: Ragged,
+        counts: Any,
+        frequencies: Frequencies | None,
+        *,
+        seed: int = 1,
+        backend: Backend | None,
     ) -> Any:
         """Sketch documents, given by their distinct elements, each with its count.
 
@@ -220,7 +231,56 @@ class SimHash(WeighingSketch):
             found = counts * frequencies.weigh(distinct.values, backend=backend)
         return kernel(simhash, backend)(distinct.values, distinct.offsets, found, self.bits)
 
-    def keys(self, sketches: Any, *, seed: int = 1, backend: str | None = None) -> Any:
+    def sketch_weights(self, features: Ragged, weights: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
+        """Sketch documents whose features have weights of any origin; the method's own weighting has no part in it.
+
+        Two documents whose weights are vectors at an angle a differ in each bit with probability close to a / pi.
+
+        Parameters
+        ----------
+        features : Ragged of uint64
+            Features of each document, each once: numbers of your own, such as hashes of names. They need not be mixed.
+        weights : array of int64, shape (features,)
+            The weight of each, at least 0; of a document at most 2**48 together. Multiply fractions before you round
+            them.
+        seed : int in [0, 2**64), default 1
+            The recipe's. Nothing here depends on it.
+        backend : "reference", "cpu" or "gpu", default None
+            Where to run; on a GPU if there is one, unless given.
+
+        Returns
+        -------
+        array of uint64, shape (documents,) for 64 bits, (documents, 2) for 128
+            What `sketch` gives. Cost: 64 additions per feature.
+
+        Raises
+        ------
+        ParameterError, ArgumentTypeError
+            If an argument is not as described above.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from neardup_gpu.stages import Ragged
+        >>> features = Ragged.from_rows([[7, 4], [7]], np.uint64)
+        >>> one, other = SimHash().sketch_weights(features, [3, 1, 5])
+        >>> bool(one == other)  # 7 outweighs 4 in every bit
+        True
+        """
+        import numpy as np
+
+        from neardup_gpu.kernels import simhash
+
+        from ..data import as_ragged
+        from ..engine.choice import kernel
+        from .weighting import checked_weights
+
+        features = as_ragged("features", features, np.uint64)
+        checks.seed(seed)
+        found = checked_weights(weights, features)
+        return kernel(simhash, backend)(features.values, features.offsets, found, self.bits)
+
+    def keys(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """The simhashes themselves, which collisions compare.
 
         Parameters
@@ -252,7 +312,7 @@ class SimHash(WeighingSketch):
         seed: int = 1,
         present: Any = None,
         tasks: Sequence[int] | None = None,
-        backend: str | None = None,
+        backend: Backend | None = None,
     ) -> Candidates:
         """Find all pairs of simhashes within the radius, by tables of permuted bits.
 
@@ -394,7 +454,7 @@ class SimHash(WeighingSketch):
         """The column `distance`: the number of bits in which the simhashes of each pair differ."""
         return {"distance": distances(keys, left, right)}
 
-    def estimate(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> Estimate:
+    def estimate_rows(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> RowEstimates:
         """Estimate the cosine of the angle between the weights of each pair, as cos(pi d / bits) for d different bits.
 
         Bits are taken for independent trials, and the interval is that of their mean (Charikar 2002, section 3). It is
@@ -405,7 +465,7 @@ class SimHash(WeighingSketch):
 
         bounds, apart = share_intervals(self.bits), distances(sketches, left, right).astype(np.int64)
         angle = np.pi * np.column_stack([apart / self.bits, bounds[apart, 1], bounds[apart, 0]])
-        return Estimate(*np.cos(angle).T.copy())
+        return RowEstimates(*np.cos(angle).T.copy())
 
     def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
         """Return the finder that looks bits up in sorted tables."""

@@ -6,8 +6,10 @@ Sources: Broder 1997, sections 3 to 4.2; Broder 2000, section 2; Li and Koenig 2
 
 import math
 from fractions import Fraction
+from typing import Any
 
 from .. import checks
+from ..theory.elementwise import Number, Numbers, elementwise
 from ..theory.error_bounds import MAX_BITS, bbit_share
 
 MAX_TRIALS = 10**7  # a sum has a term for each trial, and then takes seconds
@@ -18,21 +20,21 @@ LEAST_ERROR = 1e-6  # below it, a float64 cannot hold the relative entropy of tw
 # ---------------------------------------------------------------------------------------------- variances of estimates
 
 
-def sample_variance(resemblance: float, samples: int) -> float:
+def sample_variance(resemblance: Number, samples: int) -> Number:
     """Variance of the share of equal samples, where samples are independent: J (1 - J) / t.
 
     So for min-hash, and for weighted samples, whose J is the weighted one: sum of minima / sum of maxima.
 
     Parameters
     ----------
-    resemblance : float from 0 to 1
+    resemblance : float from 0 to 1, or array
         J, of the two documents.
     samples : int
         t, 1 or more.
 
     Returns
     -------
-    float
+    float, or array of float64
         The square of `standard_error`.
 
     Raises
@@ -49,11 +51,15 @@ def sample_variance(resemblance: float, samples: int) -> float:
     >>> sample_variance(0.5, 100)
     0.0025
     """
+    return elementwise(lambda resemblance: _sample_variance(resemblance, samples), resemblance)
+
+
+def _sample_variance(resemblance: float, samples: int) -> float:
     resemblance = checks.fraction("resemblance", resemblance)
     return resemblance * (1 - resemblance) / checks.integer("samples", samples, 1, MOST)
 
 
-def bottomk_variance(resemblance: float, s: int, union_size: int) -> float:
+def bottomk_variance(resemblance: Number, s: int, union_size: int) -> Number:
     """Variance of the estimate by the s smallest elements of a union: J (1 - J) / s * (U - s) / (U - 1).
 
     The s elements are drawn from the union without replacement, so that the number of common ones is hypergeometric;
@@ -61,7 +67,7 @@ def bottomk_variance(resemblance: float, s: int, union_size: int) -> float:
 
     Parameters
     ----------
-    resemblance : float from 0 to 1
+    resemblance : float from 0 to 1, or array
         J, of the two documents.
     s : int
         Elements of a sketch, 1 or more.
@@ -70,7 +76,7 @@ def bottomk_variance(resemblance: float, s: int, union_size: int) -> float:
 
     Returns
     -------
-    float
+    float, or array of float64
         0 for a union of at most s elements: then the estimate is exact.
 
     Raises
@@ -83,6 +89,10 @@ def bottomk_variance(resemblance: float, s: int, union_size: int) -> float:
     >>> round(bottomk_variance(0.8, 50, 100), 6)
     0.001616
     """
+    return elementwise(lambda resemblance: _bottomk_variance(resemblance, s, union_size), resemblance)
+
+
+def _bottomk_variance(resemblance: float, s: int, union_size: int) -> float:
     resemblance = checks.fraction("resemblance", resemblance)
     s, union = checks.integer("s", s, 1, MOST), checks.integer("union_size", union_size, 1, MOST)
     if union <= s:
@@ -90,7 +100,7 @@ def bottomk_variance(resemblance: float, s: int, union_size: int) -> float:
     return resemblance * (1 - resemblance) / s * (union - s) / (union - 1)
 
 
-def modm_variance(share: float, modulus: int, size: int) -> float:
+def modm_variance(share: Number, modulus: int, size: int) -> Number:
     """Variance of the estimate of a share by the elements that are 0 modulo m, given that there is one.
 
     The share is resemblance, among the U elements of a union, or containment, among the |A| of a document. K of its N
@@ -99,7 +109,7 @@ def modm_variance(share: float, modulus: int, size: int) -> float:
 
     Parameters
     ----------
-    share : float from 0 to 1
+    share : float from 0 to 1, or array
         p, which is estimated.
     modulus : int
         m, 1 or more.
@@ -108,7 +118,7 @@ def modm_variance(share: float, modulus: int, size: int) -> float:
 
     Returns
     -------
-    float
+    float, or array of float64
         0 for the modulus 1, which samples all. The estimate is without bias, given that a sampled element is there;
         none is with probability (1 - 1/m)**N.
 
@@ -126,6 +136,10 @@ def modm_variance(share: float, modulus: int, size: int) -> float:
     >>> round(modm_variance(0.8, 16, 1000), 6)
     0.002442
     """
+    return elementwise(lambda share: _modm_variance(share, modulus, size), share)
+
+
+def _modm_variance(share: float, modulus: int, size: int) -> float:
     share = checks.fraction("share", share)
     modulus, size = checks.integer("modulus", modulus, 1, MOST), checks.integer("size", size, 1, MAX_TRIALS)
     if modulus == 1 or size == 1:
@@ -139,7 +153,7 @@ def modm_variance(share: float, modulus: int, size: int) -> float:
     return share * (1 - share) * math.fsum(terms) / -math.expm1(size * log_q)
 
 
-def bbit_variance(resemblance: float, samples: int, bits: int) -> float:
+def bbit_variance(resemblance: Number, samples: int, bits: int) -> Number:
     """Variance of the estimate by samples of k bits: J (1 - J) / t * (1 + 1 / ((2**k - 1) J)).
 
     A share Q of the samples has all k bits equal; (2**k Q - 1) / (2**k - 1) is the estimate, without bias where unequal
@@ -147,7 +161,7 @@ def bbit_variance(resemblance: float, samples: int, bits: int) -> float:
 
     Parameters
     ----------
-    resemblance : float from 0 to 1
+    resemblance : float from 0 to 1, or array
         J, of the two documents.
     samples : int
         t, 1 or more.
@@ -156,7 +170,7 @@ def bbit_variance(resemblance: float, samples: int, bits: int) -> float:
 
     Returns
     -------
-    float
+    float, or array of float64
         1 / ((2**k - 1) t) at J = 0.
 
     Raises
@@ -173,6 +187,10 @@ def bbit_variance(resemblance: float, samples: int, bits: int) -> float:
     >>> bbit_variance(0.8, 100, 1) / sample_variance(0.8, 100)
     2.25
     """
+    return elementwise(lambda resemblance: _bbit_variance(resemblance, samples, bits), resemblance)
+
+
+def _bbit_variance(resemblance: float, samples: int, bits: int) -> float:
     resemblance = checks.fraction("resemblance", resemblance)
     samples, bits = checks.integer("samples", samples, 1, MOST), checks.integer("bits", bits, 1, MAX_BITS)
     others = 2.0**bits - 1
@@ -399,7 +417,7 @@ def expected_collisions(size: int, bits: int) -> float:
     return total
 
 
-def collision_error(union_size: float, bits: int) -> float:
+def collision_error(union_size: Number, bits: int) -> Number:
     """Bound on the error of resemblance by collisions of `bits`-bit ids: |A u B| / 2**(bits - 11).
 
     It holds with probability above 99.9% over the choice of the ids. Source: Broder 1997, section 4.1. For a million
@@ -407,7 +425,7 @@ def collision_error(union_size: float, bits: int) -> float:
 
     Parameters
     ----------
-    union_size : float
+    union_size : float, or array
         Shingles of both documents together.
     bits : int
         Length of an id, 1 or more.
@@ -417,15 +435,19 @@ def collision_error(union_size: float, bits: int) -> float:
     >>> collision_error(1024, 32)
     0.00048828125
     """
+    return elementwise(lambda union_size: _collision_error(union_size, bits), union_size)
+
+
+def _collision_error(union_size: float, bits: int) -> float:
     return checks.number("union_size", union_size, 0, 2**64) / 2.0 ** (checks.integer("bits", bits, 1, MAX_BITS) - 11)
 
 
-def standard_error(resemblance: float, samples: int) -> float:
+def standard_error(resemblance: Number, samples: int) -> Number:
     """Standard deviation of the share of equal samples: sqrt(x * (1 - x) / samples) (Broder 1997, section 4.2).
 
     Parameters
     ----------
-    resemblance : float from 0 to 1
+    resemblance : float from 0 to 1, or array
         Resemblance of the two documents.
     samples : int
         Min-hash samples, 1 or more.
@@ -435,12 +457,16 @@ def standard_error(resemblance: float, samples: int) -> float:
     >>> standard_error(0.5, 100)
     0.05
     """
+    return elementwise(lambda resemblance: _standard_error(resemblance, samples), resemblance)
+
+
+def _standard_error(resemblance: float, samples: int) -> float:
     resemblance = checks.fraction("resemblance", resemblance)
     samples = checks.integer("samples", samples, 1, 2**64)
     return math.sqrt(resemblance * (1 - resemblance) / samples)
 
 
-def bbit_error(resemblance: float, samples: int, bits: int) -> float:
+def bbit_error(resemblance: Number, samples: int, bits: int) -> Number:
     """Standard deviation of the estimate of resemblance by `bits` bits of each of some samples.
 
     The square root of J (1 - J) / samples * (1 + 1 / ((2**bits - 1) J)): at 0.8, one bit has 2.25 times the variance of
@@ -448,7 +474,7 @@ def bbit_error(resemblance: float, samples: int, bits: int) -> float:
 
     Parameters
     ----------
-    resemblance : float from 0 to 1
+    resemblance : float from 0 to 1, or array
         J, the resemblance of the two documents.
     samples : int
         Min-hash samples, 1 or more.
@@ -470,25 +496,29 @@ def bbit_error(resemblance: float, samples: int, bits: int) -> float:
     >>> bbit_error(0, 256, 1)
     0.0625
     """
+    return elementwise(lambda resemblance: _bbit_error(resemblance, samples, bits), resemblance)
+
+
+def _bbit_error(resemblance: float, samples: int, bits: int) -> float:
     share, accident = bbit_share(resemblance, bits), 2.0 ** -checks.integer("bits", bits, 1, MAX_BITS)
     return standard_error(share, samples) / (1 - accident)
 
 
-def within_probability(samples: int, resemblance: float, error: float) -> float:
+def within_probability(samples: int, resemblance: Numbers, error: Numbers) -> Any:
     """Probability that the estimate of resemblance by independent samples is off by at most `error`.
 
     Parameters
     ----------
     samples : int
         Min-hash samples, 1 or more.
-    resemblance : float from 0 to 1
+    resemblance : float from 0 to 1, or array
         True resemblance. Read as the simplest fraction within 1e-9, so that 0.9 - 0.1 means 0.8 and not one bit more.
-    error : float from 0 to 1
+    error : float from 0 to 1, or array
         Greatest error of the estimate, read in the same way.
 
     Returns
     -------
-    float
+    float, or array of float64
         p(s, r, e): the binomial chance of s*(r - e) <= equal samples <= s*(r + e).
 
     Raises
@@ -505,6 +535,10 @@ def within_probability(samples: int, resemblance: float, error: float) -> float:
     >>> round(within_probability(2, 0.5, 0.1), 3)
     0.5
     """
+    return elementwise(lambda resemblance, error: _within_probability(samples, resemblance, error), resemblance, error)
+
+
+def _within_probability(samples: int, resemblance: float, error: float) -> float:
     samples = checks.integer("samples", samples, 1, MAX_TRIALS)
     resemblance, error = checks.fraction("resemblance", resemblance), checks.fraction("error", error)
     middle, margin = (_simplest(value) for value in (resemblance, error))
@@ -513,7 +547,7 @@ def within_probability(samples: int, resemblance: float, error: float) -> float:
     return min(1.0, math.fsum(_binomial_terms(samples, resemblance, first, last)))
 
 
-def exceed_probability(samples: int, resemblance: float, estimate: float) -> float:
+def exceed_probability(samples: int, resemblance: Numbers, estimate: Numbers) -> Any:
     """Probability that a pair of true `resemblance` has more than the share `estimate` of independent samples equal.
 
     Arguments, reading of decimals and errors as in `within_probability`. Broder 1997, section 4.2, uses it for the
@@ -523,9 +557,9 @@ def exceed_probability(samples: int, resemblance: float, estimate: float) -> flo
     ----------
     samples : int
         Min-hash samples, 1 or more.
-    resemblance : float from 0 to 1
+    resemblance : float from 0 to 1, or array
         True resemblance.
-    estimate : float from 0 to 1
+    estimate : float from 0 to 1, or array
         Share of the samples, read as the simplest fraction within 1e-9.
 
     Examples
@@ -533,6 +567,12 @@ def exceed_probability(samples: int, resemblance: float, estimate: float) -> flo
     >>> round(exceed_probability(2, 0.5, 0.5), 3)
     0.25
     """
+    return elementwise(
+        lambda resemblance, estimate: _exceed_probability(samples, resemblance, estimate), resemblance, estimate
+    )
+
+
+def _exceed_probability(samples: int, resemblance: float, estimate: float) -> float:
     samples = checks.integer("samples", samples, 1, MAX_TRIALS)
     resemblance, estimate = checks.fraction("resemblance", resemblance), checks.fraction("estimate", estimate)
     first = math.floor(samples * _simplest(estimate)) + 1

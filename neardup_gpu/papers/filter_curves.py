@@ -8,11 +8,12 @@ import math
 from .. import checks
 from ..errors import ParameterError
 from ..theory import MAX_GROUP, _simpson, check_filter, inverse, miss_probability, pass_probability
+from ..theory.elementwise import Number, elementwise
 
 MAX_AREA = 50_000  # k * k * s of `error_areas`, which has k terms at each of many steps a sample
 
 
-def half_s(threshold: float, k: int, r: int) -> float:
+def half_s(threshold: Number, k: int, r: int) -> Number:
     """Samples a group, as a real number, for which [k, s, r] passes `threshold` with probability one half.
 
     The first way of Broder 2000, section 4, solved for s: x**s has to be the p at which r or more of k happen half
@@ -20,7 +21,7 @@ def half_s(threshold: float, k: int, r: int) -> float:
 
     Parameters
     ----------
-    threshold : float in (0, 1)
+    threshold : float in (0, 1), or array
         Resemblance.
     k : int
         Supershingles of a document.
@@ -37,18 +38,22 @@ def half_s(threshold: float, k: int, r: int) -> float:
     >>> round(half_s(0.5, 1, 1), 3)
     1.0
     """
+    return elementwise(lambda threshold: _half_s(threshold, k, r), threshold)
+
+
+def _half_s(threshold: float, k: int, r: int) -> float:
     threshold = checks.fraction("threshold", threshold, zero=False, one=False)
     return math.log(inverse(0.5, k, 1, r)) / math.log(threshold)
 
 
-def slope_s(threshold: float) -> float:
+def slope_s(threshold: Number) -> Number:
     """Samples a group, as a real number, for which x**s is steepest at the threshold: s = 1 / ln(1 / threshold).
 
     The second way of Broder 2000, section 4; s = 14 belongs to 0.931.
 
     Parameters
     ----------
-    threshold : float in (0, 1)
+    threshold : float in (0, 1), or array
         Resemblance.
 
     Raises
@@ -61,6 +66,10 @@ def slope_s(threshold: float) -> float:
     >>> round(slope_s(0.931), 1)
     14.0
     """
+    return elementwise(_slope_s, threshold)
+
+
+def _slope_s(threshold: float) -> float:
     return -1 / math.log(checks.fraction("threshold", threshold, zero=False, one=False))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from .. import checks
 from ..errors import ParameterError
@@ -12,10 +12,12 @@ from ..keep_rule import checked_rule
 from ..records import dataclass
 from ..settings import setting
 
-ACTIONS = ("cut", "mark", "list")
+Action = Literal["cut", "mark", "list"]
+ACTIONS = get_args(Action)
 """The actions on removed passages; see `SubstringSettings`."""
 
-TOKENS = ("words", "code")
+TokensName = Literal["words", "code"]
+TOKENS = get_args(TokensName)
 """The kinds of tokens that passages are runs of."""
 
 LEAST, LONGEST = 2, 1 << 20
@@ -59,7 +61,7 @@ class SubstringSettings:
         A document that lost text and has fewer tokens left is dropped, unless it keeps a passage for another one.
     """
 
-    tokens: str = setting("words", "Kind of tokens: words or code.", metavar="KIND")
+    tokens: TokensName = setting("words", "Kind of tokens: words or code.", metavar="KIND")
     length: int = setting(50, "Number of tokens of the shortest passage that counts.", metavar="N")
     keep: str = setting(
         "first", "Document that keeps a passage: first, longest, COLUMN[:desc], or none of them.", metavar="RULE"
@@ -77,7 +79,7 @@ class SubstringSettings:
         metavar="N|SHARE",
         shown="any number",
     )
-    action: str = setting(
+    action: Action = setting(
         "cut", "Write kept/ without the repeated passages, or mark them there, or only list them.", metavar="WHAT"
     )
     drop_below: int = setting(1, "Drop documents that lost text and have fewer tokens left.", metavar="N")

@@ -24,7 +24,7 @@ from ..documents.sources import Sources
 from ..documents.units import check_action
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
-from ..engine.settings import Engine, as_engine, for_text
+from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, ParameterError
 from ..jobs.arguments import Arguments
 from ..keep_rule import keep_columns
@@ -56,7 +56,7 @@ def substrings(
     text_columns: str | Sequence[str] | None = None,
     against: Any = None,
     output: str | Path | None = None,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,

@@ -7,6 +7,7 @@ texts.py       texts, taken from the input again, and the words in which they di
 charts.py      drawings
 plain.py       other pages, which have no script
 page.py        the page, from template.html, page.css and page.js
+summary.py     the first page: five sentences, a picture, and pairs to check by hand
 notebook.py    what a notebook shows of a result, without a page
 """
 

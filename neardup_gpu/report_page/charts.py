@@ -90,6 +90,39 @@ def bars(rows: list[tuple[str, int]], across: str, up: str, *, log: bool = False
     )
 
 
+def kept_and_removed(rows: list[tuple[str, int, int]]) -> str:
+    """A bar for each source, divided into its kept and its removed documents: (name, documents, removed)."""
+    values: list[dict[str, Any]] = [
+        {
+            "name": name if len(name) <= 28 else f"{name[:12]}...{name[-13:]}",
+            "from": documents - removed,
+            "to": documents,
+            "said": f"{name}: {documents - removed:,} kept, {removed:,} removed",
+        }
+        for name, documents, removed in rows
+    ]
+    extent = 8 * max(len(row["name"]) for row in values)  # letters of other fonts are wider than Vega assumes
+    source = {
+        "field": "name",
+        "type": "ordinal",
+        "sort": None,
+        "title": None,
+        "axis": {"labelLimit": 260, "minExtent": extent},
+    }
+    common: dict[str, Any] = {"y": source, "description": {"field": "said"}}
+    kept = {"field": "from", "type": "quantitative", "title": "documents: kept, then removed", "axis": {"tickCount": 5}}
+    return _svg(
+        {
+            "height": {"step": 26},
+            "data": {"values": values},
+            "layer": [
+                {"name": "kept", "mark": {"type": "bar"}, "encoding": {**common, "x": kept}},
+                {"name": "gone", "mark": {"type": "bar"}, "encoding": {**common, "x": kept, "x2": {"field": "to"}}},
+            ],
+        }
+    )
+
+
 def _svg(spec: dict[str, Any]) -> str:
     import vl_convert
 

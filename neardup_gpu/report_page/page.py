@@ -30,6 +30,7 @@ from . import charts
 from .groups import MEMBERS, GroupTable, chosen, groups_of
 from .parts import parted
 from .run import Run
+from .summary import draw, five, picture, shown_pairs
 from .texts import Difference, Pair, clean, compared
 from .thresholds import curve
 
@@ -190,14 +191,19 @@ def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
         drawn["pairs"] = charts.bars([(str(bits), int(n)) for bits, n in enumerate(distances)], "bits", "pairs")
     if report["group_sizes"]:
         drawn["groups"] = charts.bars(histogram(report["group_sizes"]), "documents in a group", "groups", log=True)
-    listed = _listed(run, groups, found, text)
+    drawn_pairs = draw(run, groups)
+    listed, differences = _listed(run, groups, found, text, drawn_pairs.pairs)
+    losses = None if found is None else _losses(run, found)
     return {
+        "summary": five(run, losses, drawn_pairs),
+        "picture": picture(report["counts"], losses),
+        "to_check": shown_pairs(drawn_pairs, differences, run.documents["id"], _id),
         "name": printable(run.name),
         "report": report,
         "counts": report["counts"],
         "measure": run.column,
         "threshold": run.recipe.threshold,
-        "sentences": sentences(run, len(groups)),
+        "sentences": sentences(run, len(groups))[1:],
         "facts": [row for row in facts(report) if row[0] not in ("documents", "kept", "removed", "groups")],
         "timings": _timings(report),
         "charts": drawn,
@@ -206,7 +212,7 @@ def gathered(run: Run, text: bool, by: str | None) -> dict[str, Any]:
         "num_pairs": len(run.pairs),
         "steps": steps,
         "is_exact": steps is not None and all(step.least == step.most for step in steps),
-        "losses": None if found is None else _losses(run, found),
+        "losses": losses,
         "warned": f"{WARNED:.0%}",
         "why_nothing": [clean(line) for line in report.get("warnings", ())],
         "parted": None if run.units is None else parted(run, run.units(), text),
@@ -313,10 +319,12 @@ def _name(value: str | None) -> str:
 # --------------------------------------------------------------------------------------------------------- its groups
 
 
-def _listed(run: Run, groups: GroupTable, found: Grouping | None, text: bool) -> dict[str, Any]:
-    """The groups that are listed, and the sentence about those that are not."""
+def _listed(
+    run: Run, groups: GroupTable, found: Grouping | None, text: bool, others: list[Pair]
+) -> tuple[dict[str, Any], dict[int, Difference]]:
+    """The groups that are listed, and the sentence about those that are not; how their and other pairs differ."""
     picked, how = chosen(groups, LISTED)
-    differences, why_not = _differences(run, groups, picked[:WITH_TEXTS], text)
+    differences, why_not = _differences(run, groups, picked[:WITH_TEXTS], text, others)
     sources: dict[int, int] = {}
     rows: list[dict[str, Any]] = []
     texts: list[Any] = []
@@ -346,7 +354,7 @@ def _listed(run: Run, groups: GroupTable, found: Grouping | None, text: bool) ->
         sources = named
         rows.append(row)
     names = [] if found is None else [_name(found.names[source]) for source in sources]
-    return {
+    shown_groups = {
         "shown": len(rows),
         "how": how,
         "why_not": why_not,
@@ -359,6 +367,7 @@ def _listed(run: Run, groups: GroupTable, found: Grouping | None, text: bool) ->
             "distances": "distance" in run.documents.schema.names,
         },
     }
+    return shown_groups, differences
 
 
 _OPS = {"equal": 0, "removed": 1, "added": 2, "cut": 3, "moved_from": 4, "moved_to": 5}
@@ -395,7 +404,7 @@ def _group(run: Run, groups: GroupTable, found: Grouping | None, group: int, sou
 
 
 def _differences(
-    run: Run, groups: GroupTable, picked: np.ndarray, text: bool
+    run: Run, groups: GroupTable, picked: np.ndarray, text: bool, others: list[Pair]
 ) -> tuple[dict[int, Difference], str | None]:
     """How documents of the groups differ from their kept ones, by row; or why that is missing."""
     if not text:
@@ -405,6 +414,7 @@ def _differences(
         for group in picked.tolist()
         for row in groups.members(group, TEXTS)
     ]
+    pairs += [pair for pair in others if pair.row not in {each.row for each in pairs}]
     try:
         return compared(run, pairs), None
     except InputError as error:

@@ -19,7 +19,8 @@ from ..documents.seams import find_seams
 from ..documents.sources import Sources
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
-from ..engine.settings import Engine, as_engine, for_text
+from ..engine.contract import Backend
+from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError
 from ..jobs.arguments import Arguments
 from ..recipe import Recipe, Shingles
@@ -48,7 +49,7 @@ def passages(
     id_column: str | None = None,
     text_columns: str | Sequence[str] | None = None,
     output: str | Path | None = None,
-    engine: str | Engine = "auto",
+    engine: EngineName | Engine = "auto",
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,
@@ -175,7 +176,7 @@ class PassageSearch(NamedTuple):
     settings: PassageSettings
     by: str | None
     read: PassageReading
-    backend: str
+    backend: Backend
     clock: Clock
 
     def run(self) -> SharedText:

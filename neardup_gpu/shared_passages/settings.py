@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import checks
 from ..records import dataclass
-from ..repeated_passages.settings import LEAST, LONGEST, TOKENS
+from ..repeated_passages.settings import LEAST, LONGEST, TOKENS, TokensName
 from ..settings import setting
 
 
@@ -37,7 +37,7 @@ class PassageSettings:
         all documents. Passages that consist of common runs alone are not listed; their tokens are counted.
     """
 
-    tokens: str = setting("words", "Kind of tokens: words or code.", metavar="KIND")
+    tokens: TokensName = setting("words", "Kind of tokens: words or code.", metavar="KIND")
     length: int = setting(20, "Number of tokens of the shortest run that counts.", metavar="N")
     gap: int = setting(10, "Join runs with at most N tokens between them, in both documents.", metavar="N")
     within: str | Sequence[str] = setting(

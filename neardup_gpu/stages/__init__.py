@@ -31,14 +31,15 @@ from ..documents import open_documents
 from ..engine.arrays import same_device
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
+from ..engine.contract import Backend
 from ..engine.settings import Engine
 from ..errors import ArgumentTypeError
 from ..kernels import components, greedy, shingles as shingles_kernel, spots as spots_kernel
 from ..kernels._gf2 import mix64_all
 from ..kernels._launch import MOST_ROWS, array_module
 from ..methods import METHODS
-from ..methods.contract import Candidates, Estimate, Join, Sketch
-from ..methods.measures import RESEMBLANCE, Measure, shingle_sets, worth
+from ..methods.contract import Candidates, Estimate, Join, RowEstimates, Sketch
+from ..methods.measures import RESEMBLANCE, Measure, MeasureName, shingle_sets, worth
 from ..recipe import Recipe
 from ..text import stop_words
 from ..text.raw_text import integers_to_bytes, to_bytes as raw_bytes
@@ -53,6 +54,7 @@ __all__ = [
     "Join",
     "Pairs",
     "Ragged",
+    "RowEstimates",
     "Sketch",
     "Verified",
     "join",
@@ -63,7 +65,7 @@ __all__ = [
 ]
 
 
-JOINS = {"resemblance": "exact", "containment": "containment"}
+JOINS: dict[MeasureName, str] = {"resemblance": "exact", "containment": "containment"}
 """The method that joins by each measure."""
 
 
@@ -71,7 +73,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def tokenize(documents: Any, recipe: Recipe, *, backend: str | None = None) -> Ragged:
+def tokenize(documents: Any, recipe: Recipe, *, backend: Backend | None = None) -> Ragged:
     """Divide documents into tokens, as Rabin fingerprints.
 
     Parameters
@@ -156,7 +158,7 @@ def utf8(documents: list[str] | list[bytes]) -> Ragged:
     return Ragged._trusted(np.frombuffer(b"".join(texts), np.uint8), offsets)
 
 
-def shingle(tokens: Ragged, recipe: Recipe, *, backend: str | None = None) -> Ragged:
+def shingle(tokens: Ragged, recipe: Recipe, *, backend: Backend | None = None) -> Ragged:
     """Fingerprint what a document is a set of: every `recipe.shingles.size` consecutive tokens, or its spots.
 
     Parameters
@@ -203,7 +205,7 @@ def count_shingles(tokens: Ragged, recipe: Recipe, backend: str | None) -> tuple
     return Ragged._trusted(*found), 0
 
 
-def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: str | None = None) -> Verified:
+def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: Backend | None = None) -> Verified:
     """Compute candidates' exact resemblance and drop those below the threshold.
 
     Parameters
@@ -241,7 +243,9 @@ def verify(shingles: Ragged, candidates: Pairs, threshold: float, *, backend: st
     return at_least(threshold, left, right, worth(RESEMBLANCE, sets, left, right, threshold, backend))
 
 
-def join(shingles: Ragged, threshold: float, *, measure: str = "resemblance", backend: str | None = None) -> Verified:
+def join(
+    shingles: Ragged, threshold: float, *, measure: MeasureName = "resemblance", backend: Backend | None = None
+) -> Verified:
     """Find all pairs of rows at or above the threshold, exactly: the join of the methods "exact" and "containment".
 
     Parameters
@@ -305,7 +309,7 @@ def keep(
     recipe: Recipe,
     *,
     pinned: np.ndarray | None = None,
-    backend: str | None = None,
+    backend: Backend | None = None,
 ) -> np.ndarray:
     """Decide which documents stay.
 
@@ -360,7 +364,7 @@ def keep(
 
 
 def choose_keepers(
-    num_rows: int, verified: Verified, cluster: str, measure: Measure, pinned: Any, backend: str | None
+    num_rows: int, verified: Verified, cluster: str, measure: Measure, pinned: Any, backend: Backend | None
 ) -> Any:
     """Like `keep`, for arguments that have been checked."""
     left, right, values = verified.pairs.left, verified.pairs.right, verified.resemblance

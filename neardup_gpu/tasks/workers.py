@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from .. import checks
 from ..engine.memory import parse_size
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ..engine.settings import Engine
     from ..recipe import Recipe
 
-RUNNERS = ("local", "ray")
+RunnerName = Literal["local", "ray"]
+RUNNERS = get_args(RunnerName)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class Workers:
         "Run as tasks over files in this folder, and continue an interrupted run.",
         metavar="DIR",
     )
-    runner: str = setting("local", "Who runs tasks: local or ray.", metavar="NAME")
+    runner: RunnerName = setting("local", "Who runs tasks: local or ray.", metavar="NAME")
     number: int | None = setting(
         None, "Number of tasks that run at once.", metavar="N", flag="--workers", shown="one per processor"
     )

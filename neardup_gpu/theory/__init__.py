@@ -1,5 +1,8 @@
 """Filter curves and the choice of a filter: mathematics only.
 
+Resemblances and other real numbers may be arrays of NumPy; a function then returns an array for each of its values.
+Whole numbers, such as k, s and r, are single ones.
+
 Error bounds (`error_bounds`) and the mathematics of the method `exact` (`prefix_filter`) are reachable here as well.
 `neardup_gpu.papers` has the formulas that no job uses.
 
@@ -18,6 +21,7 @@ from collections.abc import Callable
 
 from .. import checks
 from ..errors import ParameterError
+from .elementwise import Number, elementwise
 from .error_bounds import MAX_BITS, accidental_pairs, bbit_resemblance, bbit_share, mean_interval
 from .prefix_filter import PrefixLengths, least_overlap, prefix_lengths
 
@@ -155,12 +159,12 @@ def _binomial(p: float, q: float, k: int, first: int, last: int) -> float:
     return min(1.0, math.fsum(math.comb(k, i) * p**i * q ** (k - i) for i in range(first, last + 1)))
 
 
-def pass_probability(x: float, k: int, s: int, r: int, *, bits: int | None = None) -> float:
+def pass_probability(x: Number, k: int, s: int, r: int, *, bits: int | None = None) -> Number:
     """Probability that two documents of resemblance x become candidates: P(k,s,r)(x).
 
     Parameters
     ----------
-    x : float from 0 to 1
+    x : float from 0 to 1, or array
         Resemblance.
     k : int
         Supershingles of a document.
@@ -174,7 +178,7 @@ def pass_probability(x: float, k: int, s: int, r: int, *, bits: int | None = Non
 
     Returns
     -------
-    float
+    float, or array of float64
         1 at x = 1, and 0 at x = 0 where accidents are left out; small values are exact to about 1e-13 of themselves.
         Near 1 use `miss_probability`.
 
@@ -191,8 +195,11 @@ def pass_probability(x: float, k: int, s: int, r: int, *, bits: int | None = Non
     --------
     >>> round(pass_probability(0.909, 6, 14, 2), 2)
     0.5
+    >>> import numpy as np
+    >>> pass_probability(np.array([0.0, 0.909, 1.0]), 6, 14, 2).round(2)
+    array([0. , 0.5, 1. ])
     """
-    return _pass(checks.fraction("x", x), *check_filter(k, s, r), _bits(bits))
+    return elementwise(lambda x: _pass(checks.fraction("x", x), *check_filter(k, s, r), _bits(bits)), x)
 
 
 def _bits(bits: int | None) -> int | None:
@@ -203,7 +210,7 @@ def _pass(x: float, k: int, s: int, r: int, bits: int | None = None) -> float:
     return _binomial(*_agreement(x, s, bits), k, r, k)
 
 
-def miss_probability(x: float, k: int, s: int, r: int, *, bits: int | None = None) -> float:
+def miss_probability(x: Number, k: int, s: int, r: int, *, bits: int | None = None) -> Number:
     """Probability that two documents of resemblance x are missed, 1 - P(k,s,r)(x), summed directly.
 
     Small values are exact to about 1e-13 of themselves, where 1 - `pass_probability` has no digits left. Arguments,
@@ -211,7 +218,7 @@ def miss_probability(x: float, k: int, s: int, r: int, *, bits: int | None = Non
 
     Parameters
     ----------
-    x : float from 0 to 1
+    x : float from 0 to 1, or array
         Resemblance.
     k : int
         Supershingles of a document.
@@ -227,19 +234,19 @@ def miss_probability(x: float, k: int, s: int, r: int, *, bits: int | None = Non
     >>> round(miss_probability(0.5, 2, 1, 1), 3)
     0.25
     """
-    return _miss(checks.fraction("x", x), *check_filter(k, s, r), _bits(bits))
+    return elementwise(lambda x: _miss(checks.fraction("x", x), *check_filter(k, s, r), _bits(bits)), x)
 
 
 def _miss(x: float, k: int, s: int, r: int, bits: int | None = None) -> float:
     return _binomial(*_agreement(x, s, bits), k, 0, r - 1)
 
 
-def inverse(probability: float, k: int, s: int, r: int) -> float:
+def inverse(probability: Number, k: int, s: int, r: int) -> Number:
     """Resemblance at which the filter passes with the given probability.
 
     Parameters
     ----------
-    probability : float from 0 to 1
+    probability : float from 0 to 1, or array
         Wanted probability of passing.
     k : int
         Supershingles of a document.
@@ -250,7 +257,7 @@ def inverse(probability: float, k: int, s: int, r: int) -> float:
 
     Returns
     -------
-    float
+    float, or array of float64
         The x with P(k,s,r)(x) = probability, to the last bits of a float64; 0 and 1 map to 0 and 1.
 
     Raises
@@ -268,8 +275,10 @@ def inverse(probability: float, k: int, s: int, r: int) -> float:
     >>> round(inverse(0.75, 2, 1, 1), 3)
     0.5
     """
-    probability = checks.fraction("probability", probability)
-    k, s, r = check_filter(k, s, r)
+    return elementwise(lambda one: _inverse(checks.fraction("probability", one), *check_filter(k, s, r)), probability)
+
+
+def _inverse(probability: float, k: int, s: int, r: int) -> float:
     if probability in (0.0, 1.0):
         return probability
     low, high = 0.0, 1.0
@@ -315,7 +324,7 @@ def _simpson(function: Callable[[float], float], start: float, stop: float, inte
     return (function(start) + inner + function(stop)) * step / 3
 
 
-def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
+def false_candidates(threshold: Number, k: int, s: int, r: int) -> Number:
     """Candidates below the threshold that one document is expected to have.
 
     The prior: a document has NEIGHBOURS * (1 / x - 1) others that resemble it by more than x, up to the whole
@@ -334,7 +343,7 @@ def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
 
     Parameters
     ----------
-    threshold : float in (0, 1]
+    threshold : float in (0, 1], or array
         Resemblance.
     k : int
         Supershingles of a document.
@@ -345,7 +354,7 @@ def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
 
     Returns
     -------
-    float
+    float, or array of float64
         Expected number, to about 1e-4 of itself: the integral of P(x) * NEIGHBOURS / x**2 up to the threshold.
 
     Raises
@@ -358,7 +367,9 @@ def false_candidates(threshold: float, k: int, s: int, r: int) -> float:
     >>> round(false_candidates(0.5, 1, 1, 1), 1)  # 14 * ln(0.5 * 10014 / 14)
     82.3
     """
-    return _false_candidates(checks.fraction("threshold", threshold, zero=False), *check_filter(k, s, r))
+    return elementwise(
+        lambda one: _false_candidates(checks.fraction("threshold", one, zero=False), *check_filter(k, s, r)), threshold
+    )
 
 
 def _false_candidates(threshold: float, k: int, s: int, r: int) -> float:
@@ -371,7 +382,7 @@ def _false_candidates(threshold: float, k: int, s: int, r: int) -> float:
     return _simpson(lambda u: NEIGHBOURS * math.exp(-u) * _pass(min(1.0, math.exp(u)), k, s, r), start, stop, 200)
 
 
-def filter_cost(threshold: float, k: int, s: int, r: int) -> float:
+def filter_cost(threshold: Number, k: int, s: int, r: int) -> Number:
     """Estimated nanoseconds a document on one core, of a filter whose candidates are verified.
 
         SHINGLES * SAMPLE_NS * k * s  +  TABLE_NS * C(k, r)  +  CANDIDATE_NS * false candidates
@@ -381,7 +392,7 @@ def filter_cost(threshold: float, k: int, s: int, r: int) -> float:
 
     Parameters
     ----------
-    threshold : float in (0, 1]
+    threshold : float in (0, 1], or array
         Resemblance.
     k : int
         Supershingles of a document.
@@ -395,7 +406,9 @@ def filter_cost(threshold: float, k: int, s: int, r: int) -> float:
     >>> filter_cost(0.8, 15, 7, 1) < filter_cost(0.8, 30, 7, 1)
     True
     """
-    return _cost(checks.fraction("threshold", threshold, zero=False), *check_filter(k, s, r))
+    return elementwise(
+        lambda one: _cost(checks.fraction("threshold", one, zero=False), *check_filter(k, s, r)), threshold
+    )
 
 
 def _cost(threshold: float, k: int, s: int, r: int) -> float:

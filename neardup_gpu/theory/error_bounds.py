@@ -6,18 +6,19 @@ Sources: Hoeffding 1963, sections 4 and 6 (means); Li and König 2010 (bits).
 import math
 
 from .. import checks
+from .elementwise import Number, elementwise
 
 MAX_BITS = 1000  # of an id; 2**bits is a float64
 
 
-def bbit_share(resemblance: float, bits: int) -> float:
+def bbit_share(resemblance: Number, bits: int) -> Number:
     """Expected share of equal groups where `bits` bits are kept of each min-hash sample: J + (1 - J) / 2**bits.
 
     Samples of the share 1 - J differ, and agree in their mixed bits by accident.
 
     Parameters
     ----------
-    resemblance : float from 0 to 1
+    resemblance : float from 0 to 1, or array
         J, the resemblance of the two documents.
     bits : int
         Bits kept of each sample, 1 or more.
@@ -36,18 +37,23 @@ def bbit_share(resemblance: float, bits: int) -> float:
     >>> bbit_share(0.5, 1)
     0.75
     """
-    resemblance = checks.fraction("resemblance", resemblance)
-    return resemblance + (1 - resemblance) / 2.0 ** checks.integer("bits", bits, 1, MAX_BITS)
+    bits = checks.integer("bits", bits, 1, MAX_BITS)
+
+    def share(one: float) -> float:
+        one = checks.fraction("resemblance", one)
+        return one + (1 - one) / 2.0**bits
+
+    return elementwise(share, resemblance)
 
 
-def bbit_resemblance(share: float, bits: int) -> float:
+def bbit_resemblance(share: Number, bits: int) -> Number:
     """Estimate resemblance by the share of equal groups of bits: the inverse of `bbit_share`, without bias.
 
     (2**bits share - 1) / (2**bits - 1), from -1 / (2**bits - 1) on: below 0, fewer agree than by accident.
 
     Parameters
     ----------
-    share : float from 0 to 1
+    share : float from 0 to 1, or array
         Equal groups, divided by all.
     bits : int
         Bits kept of each sample, 1 or more.
@@ -62,11 +68,11 @@ def bbit_resemblance(share: float, bits: int) -> float:
     >>> bbit_resemblance(0.75, 1), bbit_resemblance(0.25, 1)
     (0.5, -0.5)
     """
-    share, accident = checks.fraction("share", share), 2.0 ** -checks.integer("bits", bits, 1, MAX_BITS)
-    return (share - accident) / (1 - accident)
+    accident = 2.0 ** -checks.integer("bits", bits, 1, MAX_BITS)
+    return elementwise(lambda one: (checks.fraction("share", one) - accident) / (1 - accident), share)
 
 
-def mean_interval(mean: float, trials: int, failure: float) -> tuple[float, float]:
+def mean_interval(mean: Number, trials: int, failure: float) -> tuple[Number, Number]:
     """Interval that holds the true mean of values in [0, 1], from the mean of a sample of them.
 
     All m with trials * KL(mean, m) <= ln(2 / failure), where KL is the relative entropy of two coins,
@@ -74,8 +80,8 @@ def mean_interval(mean: float, trials: int, failure: float) -> tuple[float, floa
 
     Parameters
     ----------
-    mean : float
-        Mean of the sampled values, 0 to 1.
+    mean : float from 0 to 1, or array
+        Mean of the sampled values.
     trials : int
         Number of sampled values; 0 gives (0, 1).
     failure : float
@@ -83,7 +89,7 @@ def mean_interval(mean: float, trials: int, failure: float) -> tuple[float, floa
 
     Returns
     -------
-    tuple of float (low, high)
+    tuple of float, or of two arrays of float64 (low, high)
         low <= mean <= high. At mean 0 exactly (0, 1 - (failure / 2)**(1 / trials)), at mean 1 the mirror image; never
         wider than `papers.hoeffding` on either side.
 
@@ -102,9 +108,12 @@ def mean_interval(mean: float, trials: int, failure: float) -> tuple[float, floa
     >>> [round(end, 3) for end in mean_interval(0.5, 100, 0.01)]
     [0.341, 0.659]
     """
-    mean = checks.fraction("mean", mean)
     trials = checks.integer("trials", trials, 0, 2**64)
     failure = checks.fraction("failure", failure, zero=False, one=False, hint="0.01 is usual")
+    return elementwise(lambda one: _interval(checks.fraction("mean", one), trials, failure), mean, results=2)
+
+
+def _interval(mean: float, trials: int, failure: float) -> tuple[float, float]:
     if trials == 0:
         return 0.0, 1.0
     margin = math.log(2 / failure) / trials

@@ -33,7 +33,7 @@ class Samples:
         """(estimate, low, high) of the texts that share r features with one and are estimated at the threshold."""
         some = np.array(others, np.int64)
         shared = (self.keys[some] == self.keys[one]).sum(axis=1)
-        estimates = np.array(self.recipe.method.estimate(self.stored, np.full(len(some), one), some)).T
+        estimates = np.array(self.recipe.method.estimate_rows(self.stored, np.full(len(some), one), some)).T
         least = self.recipe.method.filter.r
         return {
             other: tuple(estimate)

@@ -74,7 +74,11 @@ def test_the_answer_says_which_documents_await_the_next_decision(folder: Path) -
         assert explained.pop("resemblance") > 0.5
         expected = {"id": "b", "kept": False, "duplicate_of": "a", "group": "a", "awaits": False, "source": "source-b"}
         assert explained == expected
+        assert "a" in index and "zz" not in index
         index.remove(["a"])
+        assert "a" not in index and len(index) == 3
+        with pytest.raises(nd.NeardupError, match="ids of type string, these are of type integer"):
+            5 in index  # noqa: B015
         answer = index.query(NEAR)
         assert [(row["id"], row["kept"], row["awaits"]) for row in answer.to_pylist()] == [("b", False, True)]
         [note] = notes_of(answer)

@@ -10,7 +10,7 @@ import pytest
 from neardup_gpu import BottomK, Recipe, dedup
 from neardup_gpu.errors import ParameterError, RecipeMismatchError
 from neardup_gpu.sketches import pairs, sketch
-from neardup_gpu.stages import Ragged
+from neardup_gpu.stages import Pairs, Ragged
 
 
 def two_sets(num_shared, num_own, seed):
@@ -22,7 +22,7 @@ def two_sets(num_shared, num_own, seed):
 
 def estimated(method, rows, seed=1):
     sketches = method.sketch(rows, seed=seed)
-    return method.estimate(sketches, np.array([0]), np.array([1]))
+    return method.estimate(sketches, Pairs([0], [1]))
 
 
 def corpus(seed, num_pages=60):

@@ -22,7 +22,7 @@ from neardup_gpu.engine.pieces import Numbers
 from neardup_gpu.errors import ArgumentTypeError, OutputError, ParameterError
 from neardup_gpu.methods.contract import Buckets, Entries, merged
 from neardup_gpu.sketches import clusters, merge, pairs, sketch
-from neardup_gpu.stages import METHODS, Candidates, Estimate, Join, Pairs, Ragged, Sketch, shingle, tokenize
+from neardup_gpu.stages import METHODS, Candidates, Join, Pairs, Ragged, RowEstimates, Sketch, shingle, tokenize
 
 pytestmark = pytest.mark.quick
 
@@ -215,9 +215,9 @@ class Smallest(Sketch):
     def are_candidates(self, keys, left, right):
         return keys[left] == keys[right]
 
-    def estimate(self, sketches, left, right):
+    def estimate_rows(self, sketches, left, right):
         same = (sketches[left] == sketches[right]).astype(float)
-        return Estimate(same, np.zeros(len(same)), np.ones(len(same)))
+        return RowEstimates(same, np.zeros(len(same)), np.ones(len(same)))
 
     def expected_recall(self, threshold):
         return threshold

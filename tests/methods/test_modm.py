@@ -10,7 +10,7 @@ from neardup_gpu import BottomK, MinHash, ModM, Recipe, SimHash, dedup, papers
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.kernels import bottomk, distinct, groups, shared
 from neardup_gpu.sketches import merge
-from neardup_gpu.stages import Ragged
+from neardup_gpu.stages import Pairs, Ragged
 
 FAILURE = 1e-9
 """Probability that a statistical test of this file fails though all is right."""
@@ -33,7 +33,7 @@ def overlapping(shared_size, own, number, seed):
     return Ragged(np.append(a, b), np.arange(2 * number + 1) * size)
 
 
-def estimates(method, shared_size, own, number, seed, found="estimate"):
+def estimates(method, shared_size, own, number, seed, found="estimate_rows"):
     rows = overlapping(shared_size, own, number, seed)
     pairs = np.arange(number), number + np.arange(number)
     return getattr(method, found)(method.sketch(rows), *pairs)
@@ -126,7 +126,7 @@ class TestVariance:
         rows = overlapping(20, 0, 40000, 3)
         sketches = ModM(m=16).sketch(rows)
         assert abs((sketches.sizes == 0).mean() - empty) < papers.hoeffding(len(sketches), FAILURE)
-        found = ModM(m=16).estimate(sketches, np.arange(40000), 40000 + np.arange(40000))
+        found = ModM(m=16).estimate(sketches, Pairs(np.arange(40000), 40000 + np.arange(40000)))
         none = sketches.sizes[:40000] == 0
         assert np.isnan(found.estimate[none]).all() and (found.estimate[~none] == 1).all()
         assert (found.low[none] == 0).all() and (found.high[none] == 1).all()
@@ -190,11 +190,11 @@ class TestModulus:
         values = draw.integers(0, 2**64, 3000, np.uint64)
         rows = Ragged.from_rows([values[:400], values, values[200:900]], np.uint64)
         method, at = ModM(adaptive=True), (np.array([0, 0, 1, 2]), np.array([1, 2, 2, 2]))
-        found = method.estimate(method.sketch(rows), *at).estimate
+        found = method.estimate_rows(method.sketch(rows), *at).estimate
         for pair, m in enumerate((32, 8, 32, 8)):
             fixed = ModM(m=m)
             each = (at[0][[pair]], at[1][[pair]])
-            assert found[pair] == fixed.estimate(fixed.sketch(rows), *each).estimate[0]
+            assert found[pair] == fixed.estimate_rows(fixed.sketch(rows), *each).estimate[0]
 
     def test_recall(self):
         assert ModM().settled(0.8).expected_recall(0.8) is None

@@ -15,7 +15,7 @@ from neardup_gpu.errors import DamagedError, ParameterError, RecipeMismatchError
 from neardup_gpu.kernels import bbit
 from neardup_gpu.methods import _bbit
 from neardup_gpu.sketches import pairs, sketch
-from neardup_gpu.stages import Ragged
+from neardup_gpu.stages import Pairs, Ragged
 
 VARIANTS = {
     "fast": MinHash(sampler="fast"),
@@ -142,7 +142,7 @@ def test_negative_estimates_stay_negative():
     rows = [np.random.default_rng(i).integers(0, 2**64, 30, np.uint64) for i in range(200)]
     method = MinHash(k=20, s=7, sample_bits=1)
     stored = method.stored(method.sketch(Ragged.from_rows(rows, np.uint64)))
-    found = method.estimate(stored, np.arange(100), np.arange(100, 200))
+    found = method.estimate(stored, Pairs(np.arange(100), np.arange(100, 200)))
     assert 20 < (found.estimate < 0).sum() < 80  # a binomial of 100: outside with a probability below 2e-9
     assert ((found.low <= found.estimate) & (found.estimate <= found.high)).all()
     assert (found.low < 0).all()

@@ -311,6 +311,14 @@ class TestGivenWeights:
         longer = MinHash(k=10, s=5, weighting="tf", bits=64).sketch(elements)
         assert np.array_equal(longer >> np.uint64(32), method.sketch(elements))
 
+    def test_counts_are_weights_of_simhashes(self):
+        elements = Ragged.from_rows([[7, 7, 9], [], [9, 5, 5, 5]], np.uint64)
+        features = Ragged.from_rows([[9, 7], [], [5, 9]], np.uint64)
+        method = SimHash(bits=128, weighting="tf")
+        assert np.array_equal(method.sketch(elements), method.sketch_weights(features, [1, 2, 3, 1]))
+        with pytest.raises(ParameterError, match="one for each feature"):
+            method.sketch_weights(features, [1])
+
     @pytest.mark.parametrize(
         ("weights", "kind", "words"),
         [

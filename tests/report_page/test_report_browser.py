@@ -1,5 +1,6 @@
 """Pages in a real browser: what is on them works, and nothing runs or is asked for that is not theirs."""
 
+import re
 import time
 
 import numpy as np
@@ -7,6 +8,7 @@ import picture
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from browser import launched, opened
 from page_of import page_of
 
@@ -166,7 +168,7 @@ def test_words_can_be_read(browser, news, scheme):
     with opened(browser, news[0], color_scheme=scheme) as page:
         page.locator("#sort").select_option("least")
         page.locator("#groups button").first.click()
-        for which in ("header p", ".note", "#groups .id", ".warning li", "del", "ins", ".cut", ".tiles small"):
+        for which in (".summary li", ".note", "#groups .id", ".warning li", "del", "ins", ".cut", ".tiles small"):
             assert page.locator(which).first.evaluate(CONTRAST) > 4.5, which
 
 
@@ -182,12 +184,34 @@ CONTRAST = """(element) => {
 }"""
 
 
-def test_it_prints(browser, news, tmp_path):
+def test_the_summary_prints_on_one_sheet(browser, news, tmp_path):
     with opened(browser, news[0]) as page:
-        page.pdf(path=tmp_path / "page.pdf")
+        page.pdf(path=tmp_path / "page.pdf", prefer_css_page_size=True)
         page.emulate_media(media="print")
-        assert not page.locator("#search").is_visible() and page.locator(".scroll .losses").first.is_visible()
-    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+        assert not page.locator("#search").is_visible() and page.locator(".summary tbody tr").last.is_visible()
+    printed = (tmp_path / "page.pdf").read_bytes()
+    assert printed.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+
+
+def test_the_summary_answers_five_questions(page, news):
+    said, result = page.locator(".summary li").all_inner_texts(), news[1]
+    assert len(said) == 5 and f"{result.removed.num_rows:,} are removed" in said[0]
+    assert said[1].startswith("The sources that lost most are syndicated-feed.parquet")
+    assert "no pair at that threshold was missed" in said[2] and "Check by hand the 20 pairs below" in said[4]
+    removed, worth = (page.locator(f".summary tbody {cell}").all_inner_texts() for cell in ("th", ".number"))
+    of = dict(zip(*(result.removed[name].to_pylist() for name in ("id", "resemblance")), strict=True))
+    assert [f"{of[id]:.4f}" for id in removed] == worth == sorted(worth) and len(set(removed)) == 20
+    lowest = sorted(value for value in of.values() if value < 1)[:100]
+    assert float(worth[-1]) <= lowest[-1] + 1e-4
+    words = {text for op, text in result.explain(removed[0]).words if op == "removed"}
+    assert page.locator(".summary tbody del").first.inner_text() in {" ".join(text.split()) for text in words}
+    assert page.locator(".summary .chart [aria-label^='syndicated-feed.parquet: ']").count() == 2
+
+
+def test_axe_finds_nothing_serious(page):
+    page.locator("#groups button").first.click()
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
 
 
 def test_a_narrow_window(browser, news):

@@ -319,7 +319,7 @@ class Run:
             return []
         method = self.recipe.method
         stored = method.stored(features, seed=self.recipe.seed, backend="cpu")
-        like = method.estimate(stored, np.zeros(len(places), np.int64), places + 1).estimate
+        like = method.estimate_rows(stored, np.zeros(len(places), np.int64), places + 1).estimate
         found = [(ids[place], value) for place, value in zip(places.tolist(), like, strict=True)]
         if self.recipe.threshold is not None:
             found = [each for each in found if each[1] >= self.recipe.threshold]

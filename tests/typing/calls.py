@@ -61,6 +61,9 @@ nd.sketches.sketch("a.parquet", output=3)  # wrong
 nd.sketches.pairs(3)  # wrong
 nd.sketches.pairs("s.parquet", r=0.5)  # wrong
 nd.open_documents("a", reading=nd.Reading(html="yes"))  # wrong
+nd.open_documents("a", reading=nd.Reading(on_error="ignore"))  # wrong
+nd.dedup("a", engine="cuda")  # wrong
+nd.dedup("a", method="min-hash")  # wrong
 nd.sketches.clusters("s.parquet", representative=3)  # wrong
 result.keeps  # wrong
 nd.dedupe("a")  # wrong
@@ -85,6 +88,7 @@ nd.stages.keep(1, verified, recipe)
 assert_type(nd.sketches.Clusters(recipe, threshold=0.5).add(signatures), nd.sketches.Joined)
 near = nd.SimHash(radius=3)
 near.collide(near.keys(near.sketch(tokens)))
+near.sketch_weights(tokens, [1, 2, 3])
 methods: list[nd.stages.Join | nd.stages.Sketch] = [nd.Exact(), shortest, near, nd.stages.METHODS["minhash"]()]
 frequencies = nd.sketches.Frequencies.of(tokens, seed=recipe.seed)
 assert_type(frequencies, nd.sketches.Frequencies)
@@ -101,6 +105,9 @@ nd.stages.keep(1, verified.pairs, recipe)  # wrong
 nd.Recipe(threshold="high")  # wrong
 nd.Recipe(nd.Shingles(5))  # wrong
 nd.SimHash(3)  # wrong
+nd.Recipe(cluster="connected")  # wrong
+nd.Shingles(kind="bags")  # wrong
+nd.MinHash(weighting="idf")  # wrong
 nd.MinHash(s="7")  # wrong
 nd.Engine(threads="2")  # wrong
 recipe.threshold = 0.9  # wrong
@@ -143,7 +150,9 @@ nd.hamming.TableDesign(64, 3)  # wrong
 # Mathematics
 
 assert_type(theory.pass_probability(0.9, 6, 14, 2), float)
+assert_type(theory.pass_probability(np.array([0.9]), 6, 14, 2), np.ndarray)
 assert_type(nd.theory.choose_filter(0.8), tuple[int, int, int])
+papers.l1(np.array([0.5, 1.0]), 7, 8)
 assert_type(theory.least_overlap(30, 33, 0.8), int)
 assert_type(theory.prefix_lengths(1000, 0.8), theory.PrefixLengths)
 assert_type(papers.prefix_cost(40, 0.8, [1, 3]).postings, float)
@@ -151,6 +160,7 @@ assert_type(papers.expected_accidents(10**9), float)
 
 theory.pass_probability("0.9", 6, 14, 2)  # wrong
 theory.choose_filter(0.8, samples=100)  # wrong
+theory.pass_probability(0.9, np.array([6]), 14, 2)  # wrong
 theory.prefix_lengths(1000)  # wrong
 
 # Errors

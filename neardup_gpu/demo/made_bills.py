@@ -1,4 +1,4 @@
-"""The file that pages of the documentation are about: 300 made bills, some of which are versions of others."""
+"""Make the 300 bills that pages of the documentation and a notebook are about; some bills are versions of others."""
 
 import random
 from pathlib import Path
@@ -115,6 +115,6 @@ def made_bills(seed: int = 1) -> tuple[list[str], list[str]]:
 
 
 def write_bills(path: Path) -> None:
-    """Write them as Parquet: id and text."""
+    """Write the bills as Parquet: id and text."""
     ids, texts = made_bills()
     pq.write_table(pa.table({"id": ids, "text": texts}), path)
