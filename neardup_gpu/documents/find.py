@@ -522,8 +522,8 @@ def with_kinds(files: list[File], sources: list[str], input_format: str | None =
     refused, and text or WARC together with another format.
     """
     if input_format is not None:
-        kind = format_named(input_format)
-        return [replace(file, kind=kind) for file in files], kind
+        given = format_named(input_format)
+        return [replace(file, kind=given) for file in files], given
     known: list[File] = []
     kinds: dict[str, list[File]] = {}
     unknown: list[str] = []

@@ -144,7 +144,7 @@ class Reading:
         "If a row cannot be read: stop, or skip it and list it in skipped.parquet.",
         metavar="WHAT",
     )
-    on_duplicate_id: str = setting(
+    on_duplicate_id: Literal["stop", "first", "suffix"] = setting(
         "stop",
         "If a document has the id of an earlier one: stop, keep the first one only, or add a suffix to its id.",
         metavar="stop|first|suffix",

@@ -63,7 +63,7 @@ class StoredSets:
             return without_common(self.gather(everyone[part.rows]), common.tokens).sizes
 
         everyone, spool = np.arange(len(self._entries)), cast("Rows", self)
-        parts = list(runtime.map(sizes, spool_parts(spool, everyone, runtime)))
+        parts = list(runtime.map(sizes, spool_parts(spool, everyone, runtime.shares.sorted)))
         self._take_sizes(np.concatenate([np.empty(0, np.int64), *parts]))
         self._common = common.tokens
 
