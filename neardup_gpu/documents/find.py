@@ -28,10 +28,11 @@ from ..store.artefacts import DOCUMENTS, REPORT, beginnings_of
 from ..store.uris import brief, file_system, is_folder, is_uri, masked, masked_text, split_query, why_not_found
 from .files import File, check_relative
 from .first_bytes import are_text, first_bytes, formats_of, has_extension
-from .formats import FORMATS, SEVERAL, TABLES, format_named, format_of, supported
+from .formats import FORMATS, TABLES, format_named, format_of, supported
 from .local_names import escaped, is_local, local_system, unescaped
 from .packed import COMPRESSIONS, without_compression
 from .patterns import Pattern, States, is_hidden
+from .reading_options import SEVERAL
 from .standard_input import NAME as STDIN, spooled
 
 ABOUT = (  # text files of these names are about the data that they lie beside

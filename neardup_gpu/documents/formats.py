@@ -46,10 +46,6 @@ FORMATS = {
 }
 """All formats, by the names that reports call them."""
 
-
-SEVERAL = "several"
-"""The format of documents whose files are of several formats of `TABLES`, in reports."""
-
 TABLES = ("parquet", "jsonl", "csv", "ipc")
 """Formats of rows with named columns, which may be read together."""
 

@@ -16,6 +16,9 @@ from ..records import dataclass
 from ..settings import setting
 from .encodings import check_encoding
 
+SEVERAL = "several"
+"""The format of documents whose files are of several formats of `formats.TABLES`, in reports."""
+
 INPUT_FORMATS = {
     "parquet": ".parquet",
     "jsonl": ".jsonl",

@@ -51,7 +51,7 @@ class Source:
     Parameters
     ----------
     format : str
-        A name of `formats.FORMATS`, `formats.SEVERAL`, or "memory" for tables that `stored.stored` wrote.
+        A name of `formats.FORMATS`, `reading_options.SEVERAL`, or "memory" for tables that `stored.stored` wrote.
     text_columns : list of str
         Columns that hold the text.
     key : str or None

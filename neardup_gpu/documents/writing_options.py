@@ -10,7 +10,7 @@ from ..engine.memory import parse_size
 from ..errors import InputError, ParameterError
 from ..records import dataclass
 from ..settings import setting
-from .formats import SEVERAL
+from .reading_options import SEVERAL
 
 if TYPE_CHECKING:
     from .stream import Documents

@@ -447,18 +447,18 @@ def many_texts_beside_one_file_of_data(box):
     return ["dedup", "in", "-o", "out"]
 
 
-@case(says=("in/d.parquet", "in/e.jsonl", "such as with --glob '*.parquet'"))
-def two_formats_of_data(box):
+@case(says=("in/d.parquet", "in/e.txt", "such as with --glob '*.parquet'"))
+def a_table_and_a_text(box):
     box.documents("in/d.parquet")
-    box.documents("in/e.jsonl")
+    box.write("in/e.txt", "words")
     box.run("dedup", "in", "--id-column", "id", "--dry-run", "-q", "--glob", "*.parquet")
     return ["dedup", "in", "--id-column", "id", "-o", "out"]
 
 
-@case(says=("d.parquet", "e.jsonl", "name files of one kind"))
-def two_formats_by_a_pattern(box):
+@case(says=("d.parquet", "e.txt", "name files of one kind"))
+def a_table_and_a_text_by_a_pattern(box):
     box.documents("in/d.parquet")
-    box.documents("in/e.jsonl")
+    box.write("in/e.txt", "words")
     return ["dedup", "in/*", "--id-column", "id", "-o", "out"]
 
 
