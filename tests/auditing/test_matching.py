@@ -137,10 +137,10 @@ def test_bad_input_is_refused(case: str) -> None:
         nd.audit(CORPUS, id_column="id", **options)
 
 
-def test_a_folder_of_several_formats_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_tables_and_texts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     pq.write_table(CORPUS, tmp_path / "kept" / "a.parquet")
-    (tmp_path / "kept" / "b.jsonl").write_text('{"id": "a"}\n')
+    (tmp_path / "kept" / "b.txt").write_text("a")
     with pytest.raises(nd.errors.InputError, match="pick one kind"):
         audited(str(tmp_path / "kept"))
 
