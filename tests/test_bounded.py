@@ -182,7 +182,7 @@ def test_the_whole_command_stays_within_its_bound(many, tmp_path, method):
     flags = ("--method", method, *(("--threshold", "0.8") if method == "simhash" else ()), "--memory", str(BOUND))
     held = peak(many, tmp_path / "out", *flags)
     assert "tasks" in read_report(tmp_path / "out")
-    assert 200 * MB < held <= BOUND
+    assert 150 * MB < held <= BOUND
 
 
 # ----------------------------------------------------------------------------------------------------------- arithmetic
