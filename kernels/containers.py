@@ -168,7 +168,7 @@ def _write_containers(counts, elements, offsets, short, words, marks, shift, ent
 
 
 def gpu(values, offsets, rows, counters, beyond, marks, threshold):
-    """As `reference`; documents in the order of counts, where an element's place says whether it is beyond.
+    """As `reference`. Documents are in the order of counts, so an element's place says whether it is beyond.
 
     The host waits for the highest count and for which elements have postings, and once more if `offsets` are not
     `known`.

@@ -217,7 +217,7 @@ class Adding:
                 leaves_out = reading.on_duplicate_id == "first"
                 if leaves_out:
                     documents._ids_given = IdsGiven("first", self._known_ids())
-                # What an interrupted call has added is left out by its ids.
+                # Documents that an interrupted call has added are left out, as their ids are those of the index.
                 anything |= self._add(documents, files, done, 0 if leaves_out else done)
             if not anything:
                 check_skipped(pa.concat_tables(self._skipped) if self._skipped else None)

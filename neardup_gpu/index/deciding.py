@@ -15,7 +15,7 @@ import contextlib
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,7 @@ from .uncommon import StoredSets, count_common
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
-    from ..engine.contract import Runtime
+    from ..engine.contract import Rows, Runtime
     from ..recipe import Recipe
     from ..stages.common_shingles import CommonShingles
     from ..text.unit_options import Unit
@@ -201,7 +201,10 @@ def decided(
             known = as_verified(order[left], order[right], values)
             listed, deciding = selected(known, groups.pinned, recipe.cluster, recipe.max_partners, False)
     elif keeps.sets:
-        listed, deciding = _found_anew(snapshot, groups, mine, recipe, keeps, clock, runtime, folder, common)
+        sets = StoredSets(snapshot, np.sort(mine), folder)
+        if common is not None:
+            sets.leave_out(common.frequencies, runtime)
+        listed, deciding = _found_anew(sets, groups, mine, recipe, keeps, clock, runtime)
     else:
         with clock.stage("collide"):
             listed, deciding = _estimated_anew(snapshot, groups, mine, recipe, keeps, runtime)
@@ -240,29 +243,23 @@ def _of_common_alone(
 
 
 def _found_anew(
-    snapshot: Snapshot,
+    sets: StoredSets,
     groups: Groups,
     entries: np.ndarray,
     recipe: Recipe,
     keeps: Keeps,
     clock: Clock,
     runtime: Runtime,
-    folder: Path,
-    common: CommonShingles | None,
 ) -> tuple[Verified, Verified]:
-    """(listed, deciding) by the stages of the job, from stored features and sets."""
-    keys = recipe.method.finder(recipe, keeps).keys(snapshot, entries)
+    """(listed, deciding) of entries in order of priority by the stages of the job, from stored features and sets."""
+    keys = recipe.method.finder(recipe, keeps).keys(sets.snapshot, entries)
     with clock.stage("collide"):
         groups = replace(groups, keys=runtime.put(keys))
         candidates = proposed(groups, recipe, runtime)
-    in_file = np.sort(entries)
-    sets: Any = StoredSets(snapshot, in_file, folder)
-    if common is not None:
-        sets.leave_out(common.frequencies, runtime)
-    rows = np.searchsorted(in_file, entries)
-    measure = recipe.method.measure
+    rows = np.searchsorted(sets.entries, entries)
+    measure, spool = recipe.method.measure, cast("Rows", sets)
     found = partners_of(
-        *(groups.keys, groups.pinned, rows, sets, candidates, recipe, measure, None, clock, runtime),
+        *(groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, None, clock, runtime),
         num_tokens=groups.num_tokens,
         owner=groups.owner,
     )

@@ -703,11 +703,7 @@ class Index:
         self._opened.check_open()
         of_integers = self.recipe.shingles.token_kind.of_integers
         reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
-        if reading.leaves_out:
-            name = "on_error" if reading.skips else "on_duplicate_id"
-            raise ParameterError(
-                f"{name} {getattr(reading, name)!r}: a query without an answer would be missing; leave it out"
-            )
+        _check_answers_all(reading)
         answer: Answer = partial(
             near_documents, limits=limits_of(self.recipe, self._opened.finder, threshold, radius, nearest)
         )
@@ -797,8 +793,7 @@ class Index:
             raise ParameterError(f"tokens: those that the index keeps are {kind}; leave it out")
         how = settings_of(PassageSettings, "passages", settings | {"tokens": kind})
         reading = chosen_reading(reading, id_column, text_columns)
-        if reading.skips:
-            raise ParameterError("on_error 'skip': a query without an answer would be missing; leave it out")
+        _check_answers_all(reading)
         if isinstance(source, str):
             _check_no_file(reading)
             source = {"text": [source]}
@@ -1004,6 +999,15 @@ class Index:
         (2, 1)
         """
         return upkeep.info(self._opened)
+
+
+def _check_answers_all(reading: Reading) -> None:
+    """Raise ParameterError if a query may be left out when it is read."""
+    if reading.leaves_out:
+        name = "on_error" if reading.skips else "on_duplicate_id"
+        raise ParameterError(
+            f"{name} {getattr(reading, name)!r}: a query without an answer would be missing; leave it out"
+        )
 
 
 def _check_no_file(reading: Reading) -> None:

@@ -48,7 +48,7 @@ class StoredSets:
     """Shingles are not counted as they are stored."""
 
     def __init__(self, snapshot: Snapshot, entries: np.ndarray, folder: Path) -> None:
-        self.folder, self._snapshot, self._entries = folder, snapshot, entries
+        self.folder, self.snapshot, self.entries = folder, snapshot, entries
         self._common: np.ndarray | None = None
         self._take_sizes(snapshot.set_sizes(entries))
 
@@ -62,14 +62,14 @@ class StoredSets:
         def sizes(part: Span) -> np.ndarray:
             return without_common(self.gather(everyone[part.rows]), common.tokens).sizes
 
-        everyone, spool = np.arange(len(self._entries)), cast("Rows", self)
+        everyone, spool = np.arange(len(self.entries)), cast("Rows", self)
         parts = list(runtime.map(sizes, spool_parts(spool, everyone, runtime.shares.sorted)))
         self._take_sizes(np.concatenate([np.empty(0, np.int64), *parts]))
         self._common = common.tokens
 
     def gather(self, rows: np.ndarray) -> Ragged:
         """The sets of some rows, in the given order."""
-        sets = self._snapshot.sets_of(self._entries[np.asarray(rows)])
+        sets = self.snapshot.sets_of(self.entries[np.asarray(rows)])
         return sets if self._common is None else without_common(sets, self._common)
 
     def __enter__(self) -> StoredSets:

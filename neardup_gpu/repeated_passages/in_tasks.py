@@ -189,7 +189,7 @@ def seeds(files: Files, length: int) -> dict[str, Any]:
 
 
 def repeat(files: Files, names: list[str]) -> dict[str, Any]:
-    """Return to each slice its seeds whose hash occurs twice in a partition. Memory: 8 bytes per seed."""
+    """Return to each slice its seeds whose hash occurs twice in a partition. Memory: 24 bytes per seed."""
     every = np.sort(read_arrays(files.place, names, files.number, SEEDS)["hash"])
     several = np.unique(every[1:][every[1:] == every[:-1]])
     with files.exchange("repeated", REPEATED, len(names)) as out:

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import random
-import signal
 import sys
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import troubled
 from chores import no_mark
-from faults import judge
+from dead_drivers import killed_after_each
 
 from neardup_gpu import Engine, Reading, Workers, Writing, contaminated, dedup
 from neardup_gpu.engine.tasks import TaskFailedError
@@ -237,25 +236,10 @@ class TestFaults:
 
     def test_a_driver_that_is_killed_and_started_again(self, box):
         in_tasks(box, output="calm", action="cut")
-        support, here = (os.path.dirname(path) for path in (troubled.__file__, __file__))
-        script = f"""
-import sys
-from pathlib import Path
-sys.path[:0] = [{support!r}, {here!r}]
-import troubled, test_contaminated_tasks
-troubled.trouble(setattr, troubled.dead_after, Path("marks"))
-test_contaminated_tasks.in_tasks(Path.cwd(), action="cut")
-"""
-        for stage in STAGES:
-            ended = judge._fork_server().run(box, script, {})
-            assert ended.status == -signal.SIGKILL, ended.errors
-            assert (box / "marks" / f"{stage}-dead").exists() and not (box / "tasks").exists()
-        ended = judge._fork_server().run(box, script, {})
-        assert ended.status == 0, ended.errors
+        killed_after_each(STAGES, box, __file__, options=', action="cut"')
         same(box / "tasks", box / "calm")
         done = (box / "marks" / "log").read_text().splitlines()
         assert len(done) == len(set(done)), "no task was done twice"
-        assert not (box / "work").exists() and not list(box.glob(".*"))
 
     def test_other_items_are_searched_for_anew(self, box, monkeypatch):
         """A work folder that was left by an interrupted check serves another one with other items."""

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import random
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import troubled
 from chores import no_mark
-from faults import judge
+from dead_drivers import killed_after_each
 
 from neardup_gpu import Reading, Workers, Writing, dedup, passages
 from neardup_gpu.errors import InputError, OutputError, ParameterError
@@ -143,23 +142,8 @@ def test_workers_that_are_killed(box: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_driver_that_is_killed_and_started_again(box: Path) -> None:
     in_tasks(box, output="calm")
-    support, here = (os.path.dirname(path) for path in (troubled.__file__, __file__))
-    script = f"""
-import sys
-from pathlib import Path
-sys.path[:0] = [{support!r}, {here!r}]
-import troubled, test_shared_passages_tasks
-troubled.trouble(setattr, troubled.dead_after, Path("marks"))
-test_shared_passages_tasks.in_tasks(Path.cwd())
-"""
-    for stage in STAGES:
-        ended = judge._fork_server().run(box, script, {})
-        assert ended.status == -signal.SIGKILL, ended.errors
-        assert (box / "marks" / f"{stage}-dead").exists() and not (box / "tasks").exists()
-    ended = judge._fork_server().run(box, script, {})
-    assert ended.status == 0, ended.errors
+    killed_after_each(STAGES, box, __file__)
     assert bytes_of(box / "tasks") == bytes_of(box / "calm")
-    assert not (box / "work").exists() and not list(box.glob(".*"))
 
 
 def test_a_damaged_file_is_made_again(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:

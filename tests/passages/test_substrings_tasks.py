@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import troubled
-from faults import judge
+from dead_drivers import killed_after_each
 from test_shared_passages_tasks import documents
 
 from neardup_gpu import Reading, Workers, Writing, substrings
@@ -132,23 +131,8 @@ def test_workers_that_are_killed(box: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_driver_that_is_killed_and_started_again(box: Path) -> None:
     found(box)
-    support, here = (os.path.dirname(path) for path in (troubled.__file__, __file__))
-    script = f"""
-import sys
-from pathlib import Path
-sys.path[:0] = [{support!r}, {here!r}]
-import troubled, test_substrings_tasks
-troubled.trouble(setattr, troubled.dead_after, Path("marks"))
-test_substrings_tasks.in_tasks(Path.cwd())
-"""
-    for stage in STAGES:
-        ended = judge._fork_server().run(box, script, {})
-        assert ended.status == -signal.SIGKILL, ended.errors
-        assert (box / "marks" / f"{stage}-dead").exists() and not (box / "tasks").exists()
-    ended = judge._fork_server().run(box, script, {})
-    assert ended.status == 0, ended.errors
+    killed_after_each(STAGES, box, __file__)
     assert contents(box / "tasks") == contents(box / "out")
-    assert not (box / "work").exists() and not list(box.glob(".*"))
 
 
 def test_impossible_settings(box: Path) -> None:

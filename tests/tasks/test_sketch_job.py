@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import random
-import signal
 import sys
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import troubled
 from chores import no_mark
-from faults import judge
+from dead_drivers import killed_after_each
 
 from neardup_gpu import BottomK, MinHash, ModM, Reading, SimHash, Workers, dedup
 from neardup_gpu.engine.tasks import TaskFailedError
@@ -150,25 +149,10 @@ class TestFaults:
 
     def test_a_driver_that_is_killed_and_started_again(self, box):
         in_tasks(box, output="calm.parquet")
-        support, here = (os.path.dirname(path) for path in (troubled.__file__, __file__))
-        script = f"""
-import sys
-from pathlib import Path
-sys.path[:0] = [{support!r}, {here!r}]
-import troubled, test_sketch_job
-troubled.trouble(setattr, troubled.dead_after, Path("marks"))
-test_sketch_job.in_tasks(Path.cwd())
-"""
-        for stage in STAGES:
-            ended = judge._fork_server().run(box, script, {})
-            assert ended.status == -signal.SIGKILL, ended.errors
-            assert (box / "marks" / f"{stage}-dead").exists() and not (box / "tasks.parquet").exists()
-        ended = judge._fork_server().run(box, script, {})
-        assert ended.status == 0, ended.errors
+        killed_after_each(STAGES, box, __file__, output="tasks.parquet")
         assert (box / "tasks.parquet").read_bytes() == (box / "calm.parquet").read_bytes()
         done = (box / "marks" / "log").read_text().splitlines()
         assert len(done) == len(set(done)), "no task was done twice"
-        assert not (box / "work").exists() and not list(box.glob(".*"))
 
     def test_a_task_that_fails_thrice(self, box, monkeypatch):
         troubled.trouble(monkeypatch.setattr, troubled.failing, box / "marks")
