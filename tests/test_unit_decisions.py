@@ -91,6 +91,17 @@ def test_equal_units_are_those_of_a_set_of_strings(texts, unit, keep_copies, ins
                 assert place >= keep_copies
 
 
+def test_equal_units_of_several_batches_are_those_of_one():
+    texts = [f"one line {i % 3}\nanother {i}\nthe same\nthe same".encode() for i in range(40)]
+    recipe = Recipe(unit=Unit("line", 1))
+    several, one = (
+        nd.dedup({"text": pa.array(texts)}, recipe=recipe, engine=nd.Engine(backend="cpu", batch_bytes=size))
+        for size in (300, None)
+    )
+    assert several.units.equals(one.units) and several.documents.equals(one.documents)
+    assert left_of(texts, several) == left_of(texts, one) != texts
+
+
 WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=7).map(" ".join)
 SIMILAR = st.lists(st.lists(WORDS, min_size=1, max_size=4).map("\n".join), min_size=1, max_size=5)
 METHODS = ["exact", "containment", "minhash", "bottomk", "modm", "simhash"]

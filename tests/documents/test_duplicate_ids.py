@@ -64,6 +64,12 @@ def test_suffix(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["repeated_ids"] == 5
 
 
+def test_a_suffix_makes_no_id_that_an_earlier_document_has() -> None:
+    table = {"id": ["a-2", "a", "a", "a"], "text": [f"the words of document {i}" for i in range(4)]}
+    result = nd.dedup(table, reading=nd.Reading(id_column="id", on_duplicate_id="suffix"))
+    assert result.documents["id"].to_pylist() == ["a-2", "a", "a-3", "a-4"]
+
+
 def test_an_index_leaves_out_the_ids_that_it_has(files: list[str]) -> None:
     reading = nd.Reading(id_column="id", on_duplicate_id="first")
     with Index.create("news") as index:

@@ -54,6 +54,11 @@ def out(folder):
     return folder / "out"
 
 
+def test_no_pair_of_equal_texts_is_to_be_checked_by_hand(out):
+    """Of three removed documents, two equal those that are kept."""
+    assert "Check by hand the 1 pair below, drawn from the 1 removed document that agrees least" in of_folder(out).html
+
+
 @pytest.fixture
 def moved(folder, out, tmp_path):
     """A copy of the input and of its result, to be spoilt."""
