@@ -364,6 +364,7 @@ def removals(draw: Draw, size: int) -> tuple:
 def common_chains(draw: Draw, size: int) -> tuple:
     """Draw the repeated windows of what `repeats` draws, compared with those of rows before theirs or of a part."""
     values, offsets, length, k = repeats(draw, min(size, 2000))
+    length = max(length, 2)  # windows of one token follow one another across rows, whose limits differ
     places, classes = repeats_kernel.cpu(values, offsets, length, k)
     begins = offsets[np.searchsorted(offsets, places, side="right") - 1] if len(offsets) > 1 else places
     divided = begins[draw.integer(0, len(begins) - 1)] if len(begins) else 0
