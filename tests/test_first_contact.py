@@ -239,7 +239,8 @@ def test_a_folder_that_is_none(tmp_path, capsys):
 
 def contact(folder, *words, **environment):
     """The command, as a process: (exit status, records, what it printed)."""
-    clean = {name: value for name, value in os.environ.items() if name != "NUMBA_ENABLE_CUDASIM"}
+    unwanted = ("NUMBA_ENABLE_CUDASIM", "PYTHONSAFEPATH")
+    clean = {name: value for name, value in os.environ.items() if name not in unwanted}
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.first_contact", "--out", str(folder), *words],
         cwd=ROOT,
@@ -272,7 +273,10 @@ def test_where_there_is_no_gpu(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
 def test_an_interrupted_run_says_so(tmp_path):
     words = [sys.executable, "-m", "benchmarks.first_contact", "--out", str(tmp_path), "--only", "environment"]
-    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    found_here = {**os.environ, "PYTHONSAFEPATH": ""}
+    process = subprocess.Popen(
+        words, cwd=ROOT, env=found_here, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     assert process.stdout is not None
     process.stdout.readline()  # the first finding
     process.terminate()
