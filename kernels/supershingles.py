@@ -3,8 +3,8 @@
     feature[d, j] = Rabin fingerprint of (j, signature[d, j s], ..., signature[d, j s + s - 1])
 
 Two documents of resemblance x share a feature with probability x**s (and by accident with 2**-bits). The group's number
-goes first, so that equal samples in different groups do not collide. Shortened to 16 bits a feature keeps the upper 16
-bits of mix64. Source: Broder 2000, section 3; Manasse 2.5.
+goes first, so that equal samples in different groups do not collide. A shortened feature keeps the upper bits of mix64.
+Source: Broder 2000, section 3; Manasse 2.5.
 
 Cost: k s carry-less products and k reductions a document; where the processor has none, and on a GPU, k s reductions.
 """
@@ -38,7 +38,7 @@ def reference(signatures, k, s, bits, poly):
     signatures : array of uint32 or uint64, shape (documents, at least k s)
     k, s : int
         Number of features, samples in each.
-    bits : 64 or 16
+    bits : int from 1 to 64
     poly : uint64
 
     Returns
@@ -49,8 +49,8 @@ def reference(signatures, k, s, bits, poly):
     for d, signature in enumerate(signatures):
         for j in range(k):
             f = rabin_words([j, *signature[j * s : (j + 1) * s]], int(poly))
-            if bits == 16:
-                f = mixed(f) >> 48
+            if bits < 64:
+                f = mixed(f) >> 64 - bits
             features[d, j] = f
     return features
 
@@ -74,7 +74,7 @@ def _features(begin, end, signatures, bounds, k, s, bits, weights, q, features):
                 words[j] ^= begins[j]
             columns(words, width, weights, modulus, found)
             for j in range(k):
-                features[d, j] = mix64(found[j]) >> np.uint64(48) if bits == 16 else found[j]
+                features[d, j] = mix64(found[j]) >> np.uint64(64 - bits) if bits < 64 else found[j]
 
 
 def cpu(signatures, k, s, bits, poly):
@@ -86,7 +86,7 @@ def cpu(signatures, k, s, bits, poly):
 
 
 def _feature_kernel(kind: str) -> Kernel:
-    def compute(signatures, k, s, shortened, q, tables, features):
+    def compute(signatures, k, s, bits, q, tables, features):
         """One thread a feature."""
         modulus = cuda.shared.array(TABLES, types.uint64)
         load(tables, modulus)
@@ -97,9 +97,9 @@ def _feature_kernel(kind: str) -> Kernel:
         f = advance_by_tables(q ^ np.uint64(j), modulus)
         for i in range(j * s, (j + 1) * s):
             f = advance_by_tables(f ^ np.uint64(signatures[d, i]), modulus)
-        features[d, j] = mix64(np.uint64(f)) >> np.uint64(48) if shortened else f
+        features[d, j] = mix64(np.uint64(f)) >> np.uint64(64 - bits) if bits < 64 else f
 
-    return kernel(f"void({kind}[:,::1], int64, int64, boolean, uint64, uint64[::1], uint64[:,::1])")(compute)
+    return kernel(f"void({kind}[:,::1], int64, int64, int64, uint64, uint64[::1], uint64[:,::1])")(compute)
 
 
 _FEATURES = {kind: _feature_kernel(kind) for kind in ("uint32", "uint64")}
@@ -111,5 +111,5 @@ def gpu(signatures, k, s, bits, poly):
     signatures, (tables,) = on_device(signatures), constants(byte_tables, np.uint64(poly))
     features = xp.empty((len(signatures), k), np.uint64)
     run = _FEATURES[signatures.dtype.name]
-    run.threads(len(signatures) * k, signatures, k, s, bits == 16, np.uint64(poly), tables, features)
+    run.threads(len(signatures) * k, signatures, k, s, bits, np.uint64(poly), tables, features)
     return features

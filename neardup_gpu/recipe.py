@@ -48,8 +48,8 @@ class Shingles:
     Parameters
     ----------
     size : int from 1 to 64, default None
-        Number of tokens in a shingle. If None, it is 24 letters, 1 line, or 5 tokens of another kind. For spots, it is
-        the number of tokens after the stop word, usually 2 or 3.
+        Number of tokens in a shingle. If None, it is 24 letters, 1 line, 1 chunk, or 5 tokens of another kind. For
+        spots, it is the number of tokens after the stop word, usually 2 or 3.
     kind : "set", "bag", "circular" or "spots", default "set"
         How shingles are made:
 
@@ -69,6 +69,8 @@ class Shingles:
         - "lines": the words of a line.
         - "code": an identifier, number or operator of source code, with its case. Comments are left out.
         - "ids": an integer. Documents are lists of integers, such as a language model's token ids.
+        - "chunks": the bytes between two cuts that move with the content, 128 on average. Documents are files of any
+          kind, as they are, or values of a column.
         - a function: what it returns for a list of str, a list of str or of int for each. Tasks need a function that
           can be pickled.
     language : str, default None
@@ -351,8 +353,11 @@ class Recipe:
                 raise ParameterError(
                     f"ignore_common and unit '{self.unit}': shingles are counted in whole documents; leave one out"
                 )
-        if self.unit.divides and self.shingles.token_kind.of_integers:
-            raise ParameterError(f"unit '{self.unit}' and tokens 'ids': integers have no {self.unit}s; leave one out")
+        if self.unit.divides and (kind := self.shingles.token_kind).holds != "text":
+            tokens, noun = self.shingles.tokens, "integer" if kind.of_integers else "byte"
+            raise ParameterError(
+                f"unit '{self.unit}' and tokens '{tokens}': {noun}s have no {self.unit}s; leave one out"
+            )
         if self.method.equal_by is not None:
             self._check_equal()
         elif self.only_equal:

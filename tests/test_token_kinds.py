@@ -62,7 +62,8 @@ def test_two_files_of_ten_lines_one_changed():
 
 
 @pytest.mark.parametrize(
-    ("tokens", "size"), [("words", 5), ("letters", 24), ("lines", 1), ("code", 5), ("ids", 5), (str.split, 5)]
+    ("tokens", "size"),
+    [("words", 5), ("letters", 24), ("lines", 1), ("code", 5), ("ids", 5), ("chunks", 1), (str.split, 5)],
 )
 def test_each_kind_has_its_usual_size(tokens, size):
     assert Shingles(tokens=tokens).size == size
@@ -75,7 +76,7 @@ def test_recipes_of_words_are_as_before():
     assert Recipe.from_json(json.dumps(Recipe().describe())) == Recipe()
 
 
-@pytest.mark.parametrize("tokens", ["letters", "lines", "code", "ids", json.dumps])
+@pytest.mark.parametrize("tokens", ["letters", "lines", "code", "ids", "chunks", json.dumps])
 def test_recipes_are_read_again(tokens):
     recipe = Recipe(shingles=Shingles(tokens=tokens))
     again = Recipe.from_json(recipe.to_json())
@@ -296,9 +297,9 @@ IDS_RECIPE = Recipe(shingles=Shingles(tokens="ids"))
 
 WRONG = {
     "no such kind": (
-        lambda: Shingles(tokens="chunks"),
+        lambda: Shingles(tokens="syllables"),
         ParameterError,
-        "tokens 'chunks' is not one of words, letters,",
+        "tokens 'syllables' is not one of words, letters,",
     ),
     "of another type": (lambda: Shingles(tokens=3), ArgumentTypeError, "tokens 3 is not one of words, letters,"),
     "no such language": (lambda: Shingles(tokens="code", language="cobol"), ParameterError, "language 'cobol' is not"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
-from ..documents.reading_options import Reading
+from ..documents.reading_options import Reading, chosen_reading
 from ..errors import InputError
 from ..records import dataclass
 from ..settings import setting
@@ -58,6 +58,7 @@ def compare(
     if shingles.tokens == "code" and shingles.language is None and language_of(a) == language_of(b):
         shingles = replace(shingles, language=language_of(a))
     with notes():
+        reading = chosen_reading(reading, holds=shingles.token_kind.holds)
         texts = [_text_of(path, reading) for path in (a, b)]
         found = comparison.compare(*texts, shingles=shingles, full=shown.full)
     say_found(found, comparison.render, compare, shown)

@@ -26,7 +26,7 @@ class ShownFilter:
 
     filter: str | None = setting(
         None,
-        "R of K supershingles of S samples must agree. Also altavista, bands or bing.",
+        "R of K supershingles of S samples must agree. Also altavista, bands, bing or files.",
         metavar="K,S,R",
         shown="chosen for --threshold",
     )

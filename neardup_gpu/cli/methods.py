@@ -42,14 +42,14 @@ class ShingleSettings:
 
     tokens: str = setting(
         "words",
-        "Kind of tokens: words, letters (for noisy text), lines, code or ids (integers).",
+        "Kind of tokens: words, letters (for noisy text), lines, code, ids (integers) or chunks (binary files).",
         metavar="KIND",
     )
     language: str | None = setting(
         None, "For code: the language whose comments are left out.", metavar="NAME", shown="by the names of files"
     )
     shingle_size: int | None = setting(
-        None, "Number of tokens per shingle.", metavar="W", shown="5, of letters 24, of lines 1"
+        None, "Number of tokens per shingle.", metavar="W", shown="5, of letters 24, of lines and chunks 1"
     )
     shingling: str = setting("set", "How shingles are counted: set, bag, circular or spots.", metavar="KIND")
     stop_words: str | None = setting(

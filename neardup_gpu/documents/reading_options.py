@@ -179,8 +179,8 @@ class Reading:
     )
     header: bool = setting(True, "The first row of CSV is data. Columns are f0, f1 and so on.", flag="--no-header")
 
-    integers: ClassVar[bool] = False
-    """Whether text columns hold lists of integers."""
+    holds: ClassVar[str] = "text"
+    """What documents are: "text", "integers" (text columns hold lists of them) or "bytes" (of files as they are)."""
 
     def __post_init__(self) -> None:
         text_columns = checks.optional(checks.columns, "text_columns", self.text_columns)
@@ -200,6 +200,11 @@ class Reading:
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def integers(self) -> bool:
+        """Whether text columns hold lists of integers."""
+        return self.holds == "integers"
 
     @property
     def tree(self) -> bool:
@@ -225,12 +230,27 @@ class Reading:
 class ReadingIntegers(Reading):
     """Options for documents that are lists of integers, such as token ids. A list with nulls counts as null."""
 
-    integers: ClassVar[bool] = True
+    holds: ClassVar[str] = "integers"
+
+
+class ReadingBytes(Reading):
+    """Options for documents that are bytes: files as they are, whatever their names, or columns of bytes."""
+
+    holds: ClassVar[str] = "bytes"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("html", "encoding"):
+            if getattr(self, name):
+                raise ParameterError(f"{name} and tokens 'chunks': chunks are of bytes as they are; leave it out")
+
+
+_KINDS = {kind.holds: kind for kind in (Reading, ReadingIntegers, ReadingBytes)}
 
 
 def reading_of(description: Mapping[str, Any]) -> Reading:
     """Return the options among the entries of `Documents.describe`."""
-    kind = ReadingIntegers if description.get("integers") else Reading
+    kind = next((kind for name, kind in _KINDS.items() if name != "text" and description.get(name)), Reading)
     return kind(**{each.name: description[each.name] for each in fields(Reading) if each.name in description})
 
 
@@ -252,13 +272,11 @@ def described(reading: Reading) -> dict[str, Any]:
         "encoding",
     )
     found = {name: getattr(reading, name) for name in names}
-    return {**found, "integers": True} if reading.integers else found
+    return {**found, **({} if reading.holds == "text" else {reading.holds: True})}
 
 
-def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None, *, integers: bool = False) -> Reading:
-    """Return the reading options with the columns that were given directly.
-
-    `integers` says whether documents are lists of integers.
+def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None, *, holds: str = "text") -> Reading:
+    """Return the reading options with the columns that were given directly; `holds` says what documents are.
 
     Raises
     ------
@@ -272,9 +290,12 @@ def chosen_reading(reading: Any, id_column: Any = None, text_columns: Any = None
         if getattr(found, name) is not None:
             raise ParameterError(f"reading and {name}: the reading options name it already; leave one of them out")
     found = replace(found, **given) if given else found
-    if not integers:
-        return found
-    return ReadingIntegers(**{each.name: getattr(found, each.name) for each in fields(Reading)})
+    kind = _KINDS[holds]
+    return (
+        found
+        if holds == "text" or isinstance(found, kind)
+        else kind(**{each.name: getattr(found, each.name) for each in fields(Reading)})
+    )
 
 
 def _encoding(name: str, value: Any) -> str | None:

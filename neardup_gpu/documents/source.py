@@ -107,6 +107,8 @@ def open_documents(
         memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
         return Documents(memory, "memory", reading, sources=[], **options)
     names = names_of(source)
+    if reading.holds == "bytes" and not (reading.text_columns or reading.id_column or reading.input_format):
+        reading = replace(reading, glob=reading.glob or "*", input_format="text")  # every file, as it is
     found = find_files(names, reading.glob, reading.input_format)
     files, kind = with_kinds(found.files, names, reading.input_format)
     if reading.input_format == "html":

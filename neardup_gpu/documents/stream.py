@@ -26,7 +26,7 @@ from ..errors import ArgumentTypeError, InputError
 from ..log import log
 from ..records import dataclass
 from ..report import count
-from ..text.raw_text import integers_to_string, to_readable, to_string
+from ..text.raw_text import TO_STRING, to_readable
 from . import nested
 from .ahead import Step, ahead, closing
 from .batches import PIECE_BYTES, ReadRows, coalesce, ragged, size_of, sliced
@@ -463,7 +463,7 @@ class Documents:
         with reading(reader.name):
             text, num_null, num_stripped = self._text(batch, reader)
             extra = [self._compared(batch, name, kind, reader) for name, kind in types.items()]
-        replaced = (0, 0) if self._policy.integers else count_replaced(text)
+        replaced = count_replaced(text) if self._policy.holds == "text" else (0, 0)
         return _ReadPiece(batch, rows, ids, text, num_null, num_stripped, replaced, extra, share)
 
     def _compared(self, batch: pa.RecordBatch, name: str, kind: pa.DataType, reader: Reader) -> pa.Array:
@@ -496,8 +496,8 @@ class Documents:
         return *joined(columns), num_stripped
 
     def _to_string(self, text: bytes) -> str:
-        """Return the bytes of a document as a string: of `raw_text`, or integers with spaces between them."""
-        return integers_to_string(text) if self._policy.integers else to_string(text)
+        """Return a document as a string: of `raw_text`, integers with spaces between them, or hexadecimal digits."""
+        return TO_STRING[self._policy.holds](text)
 
     def places(self) -> dict[str, pa.Array]:
         """Return the places of the documents of the last reading, as columns `file` and `row`.

@@ -67,7 +67,7 @@ class TextFiles(Reader):
         for row, file in enumerate(self.files):
             with contextlib.suppress(OSError):  # reading says what is wrong with it
                 self.seen[row] = self.seen[row] or Seen(file)
-            seen, packing = self.seen[row], 1 if compression_of(file.path) is None else PACKING
+            seen, packing = self.seen[row], 1 if self._compression(file) is None else PACKING
             sizes.append(ROW_BYTES + (0 if seen is None else packing * seen.size))
         return [
             Part(start, stop, stop - start, sum(sizes[start:stop]), start) for start, stop in runs(sizes, most_bytes)
@@ -107,13 +107,16 @@ class TextFiles(Reader):
             size += len(text) + ROW_BYTES
         yield self._batch(rows, texts, schema)
 
+    def _compression(self, file: File) -> str | None:
+        return None if self.policy.holds == "bytes" else compression_of(file.path)
+
     def _text(self, row: int) -> bytes:
         file, most = self.files[row], self.policy.max_document_bytes
         with reading(file.name):
             seen = self.seen[row] or Seen(file)
             if seen.size > most:
                 raise _too_long(file, most)
-            compression = compression_of(file.path)
+            compression = self._compression(file)
             with (
                 file.system.open_input_stream(file.path, compression=None) as packed,
                 unpacked(packed, compression, file.name) as stream,
@@ -129,6 +132,8 @@ class TextFiles(Reader):
         self.seen[row] = seen
         if len(data) > most:
             raise _too_long(file, most)
+        if self.policy.holds == "bytes":
+            return data
         if self.html or without_compression(self.ids[row].lower()).endswith(HTML_EXTENSIONS):
             if not self.policy.tree:
                 return Markup(page_as_utf8(data, None, self.policy.encoding))

@@ -56,6 +56,9 @@ class Writing:
         Add the columns `copies` and `near` to the table of documents and to kept/: how many documents were removed for
         a kept one, those of the same words (or bytes, or key), and others. They are null for removed documents. Rows
         are written anew, in Parquet if their own format takes no new columns. Not with a unit.
+    shared : bool, default False
+        Add the column `shared` to the table of pairs: the number of shingles that both documents have, by which a pair
+        was decided. Not with weights, common shingles that are left out, or where nothing is verified.
     by : str, default None
         A column of the input, or "file". The report counts documents, and near-duplicates between them, by its values;
         see `Result.by`. It changes no decision. The input is read once more for a column.
@@ -93,6 +96,7 @@ class Writing:
     counts: bool = setting(
         False, "Count the copies and near-duplicates that each kept document stands for, in columns copies and near."
     )
+    shared: bool = setting(False, "Also write the number of shingles that both documents of a pair have.")
     by: str | None = setting(
         None,
         "Count documents and what is found in them by the values of COLUMN, or by file.",
@@ -105,7 +109,7 @@ class Writing:
             checks.one_of("output_format", self.output_format, OUTPUT_FORMATS)
         if self.shard_bytes is not None:
             object.__setattr__(self, "shard_bytes", parse_size(self.shard_bytes, "shard_bytes"))
-        for name in ("ids_only", "overwrite", "report", "counts"):
+        for name in ("ids_only", "overwrite", "report", "counts", "shared"):
             object.__setattr__(self, name, checks.flag(name, getattr(self, name)))
         check = checks.optional(checks.integer, "check", self.check, 0, hint="0 turns the check of recall off")
         object.__setattr__(self, "check", check)

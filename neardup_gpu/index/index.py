@@ -379,8 +379,7 @@ class Index:
         commit_every = checks.integer("commit_every", commit_every, 1)
         replace, overwrite = checks.flag("replace", replace), checks.flag("overwrite", overwrite)
         output = checks.optional(checks.path, "output", output)
-        of_integers = self.recipe.shingles.token_kind.of_integers
-        reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
+        reading = chosen_reading(reading, id_column, text_columns, holds=self.recipe.shingles.token_kind.holds)
         with contextlib.ExitStack() as stack:
             where, files = None if output is None else Path(output), list[Path]()
             if where is not None:
@@ -557,8 +556,7 @@ class Index:
         (2, 1)
         """
         self._opened.check_open()
-        of_integers = self.recipe.shingles.token_kind.of_integers
-        reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
+        reading = chosen_reading(reading, id_column, text_columns, holds=self.recipe.shingles.token_kind.holds)
         limits = limits_of(self.recipe, self._opened.finder, threshold, None, None)
         share = 0.9 if containment is None else containment
         by_content: by_elements.ContainmentQuery | None = self._containment(share, direction, None, None)
@@ -701,8 +699,7 @@ class Index:
         [0.8]
         """
         self._opened.check_open()
-        of_integers = self.recipe.shingles.token_kind.of_integers
-        reading = chosen_reading(reading, id_column, text_columns, integers=of_integers)
+        reading = chosen_reading(reading, id_column, text_columns, holds=self.recipe.shingles.token_kind.holds)
         _check_answers_all(reading)
         answer: Answer = partial(
             near_documents, limits=limits_of(self.recipe, self._opened.finder, threshold, radius, nearest)
@@ -720,7 +717,7 @@ class Index:
         kept = self._opened.manifest.column_types
         names = list(kept_of(checks.columns("columns", columns, none=True), kept, "columns"))
         if isinstance(source, str):
-            if of_integers:
+            if self.recipe.shingles.token_kind.of_integers:
                 raise ParameterError("tokens 'ids': one text is given, and no integers; give a table or a Ragged")
             _check_no_file(reading)
             return query_text(self._opened, source, reading.html, answer, names)

@@ -132,6 +132,7 @@ def info(opened: Opened) -> dict[str, Any]:
         "reading": manifest.reading,
         "commit": manifest.number,
         "sets": manifest.keeps.sets,
+        "tokens": manifest.keeps.tokens,
         "expected": manifest.keeps.expected,
         "inputs": [{"path": each.name, "rows": each.rows, "whole": each.whole} for each in manifest.inputs],
         "recipe": opened.recipe.describe(),

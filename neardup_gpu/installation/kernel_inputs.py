@@ -262,6 +262,18 @@ def lines(draw: Draw, size: int) -> tuple:
     return text, offsets, poly, draw.modulus(), places
 
 
+def chunks(draw: Draw, size: int) -> tuple:
+    """Draw bytes with stretches of one byte and stretches that are repeated, and how they are cut."""
+    values = draw.random.integers(0, draw.option([256, 2]), size, np.uint8)
+    for _ in range(min(20, size // 40)):
+        start, other, length = (int(draw.random.integers(0, size - size // 10)) for _ in range(3))
+        length = min(length, size // 10)
+        values[start : start + length] = draw.option([0, values[other : other + length]])
+    offsets = draw.offsets(size, draw.option([5000, 30]))
+    run, window = draw.option([(32, 256), (4, 16), (2, 5), (1, 1)])
+    return values, offsets, draw.modulus(), run, window, size <= 4 * FEW and draw.option([False, True])
+
+
 def ids(draw: Draw, size: int) -> tuple:
     """Draw integers of 8 bytes."""
     values, offsets = _ragged(draw, -(-size // 8), draw.option([100, 3]))
@@ -522,7 +534,7 @@ def supershingles(draw: Draw, size: int) -> tuple:
     rows, columns = -(-size // (k * s)), k * s + draw.integer(0, 2)
     greatest = draw.option([np.iinfo(kind).max, 1])
     signatures = draw.random.integers(0, greatest, (rows, columns), kind, endpoint=True)
-    return signatures, k, s, draw.option([64, 16]), draw.modulus()
+    return signatures, k, s, draw.option([64, 16, 6]), draw.modulus()
 
 
 LIMITS = [(64, 16), (0, 3), (1, 0), (5, 6), (3, 9), (12, 4), (1000, 2), (10**6, 8)]

@@ -137,7 +137,7 @@ def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> 
     """
     own = reading
     if reference.reading is not None:
-        own = chosen_reading(reference.reading, None, None, integers=reading.integers)
+        own = chosen_reading(reference.reading, None, None, holds=reading.holds)
     try:
         return open_documents(reference.source, reading=own, other_columns=compared)
     except InputError:

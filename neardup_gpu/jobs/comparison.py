@@ -15,7 +15,7 @@ from ..records import dataclass
 from ..report import beside, count, percent, resemblance as in_digits
 from ..results.diff import differences, in_html, legend, wrapped
 from ..stages import count_tokens, shingle, utf8
-from ..text.raw_text import integers_to_string, to_string
+from ..text.raw_text import TO_STRING
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -135,8 +135,8 @@ def compare(a: Any, b: Any, *, shingles: Shingles | None = None, full: bool = Fa
     Comparison(resemblance 0.7500: 3 of 4 shingles shared; B has 75.0% of A, A has 100.0% of B)
     """
     recipe = Recipe() if shingles is None else Recipe(shingles=shingles)
-    of_integers = recipe.shingles.token_kind.of_integers
-    read, shown = (integers_of, integers_to_string) if of_integers else (_bytes_of, to_string)
+    kind = recipe.shingles.token_kind
+    read, shown = integers_of if kind.of_integers else _bytes_of, TO_STRING[kind.holds]
     raw = [read("a", a), read("b", b)]
     tokens, _ = count_tokens(utf8(raw), recipe, "cpu")
     made = shingle(tokens, recipe, backend="cpu")

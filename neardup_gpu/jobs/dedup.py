@@ -40,7 +40,7 @@ from ..results.by_value import lost_of
 from ..results.commonest import too_many_comparisons
 from ..results.result import Result
 from ..results.saving import write_result
-from ..results.tables import Facts, JobFacts, remarks_of, report_of_job, tables_of
+from ..results.tables import Facts, JobFacts, check_shared, remarks_of, report_of_job, tables_of
 from ..stages.decisions import by_priority, decide, nearest_partners, proposed, representatives, unverified
 from ..stages.nearest_reference import nearest_pairs
 from ..stages.partners import TooManyComparisonsError, partners_of
@@ -173,7 +173,7 @@ def dedup(
     arguments = Arguments(
         source=source,
         against=against,
-        reading=chosen_reading(reading, id_column, text_columns, integers=recipe.shingles.token_kind.of_integers),
+        reading=chosen_reading(reading, id_column, text_columns, holds=recipe.shingles.token_kind.holds),
         recipe=recipe,
         output=checks.optional(checks.path, "output", output),
         writing=Writing() if writing is None else checks.instance("writing", writing, Writing),
@@ -182,6 +182,8 @@ def dedup(
         progress=progress,
     )
     check_reference(arguments.recipe, against)
+    if arguments.writing.shared:
+        check_shared(arguments.recipe)
     if workers is not None:
         return run_in_tasks(arguments, checks.instance("workers", workers, Workers))
     return _run_here(arguments)
@@ -243,6 +245,7 @@ def _run_here(arguments: Arguments) -> Result:
             max_bytes=engine.batch_bytes,
             spare=spare,
             alone=recipe.ignore_common is None,  # the digest of common shingles has their words
+            sized=writing.shared,
         )
         if recipe.only_equal and recipe.unit.divides:
             result: Result = run_equal(sources, sketcher)

@@ -131,11 +131,10 @@ def sketch(
     2
     """
     recipe = choose_recipe(recipe, "minhash", units=True, method=method)
-    of_integers = recipe.shingles.token_kind.of_integers
     arguments = Arguments(
         source=source,
         against=None,
-        reading=chosen_reading(reading, id_column, text_columns, integers=of_integers),
+        reading=chosen_reading(reading, id_column, text_columns, holds=recipe.shingles.token_kind.holds),
         recipe=recipe,
         output=checks.path("output", output),
         writing=Writing(shard_bytes=shard_bytes, overwrite=overwrite),

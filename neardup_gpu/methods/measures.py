@@ -69,6 +69,9 @@ class JoinMeasure(Measure, Protocol):
     def without(self, common: Frequencies) -> Measure:
         """Return the measure that leaves out some shingles."""
 
+    def common(self, values: Any, left: Any, right: Any) -> Any:
+        """Return the numbers of common elements of pairs, given their values and the sizes of either set: float64."""
+
     def least(self, left: Any, right: Any, threshold: float) -> Any:
         """The least number of common elements of pairs at the threshold, by the sizes of either: int64."""
 
@@ -151,6 +154,9 @@ class Resemblance(UnweightedMeasure):
 
         return resemblance(common, left + right - common)
 
+    def common(self, values: Any, left: Any, right: Any) -> Any:
+        return (values * (left + right) / (1 + values)).round()  # which errs by less than 2**-50 of the number
+
     def least(self, left: Any, right: Any, threshold: float) -> Any:
         from ..kernels._bounds import least_overlaps_of
 
@@ -191,6 +197,9 @@ class ContainmentMeasure(UnweightedMeasure):
     @property
     def with_reference(self) -> Measure:
         return replace(self, part={"in": "right", "of": "left", "either": "smaller"}[self.direction])
+
+    def common(self, values: Any, left: Any, right: Any) -> Any:
+        return (values * self.size_of_part(left, right)).round()
 
     def size_of_part(self, left: Any, right: Any) -> Any:
         """Return the size of the part, from the sizes of both sets."""

@@ -47,6 +47,12 @@ SAMPLERS = get_args(Sampler)
 CandidateKind = Literal["supershingles", "segments"]
 CANDIDATES = get_args(CandidateKind)
 
+FEATURES = {64: "uint64", 16: "uint16", 6: "uint8"}
+"""The types that sketch files have for supershingles of some bits."""
+
+SHORT = {"bing": 16, "files": 6}
+"""The bits of a supershingle by filters that say it."""
+
 MOST_TABLES = 5000
 """Pair tables of a filter: each sorts all documents."""
 
@@ -94,8 +100,8 @@ class MinHash(WeighingSketch):
     Parameters
     ----------
     filter : str or tuple, default None
-        [k, s, r] by name ("altavista", "bands", "bing"), as "20,7,1" or as a tuple. If neither this nor k and s are
-        given, it is chosen for the recipe's threshold.
+        [k, s, r] by name ("altavista", "bands", "bing", "files"), as "20,7,1" or as a tuple. If neither this nor k and
+        s are given, it is chosen for the recipe's threshold.
     k : int, default None
         Supershingles of a document, given with `s` instead of `filter`.
     s : int, default None
@@ -106,8 +112,9 @@ class MinHash(WeighingSketch):
         Share of the pairs at the threshold to find, where the filter is chosen; 0.99 unless given.
     bits : 32 or 64, default None
         Length of a min-hash sample. Unless given, 32 by permutations and 64 by the sampler "fast", which has no other.
-    supershingle_bits : 64 or 16, default None
-        Length of a supershingle. Unless given, 16 by the filter "bing" (Manasse 6.1), else 64.
+    supershingle_bits : 64, 16 or 6, default None
+        Length of a supershingle. Unless given, 16 by the filter "bing" (Manasse 6.1), 6 by "files" (Manasse 6.2), which
+        is for chunks, else 64.
     sampler : "permutations" or "fast", default "permutations"
         How samples are drawn. "fast" takes about n + t ln t steps for t samples of n shingles, where permutations take
         n t: with 140 samples it is faster above some 350 shingles and much slower below (kernels/fast.py). Its
@@ -153,7 +160,7 @@ class MinHash(WeighingSketch):
 
     filter: Any = setting(
         None,
-        "R of K supershingles of S samples agree; or altavista, bands or bing.",
+        "R of K supershingles of S samples agree; or altavista, bands, bing or files.",
         metavar="K,S,R",
         shown="by recall",
     )
@@ -162,8 +169,8 @@ class MinHash(WeighingSketch):
     r: int | None = setting(None, "Supershingles that have to agree.", flag="")
     recall: float | None = setting(None, "Share of the pairs at the threshold to find.", metavar="X", shown="0.99")
     bits: Literal[32, 64] | None = setting(None, "Bits of a min-hash sample: 32 or 64.", metavar="L", shown="32")
-    supershingle_bits: Literal[64, 16] | None = setting(
-        None, "Bits of a supershingle: 64 or 16.", metavar="L", shown="64, by bing 16"
+    supershingle_bits: Literal[64, 16, 6] | None = setting(
+        None, "Bits of a supershingle: 64, 16 or 6.", metavar="L", shown="64, by bing 16, by files 6"
     )
     sampler: Sampler = setting(
         "permutations", "How samples are drawn: permutations, or fast for long documents.", metavar="NAME"
@@ -186,10 +193,10 @@ class MinHash(WeighingSketch):
     name: ClassVar[str] = "minhash"
 
     def __post_init__(self) -> None:
-        length = self.supershingle_bits
+        length: int | None = self.supershingle_bits
         if length is None:
-            by_bing = isinstance(self.filter, str) and self.filter.strip().lower() == "bing"
-            length = 16 if by_bing and self.candidates == "supershingles" else 64
+            name = self.filter.strip().lower() if isinstance(self.filter, str) else ""
+            length = SHORT.get(name, 64) if self.candidates == "supershingles" else 64
         sampler = checks.one_of("sampler", self.sampler, SAMPLERS)
         usual_bits = 64 if sampler == "fast" else 32
         plain: dict[str, Any] = {
@@ -197,7 +204,7 @@ class MinHash(WeighingSketch):
             "bits": checks.one_of("bits", usual_bits if self.bits is None else self.bits, (32, 64)),
             "sample_bits": checks.optional(checks.one_of, "sample_bits", self.sample_bits, _bbit.LENGTHS),
             "candidates": checks.one_of("candidates", self.candidates, CANDIDATES),
-            "supershingle_bits": checks.one_of("supershingle_bits", length, (64, 16)),
+            "supershingle_bits": checks.one_of("supershingle_bits", length, (*FEATURES,)),
             "weighting": checks.one_of("weighting", self.weighting, WEIGHTINGS),
             "frequencies": checks.optional(checked_frequencies, "frequencies", self.frequencies),
             "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
@@ -776,15 +783,15 @@ class MinHash(WeighingSketch):
             columns["signature"] = pa.list_(sample, settled.samples)
         else:
             columns["packed"] = pa.list_(pa.uint64(), num_words(settled.samples, self.sample_bits))
-        feature = pa.uint16() if self.supershingle_bits == 16 else pa.uint64()
-        return columns if self.candidates == "segments" else {**columns, "supershingles": pa.list_(feature, k)}
+        feature = pa.list_(pa.type_for_alias(FEATURES[self.supershingle_bits or 64]), k)
+        return columns if self.candidates == "segments" else {**columns, "supershingles": feature}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of some columns, a row for each document."""
         made = {"signature" if self.sample_bits is None else "packed": sketches}
         if self.candidates == "segments":
             return made
-        return {**made, "supershingles": keys.astype(f"uint{self.supershingle_bits}", copy=False)}
+        return {**made, "supershingles": keys.astype(FEATURES[self.supershingle_bits or 64], copy=False)}
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The sketches and keys that `to_columns` made into columns."""

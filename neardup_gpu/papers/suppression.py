@@ -10,7 +10,7 @@ import pyarrow as pa
 from .. import checks
 from ..arrow_versions import restored_lists
 from ..errors import ParameterError
-from ..methods.minhash import MinHash
+from ..methods.minhash import FEATURES, MinHash
 from ..recipe import Recipe
 from ..results.sketch_files import array_of
 
@@ -20,7 +20,7 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None) -> np.ndarra
 
     Parameters
     ----------
-    features : array of uint16 or uint64, shape (rows, k), or Arrow array of lists of k of them
+    features : array of uint8, uint16 or uint64, shape (rows, k), or Arrow array of lists of k of them
         Supershingles in rank order, the best first, as `MinHash.keys` and the column `supershingles` of a sketch file
         have them; null lists are rows without shingles. Features of 16 bits may have either type: by
         "bing" a row takes 12 bytes.
@@ -54,10 +54,10 @@ def suppress(features: Any, recipe: Recipe, *, present: Any = None) -> np.ndarra
     """
     checks.instance("recipe", recipe, Recipe)
     method = checks.instance("recipe.method", recipe.method, MinHash, "other methods have no features")
-    short = method.supershingle_bits == 16
+    kind = np.dtype(FEATURES[method.supershingle_bits or 64])
     shape, hint = (None, method.filter.k), "as MinHash.keys gives"
     features, there = _of_arrow(features, method.filter.k)
-    features = checks.array("features", features, np.uint16 if short else np.uint64, shape, convert=short, hint=hint)
+    features = checks.array("features", features, kind, shape, convert=kind.itemsize < 8, hint=hint)
     if present is None:
         present = np.ones(len(features), bool)
     present = checks.array("present", present, bool, (len(features),), hint="one for each row")

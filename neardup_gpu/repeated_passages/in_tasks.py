@@ -45,6 +45,7 @@ from ..tasks.workers import Workers
 from .corpora_in_tasks import TOKENS, CorporaInTasks, batch_bytes, load_corpus
 from .corpus import CorpusColumns, Stretches, TokenCorpus
 from .places import NO_PLACES, PlacedTokens, TokenPieces, place_again
+from .settings import SubstringSettings
 
 PIECES, EDITS = "pieces", "edits"
 """The folders of the files that the driver hands on: the tokens to place, and what becomes of rows."""
@@ -53,13 +54,18 @@ SEEDS = pa.schema([("hash", pa.uint64()), ("seed", pa.int64())])
 REPEATED = pa.schema([("seed", pa.int64())])
 WINDOWS = pa.schema([("first", pa.int64()), ("windows", pa.int64())])
 RUNS = pa.schema([("first", pa.int64()), ("size", pa.int64())])
-PLACES = pa.schema([("begin", pa.int64()), ("end", pa.int64()), ("closed", pa.uint8())])
+PLACES = pa.schema([("begin", pa.int64()), ("end", pa.int64()), ("marks", pa.uint8())])
 SIZES = pa.schema([("size", pa.int64())])
 
 
 @contextlib.contextmanager
 def in_tasks(
-    sources: Sources, arguments: Arguments, columns: list[CorpusColumns], length: int, workers: Workers, clock: Clock
+    sources: Sources,
+    arguments: Arguments,
+    columns: list[CorpusColumns],
+    settings: SubstringSettings,
+    workers: Workers,
+    clock: Clock,
 ) -> Iterator[tuple[Path, SubstringsInTasks]]:
     """Begin a job of tasks; yield the folder of the output, which appears after the block, and the reading.
 
@@ -69,8 +75,7 @@ def in_tasks(
     arguments : Arguments
     columns : list of CorpusColumns
         For each input.
-    length : int
-        The tokens of a window.
+    settings : SubstringSettings
     workers : Workers
     clock : Clock
 
@@ -80,7 +85,7 @@ def in_tasks(
         As raised by `run_in_tasks`.
     """
     with begun("substrings", arguments, workers, sources, clock, [PIECES, EDITS]) as (job, place):
-        yield place, SubstringsInTasks(job, sources, columns, length=length)
+        yield place, SubstringsInTasks(job, sources, columns, length=settings.length, cut=settings.cut)
 
 
 @dataclass(eq=False)
@@ -91,6 +96,8 @@ class SubstringsInTasks(CorporaInTasks):
     ----------
     length : int
         The tokens of a window.
+    cut : str
+        That of `SubstringSettings`.
 
     Attributes
     ----------
@@ -99,6 +106,7 @@ class SubstringsInTasks(CorporaInTasks):
     """
 
     length: int = 0
+    cut: str = "token"
     reading: Stage = field(init=False)
 
     def prepare(self, reading: Stage) -> None:
@@ -138,7 +146,7 @@ class SubstringsInTasks(CorporaInTasks):
             table = pa.table({name: arrow(array) for name, array in some._asdict().items()})
             parts[each] = [table, pa.table({"size": arrow(sizes[begin:end])})]
         digest = hand_on(work, PIECES, number, parts)
-        calls: list[Any] = [(job.slices[each], number, each, digest) for each in mine]
+        calls: list[Any] = [(job.slices[each], number, each, digest, self.cut) for each in mine]
         with work.told_as("locate"):
             covers = [job.slices[each].covers for each in mine]
             stage = work.stage(f"locate-{number}", locate, calls, covers=covers)
@@ -149,7 +157,7 @@ class SubstringsInTasks(CorporaInTasks):
         """Return the places of the tokens of a slice."""
         found = load(self.job.work.place, places, PLACES)
         size = load(self.job.work.place, sizes, SIZES)["size"]
-        return PlacedTokens(found["begin"], found["end"], size, found["closed"].astype(bool))
+        return PlacedTokens(found["begin"], found["end"], size, found["marks"])
 
     def write(self, edits: Edits, folder: Path) -> None:
         """Write kept/ into the folder of the result."""
@@ -217,7 +225,7 @@ def survive(files: Files, length: int) -> dict[str, Any]:
     return {}
 
 
-def locate(files: Files, slice: Slice, number: int, partition: int, digest: str) -> dict[str, Any]:
+def locate(files: Files, slice: Slice, number: int, partition: int, digest: str, cut: str) -> dict[str, Any]:
     """Place the tokens of a slice's pieces. Memory: a batch, and 17 bytes per token.
 
     Parameters
@@ -229,6 +237,8 @@ def locate(files: Files, slice: Slice, number: int, partition: int, digest: str)
         The number of the slice.
     digest : str
         A checksum of all pieces.
+    cut : str
+        That of `SubstringSettings`.
     """
     table, sizes = tables_of(files.place, [file_name(PIECES, number, PIECES)], partition)
     pieces = TokenPieces(*(numpy_of(table[name]) for name in TokenPieces._fields))
@@ -236,9 +246,10 @@ def locate(files: Files, slice: Slice, number: int, partition: int, digest: str)
     if len(table):
         with files.shared.start() as runtime:
             most, size = batch_bytes(files, runtime), numpy_of(sizes["size"])
-            parts = place_again(slice.open(), pieces, size, files.shared.recipe, runtime, most, Clock(None))
-    begins, ends, text, closed = map(np.concatenate, zip(NO_PLACES, *parts, strict=True))
-    save(files, "places", {"begin": begins, "end": ends, "closed": closed.view(np.uint8)})
+            how = files.shared.recipe, runtime, most, Clock(None), cut
+            parts = place_again(slice.open(), pieces, size, *how)
+    begins, ends, text, marks = map(np.concatenate, zip(NO_PLACES, *parts, strict=True))
+    save(files, "places", {"begin": begins, "end": ends, "marks": marks})
     save(files, "sizes", {"size": text})
     return {}
 

@@ -1,5 +1,8 @@
 """The bytes of the tokens of some documents, and the boundaries between tokens at which no text is cut.
 
+A passage may have to consist of whole lines or sentences. Then the first token of each one begins with it, and the last
+one ends with it, so that its punctuation is cut out as well.
+
 A boundary between two tokens is *closed* if both share a code point, or if nothing between them divides words and one
 of them is a word of a script with spaces. No window begins or ends at a closed boundary, so no cut divides a code point
 or joins two words. Between Han characters, all boundaries are open.
@@ -8,6 +11,7 @@ or joins two words. Between Han characters, all boundaries are open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,6 +27,8 @@ from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..recipe import Recipe
 from ..stages import count_tokens, place_tokens, utf8
+from ..text import boundaries
+from ..text.unit_options import BOUNDARIES
 
 
 class TokenPieces(NamedTuple):
@@ -58,8 +64,8 @@ class Placed(NamedTuple):
         The bytes of each token, in the joined texts of the documents of all pieces.
     text : array of int64, shape (pieces + 1,)
         The text of the document of piece i is bytes `text[i]` to `text[i + 1]`.
-    closed : array of bool
-        Whether the boundary before each token is closed; False before the first token of a document.
+    marks : array of uint8
+        Of each token, see `marks_of`.
     """
 
     pieces: TokenPieces
@@ -67,15 +73,30 @@ class Placed(NamedTuple):
     begins: np.ndarray
     ends: np.ndarray
     text: np.ndarray
-    closed: np.ndarray
+    marks: np.ndarray
+
+    @property
+    def closed(self) -> np.ndarray:
+        """Whether the boundary before each token is closed; False before the first token of a document."""
+        return self.marks & CLOSED != 0
 
     @classmethod
     def of(cls, pieces: TokenPieces, parts: list[PlacedTokens]) -> Placed:
         """Join the places of consecutive pieces."""
-        begins, ends, sizes, shut = map(np.concatenate, zip(NO_PLACES, *parts, strict=True))
+        begins, ends, sizes, marks = map(np.concatenate, zip(NO_PLACES, *parts, strict=True))
         text, offsets = np.append(0, np.cumsum(sizes)), pieces.offsets
         start = np.repeat(text[:-1], np.diff(offsets))
-        return cls(pieces, offsets, begins + start, ends + start, text, shut)
+        return cls(pieces, offsets, begins + start, ends + start, text, marks)
+
+    def whole_parts(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the tokens from the first part that begins in each interval of tokens to the last one that ends there.
+
+        If an interval has no whole part, the first one returned is not before the last one.
+        """
+        places = np.arange(len(self.marks))
+        opens = np.append(places[self.marks & OPENS != 0], len(places))
+        closes = np.append(-1, places[self.marks & CLOSES != 0])
+        return opens[np.searchsorted(opens, first)], closes[np.searchsorted(closes, last) - 1] + 1
 
 
 class PlacedTokens(NamedTuple):
@@ -85,18 +106,22 @@ class PlacedTokens(NamedTuple):
         The bytes of each token in the text of its document.
     sizes : array of int64, shape (pieces,)
         The bytes of the text of each piece's document.
-    closed : array of bool
+    marks : array of uint8
         As in `Placed`.
     """
 
     begins: np.ndarray
     ends: np.ndarray
     sizes: np.ndarray
-    closed: np.ndarray
+    marks: np.ndarray
 
 
 _NOTHING = np.empty(0, np.int64)
-NO_PLACES = PlacedTokens(_NOTHING, _NOTHING, _NOTHING, np.empty(0, bool))
+NO_PLACES = PlacedTokens(_NOTHING, _NOTHING, _NOTHING, np.empty(0, np.uint8))
+
+CLOSED, OPENS, CLOSES = 1, 2, 4
+"""The marks of a token: the boundary before it is closed; it is the first, or the last, token of its line or sentence.
+Of passages that are cut at tokens, each one is both."""
 
 
 class ChosenDocuments(NamedTuple):
@@ -191,8 +216,11 @@ def place_again(
     runtime: Runtime,
     max_bytes: int,
     clock: Clock,
+    cut: str,
 ) -> list[PlacedTokens]:
     """Read documents again and place the tokens of some pieces; `sizes` has the number of tokens of each document.
+
+    `cut` is that of `SubstringSettings`.
 
     Raises
     ------
@@ -207,12 +235,39 @@ def place_again(
         row = np.searchsorted(numbers[placed.documents], some.documents)
         chosen = ranges(placed.tokens.offsets[row] + some.first, some.last - some.first)
         start = np.repeat(placed.text.offsets[row], some.last - some.first)
-        shut = closed(placed.text, placed.tokens, recipe)[chosen]
-        tokens = placed.tokens
-        return PlacedTokens(tokens.begins[chosen] - start, tokens.ends[chosen] - start, placed.text.sizes[row], shut)
+        shut = closed(placed.text, placed.tokens, recipe)
+        tokens, marks = marks_of(placed.text, placed.tokens, shut, cut)
+        begins, ends = tokens.begins[chosen] - start, tokens.ends[chosen] - start
+        return PlacedTokens(begins, ends, placed.text.sizes[row], marks[chosen])
 
     given = ChosenDocuments(numbers, sizes[numbers])
     return list(placed_again(documents, given, recipe, runtime, max_bytes, clock, work))
+
+
+def marks_of(text: Ragged, tokens: Tokens, shut: np.ndarray, cut: str) -> tuple[Tokens, np.ndarray]:
+    """Return the tokens, the outer ones of each part with the bytes up to its ends, and the marks of all tokens.
+
+    Parameters
+    ----------
+    text : Ragged of uint8
+        From byte 0 on.
+    tokens : Tokens
+    shut : array of bool
+        Whether the boundary before each token is closed.
+    cut : str
+        That of `SubstringSettings`.
+    """
+    marks = shut.astype(np.uint8) * CLOSED
+    if cut == "token" or len(marks) == 0:
+        return tokens, marks | (OPENS | CLOSES)
+    spans = getattr(boundaries, BOUNDARIES[cut])(text.values, text.offsets)
+    part = np.searchsorted(spans.begin, tokens.begins, side="right") - 1
+    new = np.append(True, np.diff(part) != 0)
+    last = np.append(new[1:], True)
+    marks |= (new * OPENS | last * CLOSES).astype(np.uint8)
+    begins = np.where(new, np.minimum(spans.begin[part], tokens.begins), tokens.begins)
+    ends = np.where(last, np.maximum(spans.end[part], tokens.ends), tokens.ends)
+    return replace(tokens, begins=begins, ends=ends), marks
 
 
 def closed(text: Ragged, tokens: Tokens, recipe: Recipe) -> np.ndarray:

@@ -54,6 +54,8 @@ class CorporaHere(NamedTuple):
         Bytes of text that are read at once.
     writing : Writing
     clock : Clock
+    cut : str
+        That of `SubstringSettings`.
     """
 
     sources: Sources
@@ -63,6 +65,7 @@ class CorporaHere(NamedTuple):
     max_bytes: int
     writing: Writing
     clock: Clock
+    cut: str
 
     @property
     def skipped(self) -> pa.Table | None:
@@ -82,7 +85,7 @@ class CorporaHere(NamedTuple):
 
     def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> list[PlacedTokens]:
         """Place the tokens of an input's pieces; see `place_again`."""
-        how = self.recipe, self.runtime, self.max_bytes, self.clock
+        how = self.recipe, self.runtime, self.max_bytes, self.clock, self.cut
         return place_again(self.sources.in_order[number], pieces, sizes, *how)
 
     def write(self, edits: Edits, folder: Path) -> None:

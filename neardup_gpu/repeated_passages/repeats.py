@@ -203,7 +203,7 @@ class RemovedPassages(NamedTuple):
 
 
 def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
-    """Join removed windows that follow one another, and whose sources do, to passages."""
+    """Join removed windows that follow one another, and whose sources do, to passages: of each one, the whole parts."""
     windows, sources = removed.windows, removed.sources
     places, length = windows.places, windows.length
     new = np.ones(len(places), bool)
@@ -216,15 +216,20 @@ def passages_of(removed: RemovedWindows, placed: Placed) -> RemovedPassages:
     last = np.append(first[1:], len(places))[: len(first)] - 1
     owner, begin = windows.in_placed(placed, places[first], windows.ranks[first])
     end = begin + places[last] - places[first] + length
+    inner, last_part = placed.whole_parts(begin, end)
+    copies = np.minimum.reduceat(windows.copies, first) if len(first) else np.empty(0, np.int64)
+    whole = inner < last_part
+    ahead, first, owner, copies = (inner - begin)[whole], first[whole], owner[whole], copies[whole]
+    begin, end = inner[whole], last_part[whole]
     if len(sources) and sources[0] >= 0:
         source_ranks = np.searchsorted(windows.offsets, sources[first], side="right") - 1
         source_owner, source = windows.in_placed(placed, sources[first], source_ranks)
+        source += ahead
         source_begin = placed.begins[source] - placed.text[source_owner]
         source_document = placed.pieces.documents[source_owner]
     else:
         source_document, source_begin = np.full(len(first), -1), np.zeros(len(first), np.int64)
     start = placed.text[owner]
-    copies = np.minimum.reduceat(windows.copies, first) if len(first) else np.empty(0, np.int64)
     found = RemovedPassages(
         placed.pieces.documents[owner],
         placed.begins[begin] - start,

@@ -20,6 +20,10 @@ TokensName = Literal["words", "code"]
 TOKENS = get_args(TokensName)
 """The kinds of tokens that passages are runs of."""
 
+Cut = Literal["token", "line", "sentence"]
+CUTS = get_args(Cut)
+"""The parts of which passages are whole ones; see `SubstringSettings`."""
+
 LEAST, LONGEST = 2, 1 << 20
 """The smallest and the largest `length`."""
 
@@ -57,6 +61,12 @@ class SubstringSettings:
         - "cut": write kept/ without the removed passages.
         - "mark": write kept/ with a column `repeated`: the removed passages, in bytes of the text.
         - "list": only list them.
+    cut : str, default "token"
+        What a passage is cut at:
+
+        - "token": at the first and the last token that repeat.
+        - "line", "sentence": only whole lines, or sentences, are removed, listed and marked, of each passage that
+          would be. A second run may find a little more then.
     drop_below : int, default 1
         A document that lost text and has fewer tokens left is dropped, unless it keeps a passage for another one.
     """
@@ -82,6 +92,7 @@ class SubstringSettings:
     action: Action = setting(
         "cut", "Write kept/ without the repeated passages, or mark them there, or only list them.", metavar="WHAT"
     )
+    cut: Cut = setting("token", "Cut passages at any token, or only whole lines or sentences.", metavar="PART")
     drop_below: int = setting(1, "Drop documents that lost text and have fewer tokens left.", metavar="N")
 
     def __post_init__(self) -> None:
@@ -94,6 +105,7 @@ class SubstringSettings:
             "within": tuple(name for each in within for name in each.split(",") if name),
             "in_documents": checks.optional(_number_or_share, "in_documents", self.in_documents),
             "action": checks.one_of("action", self.action, ACTIONS),
+            "cut": checks.one_of("cut", self.cut, CUTS),
             "drop_below": checks.integer("drop_below", self.drop_below, 1, 2**31 - 1),
         }
         for name, value in plain.items():

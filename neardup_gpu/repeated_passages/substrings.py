@@ -94,8 +94,8 @@ def substrings(
         search that was interrupted continues when it is started again with the same work folder. The output is the
         same, but kept/ has a file per slice. This process holds only the tokens of passages that may repeat.
     **settings : keywords
-        The fields of `SubstringSettings`: tokens, length, keep, keep_copies, within, in_documents, action and
-        drop_below.
+        The fields of `SubstringSettings`: tokens, length, keep, keep_copies, within, in_documents, action, cut
+        and drop_below.
 
     Returns
     -------
@@ -155,12 +155,12 @@ def substrings(
         if workers is not None:
             workers = checks.instance("workers", workers, Workers)
             given = replace(arguments, writing=writing)
-            place, read = stack.enter_context(in_tasks(sources, given, columns, how.length, workers, clock))
+            place, read = stack.enter_context(in_tasks(sources, given, columns, how, workers, clock))
         else:
             if output is not None:
                 place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
             most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
-            read = CorporaHere(sources, columns, recipe, runtime, most, writing, clock)
+            read = CorporaHere(sources, columns, recipe, runtime, most, writing, clock, how.cut)
         found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock).run()
         if place is not None:
             if how.action != "list":

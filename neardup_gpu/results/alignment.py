@@ -131,6 +131,8 @@ def tokens_of(text: str, recipe: Recipe, name: Any = None) -> Tokens:
     if recipe.shingles.token_kind.of_integers:
         spans = np.array([match.span() for match in re.finditer(r"\S+", text)], np.int64).reshape(-1, 2)
         return replace(tokens, begins=spans[:, 0], ends=spans[:, 1])
+    if recipe.shingles.token_kind.holds == "bytes":  # two digits each
+        return replace(tokens, begins=2 * tokens.begins, ends=2 * tokens.ends)
     if text.isascii():
         return tokens
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)

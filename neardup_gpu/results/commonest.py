@@ -84,7 +84,7 @@ def words_of(fingerprint: int, text: str, recipe: Recipe, name: Any = None) -> s
     >>> words_of(third, "To be, or not to be", recipe)
     'or not to'
     """
-    if isinstance(recipe.shingles.tokens, OwnTokens):  # which has no places
+    if isinstance(recipe.shingles.tokens, OwnTokens) or recipe.shingles.token_kind.holds == "bytes":  # not shown
         return None
     tokens = tokens_of(text, recipe, name)
     found = np.flatnonzero(shingle(tokens, recipe, backend="cpu")[0] == np.uint64(fingerprint))

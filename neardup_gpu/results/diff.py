@@ -80,6 +80,9 @@ def differences(
         return _readable([(op, text) for op, text in (("removed", a_text), ("added", b_text)) if text]), notes
     found = align(a.tokens, b.tokens, recipe)
     in_a, in_b = ([text[i:j] for i, j in pairwise(words.starts.tolist())] for text, words in ((a_text, a), (b_text, b)))
+    if recipe.shingles.token_kind.holds == "bytes":
+        notes.append("chunks are shown by the places of their bytes, from 0, each in its own file")
+        in_a, in_b = ([f"{i // 2}-{j // 2} " for i, j in pairwise(words.starts.tolist())] for words in (a, b))
     end_a, end_b = len(in_a), len(in_b)
     if found.blocks:  # a text that was cut says nothing after its last agreement
         last_a, last_b, length = found.blocks[-1]
@@ -102,7 +105,7 @@ def differences(
         *others, last = [*changed, *(["case", "punctuation", "white space"] if noun == "word" else ["the rest"])]
         differs = f"{', '.join(others)} and {last} differ" if others else "what is between them differs"
         return [], [*notes, f"the {noun}s are the same; only {differs}"]
-    if respelled:
+    if respelled and recipe.shingles.token_kind.holds == "text":
         are = "is" if respelled == 1 else "are"
         how = "in another way" if changed else "with other case or punctuation"
         notes.append(f"{count(respelled, f'common {noun}')} {are} written {how} in the other text")

@@ -91,7 +91,7 @@ def reasons(removed: int, recipe: Recipe, sources: Sources, of_input: Sizes, of_
     found = [NO_DOCUMENTS]
     if of_input:
         found = [] if recipe.only_equal else [*_of_sizes(recipe, of_input, of_reference)]
-        found += [] if recipe.shingles.token_kind.of_integers else _of_texts(sources)
+        found += _of_texts(sources) if recipe.shingles.token_kind.holds == "text" else []
     for line in found:
         log.warning("nothing was removed: %s", line)
     return found

@@ -27,6 +27,7 @@ from ..documents.units import (
     spared_copies,
 )
 from ..engine.contract import Runtime
+from ..errors import ParameterError
 from ..keep_rule import keep_columns
 from ..kernels._cpu import num_threads
 from ..methods.contract import KINDS, Candidates, Join, Sketch
@@ -64,7 +65,8 @@ class Facts(NamedTuple):
     """The decisions, in ranks of units; the ids of all documents; and where units are, if they are parts of them.
 
     `num_known` documents are of the reference set. `fates` and `sources` are those of the input. `columns` decide who
-    is kept, and `sizes` are the numbers of distinct shingles of all rows, if they decide as well.
+    is kept, and `sizes` are the numbers of distinct shingles of all rows, if they decide as well. `set_sizes` are these
+    numbers, if tables tell how many shingles two documents share.
     """
 
     ranked: Ranked
@@ -77,6 +79,7 @@ class Facts(NamedTuple):
     sources: UnitSources | None = None
     columns: Mapping[str, pa.ChunkedArray] = {}
     sizes: np.ndarray | None = None
+    set_sizes: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -90,7 +93,8 @@ class Facts(NamedTuple):
     ) -> Facts:
         """Collect the facts of a job; if units are parts of documents, decide about documents as well."""
         known, columns = sketched.num_known_documents, sketched.columns
-        facts = cls(ranked, groups, decisions, sketched.ids, sketched.places, None, known, None, columns, sizes)
+        given = (ranked, groups, decisions, sketched.ids, sketched.places)
+        facts = cls(*given, None, known, None, columns, sizes, sketched.set_sizes)
         return facts.with_decisions(decisions, unit)
 
     def with_decisions(self, decisions: Decisions, unit: Unit) -> Facts:
@@ -303,6 +307,33 @@ class PairColumns(NamedTuple):
     a_in_reference: np.ndarray | None = None
     places: Mapping[str, np.ndarray] = {}
     reference: pa.Array | None = None
+    shared: np.ndarray | None = None
+
+
+def num_shared(
+    values: np.ndarray, left: np.ndarray, right: np.ndarray, of_reference: np.ndarray, recipe: Recipe
+) -> np.ndarray:
+    """Return the numbers of shingles that pairs share, given their values, the numbers of either, and whether the left
+    document is of a reference set: int64, 0 where the value is not known."""
+    measure: Any = recipe.method.measure
+    values = np.nan_to_num(values)
+    found = np.where(
+        of_reference, measure.with_reference.common(values, left, right), measure.common(values, left, right)
+    )
+    return found.astype(np.int64)
+
+
+def check_shared(recipe: Recipe) -> None:
+    """Raise ParameterError if pairs are not decided by the number of shingles that they share."""
+    why = ""
+    if not recipe.verifies or recipe.only_equal:
+        why = "nothing is verified by shingles"
+    elif recipe.method.measure.weighted:
+        why = "pairs are compared by weights"
+    elif recipe.ignore_common is not None:
+        why = "common shingles are left out"
+    if why:
+        raise ParameterError(f"shared: {why}, so their number decides nothing; leave it out")
 
 
 def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
@@ -312,6 +343,7 @@ def pairs_table(found: PairColumns, recipe: Recipe) -> pa.Table:
         "id_b": found.id_b,
         KIND: kind_column(found.kinds, recipe),
         recipe.method.measure.name: arrow(found.resemblance, np.isnan(found.resemblance)),
+        **({} if found.shared is None else {"shared": arrow(found.shared, np.isnan(found.resemblance))}),
         **{name: arrow(values) for name, values in found.told.items()},
     }
     if found.a_in_reference is not None:
@@ -485,6 +517,10 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: NamedSets | None) -> PairCo
     if (places := facts.places) is not None:
         for side, rows in (("a", ranked.rows[a]), ("b", ranked.rows[b])):
             where |= {f"{name}_{side}": values[rows] for name, values in places.columns.items()}
+    shared = None
+    if facts.set_sizes is not None:
+        left, right = (facts.set_sizes[ranked.rows[ranks]] for ranks in (a, b))
+        shared = num_shared(resemblance, left, right, a < ranked.num_known, recipe)
     return PairColumns(
         id_a=facts.ids_of(a),
         id_b=facts.ids_of(b),
@@ -494,6 +530,7 @@ def _pairs_of(facts: Facts, recipe: Recipe, against: NamedSets | None) -> PairCo
         a_in_reference=None if against is None else a < ranked.num_known,
         places=where,
         reference=None if against is None else against.column(rows_of_a, a >= ranked.num_known),
+        shared=shared,
     )
 
 

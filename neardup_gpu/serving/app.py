@@ -115,9 +115,7 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
 
     @app.post("/query", summary="Find documents that resemble texts, or contain them")
     def query(body: bodies.Query) -> Response:  # type: ignore[name-defined]
-        if (body.text is None) == (body.documents is None):
-            raise HTTPException(422, "text and documents: give one of them")
-        given = body.model_dump(exclude={"text", "documents"})
+        given = given_of(body)
         reader.refresh()
         if isinstance(body.text, str):
             found, number = reader.query(body.text, **given, reading=Reading(html=bodies.html)), 1
@@ -132,6 +130,21 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
         for note in [each for each in notes if "query_id" in each]:
             answers[note.pop("query_id")]["notes"].append(note)
         return answered({"answers": answers, "notes": [each for each in notes if "ids" in each]})
+
+    @app.post("/passages", summary="Find the passages that texts share with documents")
+    def passages(body: bodies.Passages) -> Response:  # type: ignore[name-defined]
+        given = {name: value for name, value in given_of(body).items() if value is not None}
+        reader.refresh()
+        if body.text is not None:
+            found = reader.passages(body.text, **given, reading=Reading(html=bodies.html))
+        else:
+            rows = body.model_dump()["documents"]
+            found = reader.passages(bodies.table(rows, reader.info()["columns"], []), **given, reading=reading)
+        names = ["tokens", "tokens_taken", "share", "tokens_common"]
+        answers = [{**each, "passages": []} for each in found.documents.select(names).to_pylist()]
+        for passage in found.passages.to_pylist():
+            answers[passage.pop("id")]["passages"].append(passage)
+        return answered({"answers": answers})
 
     @app.delete("/documents", summary="Remove documents")
     async def remove_some(id: Annotated[list[str], Query(max_length=limits.max_documents)]) -> Response:
@@ -172,6 +185,13 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
         return HTMLResponse(page_of(app.openapi()))
 
     return app
+
+
+def given_of(body: Any) -> dict[str, Any]:
+    """Return the fields of a query besides its texts, which are given in one of two ways."""
+    if (body.text is None) == (body.documents is None):
+        raise HTTPException(422, "text and documents: give one of them")
+    return dict(body.model_dump(exclude={"text", "documents"}))
 
 
 def answered(value: Any) -> JSONResponse:

@@ -48,6 +48,10 @@ class Bodies:
         fields |= dict.fromkeys(("threshold", "containment"), (float | None, None)) | {"radius": (int | None, None)}
         fields |= {"nearest": (nearest, min(100, limits.max_documents)), "direction": (direction, None)}
         self.Query: Any = create_model("Query", __base__=Strict, **fields)
+        fields = {"text": (str | None, None), "documents": (questions, None), "date": (str | None, None)}
+        fields |= {"within": (list[str] | None, None), "ignore_common": (int | float | None, None)}
+        fields |= dict.fromkeys(("length", "gap", "max_partners"), (int | None, None))
+        self.Passages: Any = create_model("Passages", __base__=Strict, **fields)
 
     def table(self, rows: list[dict[str, Any]], types: dict[str, str], names: list[str]) -> dict[str, Any]:
         """Return rows as columns: these names, the text, and the kept columns, in which strings become times."""

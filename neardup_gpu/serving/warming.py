@@ -13,6 +13,7 @@ def load_kernels(index: Index, texts: list[str]) -> None:
     """Add, query and remove in a small index of the same kind, with these columns of text, in a temporary folder."""
     info = index.info()
     keeps = {name: info[name] for name in ("containment", "sets", "expected")}
+    keeps["keep_tokens"] = info["tokens"] is not None
     of_integers = index.recipe.shingles.token_kind.of_integers
     words = [list(range(8)), list(range(1, 9))] if of_integers else ["to be or not to be", "or not to be that"]
     rows = dict.fromkeys(texts, words) | {name: ["", ""] for name in index.recipe.within}
@@ -27,6 +28,8 @@ def load_kernels(index: Index, texts: list[str]) -> None:
             small.query(each, **how)
             if keeps["containment"] is not None:
                 small.query(each, containment=0.5, **how)
+            if keeps["keep_tokens"]:
+                small.passages(each, length=2, **how)
         small.explain(["0a"])
         small.remove(["0a"])
         small.compact()

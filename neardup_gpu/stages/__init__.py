@@ -42,7 +42,7 @@ from ..methods.contract import Candidates, Estimate, Join, RowEstimates, Sketch
 from ..methods.measures import RESEMBLANCE, Measure, MeasureName, shingle_sets, worth
 from ..recipe import Recipe
 from ..text import stop_words
-from ..text.raw_text import integers_to_bytes, to_bytes as raw_bytes
+from ..text.raw_text import TO_BYTES
 from ..text.token_changes import TokenCounts, make_tokens
 from .partners import partners_of
 from .verification import Verified, at_least
@@ -123,8 +123,7 @@ def place_tokens(text: Ragged, recipe: Recipe, backend: str | None, names: Any =
 
 def as_documents(texts: list[str], recipe: Recipe) -> Ragged:
     """Return the documents that strings were made of, as `Documents._to_string` makes them."""
-    to_bytes = integers_to_bytes if recipe.shingles.token_kind.of_integers else raw_bytes
-    return utf8([to_bytes(text) for text in texts])
+    return utf8([*map(TO_BYTES[recipe.shingles.token_kind.holds], texts)])
 
 
 def _as_integers(documents: Any) -> Ragged:

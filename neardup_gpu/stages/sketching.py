@@ -59,6 +59,7 @@ class Sketches:
     document_hashes: Stack = field(default_factory=Stack)
     text_hashes: Stack = field(default_factory=Stack)
     num_tokens: Stack = field(default_factory=Stack)
+    set_sizes: Stack = field(default_factory=Stack)
     words: Stack = field(default_factory=Stack)
     columns: dict[str, list[pa.Array]] = field(default_factory=dict)
     documents: int = 0
@@ -128,6 +129,8 @@ class Sketched(NamedTuple):
         Counts of the input.
     words : array of uint64, shape (units,)
         The word of each unit's group, see `conditions.py`; empty without groups, or if it was handed over to a store.
+    set_sizes : array of int64, shape (units,), or None
+        The number of distinct shingles of each unit, if the sketcher keeps it.
     """
 
     num_known: int
@@ -142,6 +145,7 @@ class Sketched(NamedTuple):
     text_hashes: Any
     counts: Sketches
     words: np.ndarray
+    set_sizes: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +219,8 @@ class Sketcher:
         first document: it is 0, and mixing it in changes nothing, so that documents of one value cost no more.
     equal : EqualUnits, optional
         What takes hashes and places of units, if equal ones alone are looked for.
+    sized : bool
+        Whether the number of distinct shingles of each unit is kept.
     """
 
     recipe: Recipe
@@ -230,6 +236,7 @@ class Sketcher:
     spare: Waiting | None = None
     equal: EqualUnits | None = None
     alone: bool = False
+    sized: bool = False
     told: bool = field(default=False, init=False)
     _group_words: GroupWords = field(init=False)
 
@@ -295,6 +302,7 @@ class Sketcher:
             document_hashes=known.document_hashes,
             text_hashes=known.text_hashes,
             num_tokens=known.num_tokens,
+            set_sizes=known.set_sizes,
             words=known.words,
             columns={name: [] for name in columns},
         )
@@ -456,8 +464,8 @@ class Sketcher:
             first = (self.number << SOURCE_BITS) + piece.batch.batch.first_row + piece.span.first
             _set_alone(hashes, alone, first + alone)
             only_common = len(alone)
-        if self.store is not None and method.elements == "shingles":
-            set_sizes = kernel(distinct, backend)(elements.values, elements.offsets)
+        if shingles is not None and (self.sized or (self.store is not None and method.elements == "shingles")):
+            set_sizes = kernel(distinct, backend)(shingles.values, shingles.offsets)
         found = measured, num_shingles, waiting, sketch, keys, hashes, of_texts, num_tokens, set_sizes, words
         ended = piece.batch if piece.span.last == len(piece.batch.text) else None
         missing, keyless = (0, 0) if ended is None else (piece.missing, piece.keyless)
@@ -491,6 +499,8 @@ class Sketcher:
         kept.shingles += part.num_shingles
         if self.equal is None:
             kept.num_tokens.append(part.num_tokens, total)
+            if self.sized:
+                kept.set_sizes.append(self.runtime.fetch(part.set_sizes), total)
         kept.tokens += int(part.num_tokens.sum())
         kept.invalid_utf8 += part.counts.invalid
         kept.only_dropped_words += part.counts.only_dropped_words
@@ -514,6 +524,7 @@ class Sketcher:
             text_hashes=sketches.text_hashes.take(np.uint64),
             counts=sketches,
             words=sketches.words.take(np.uint64),
+            set_sizes=sketches.set_sizes.take(np.int64) if self.sized else None,
         )
 
 

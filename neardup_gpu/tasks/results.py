@@ -43,6 +43,7 @@ from ..results.tables import (
     cut_documents,
     documents_table,
     kinds_of_groups,
+    num_shared,
     pairs_table,
     units_table,
 )
@@ -63,6 +64,8 @@ from .work import Files, file_name
 
 COUNTED = pa.schema([(name, pa.int64()) for name in ("row", *STANDS_FOR)])
 """The documents that were removed for a kept one, by its row in its slice."""
+
+DISTINCT = pa.schema([("distinct", pa.int64())])
 
 LARGEST = 5
 """Groups that a report names."""
@@ -187,6 +190,8 @@ def told_of(files: Files, number: int, layout: Layout) -> dict[str, np.ndarray]:
     recipe, told = files.shared.recipe, load(files.place, file_name("sketch", number, "alike"), ALIKE)
     if _tells_keys(recipe):
         told["keys"] = load_keys(files, number)
+    if files.shared.sized:
+        told |= load(files.place, file_name("sketch", number, "distinct"), DISTINCT)
     if tells_deciding(recipe.keep) and not recipe.unit.divides:
         rows = load(files.place, file_name("sketch", number, "rows"), ROWS)
         sizes = rows["size"] if recipe.method.measure.directed else None
@@ -263,6 +268,10 @@ def tables(
     kinds = _alike(answers.alike(a), answers.alike(b))
     if not recipe.verifies:
         resemblance = resemblance_of_equal(kinds, recipe)
+    shared = None
+    if files.shared.sized:
+        left, right = (answers.told("distinct", ranks) if len(ranks) else ranks for ranks in (a, b))
+        shared = num_shared(resemblance, left, right, a < layout.num_known, recipe)
     found_pairs = PairColumns(
         id_a=answers.ids(a, type_named(kind)),
         id_b=answers.ids(b, type_named(kind)),
@@ -276,6 +285,7 @@ def tables(
             for side, ranks in (("a", a), ("b", b))
             for name in recipe.unit.columns
         },
+        shared=shared,
     )
     with placed(files, part_name(PAIRS, part)) as path:
         write_table(pairs_table(found_pairs, recipe), path)

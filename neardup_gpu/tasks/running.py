@@ -166,6 +166,7 @@ def working(
             arguments.engine.temp_dir,
             verb == "dedup" and _keeps_shingles(workers, begun, recipe, place, text_bytes, runner.one_machine),
             frequencies,
+            sized=arguments.writing.shared,
         )
         identity = _identify(place, begun, verb, shared, most, slices, number)
         runner.check_folder(shared.work)
@@ -355,6 +356,7 @@ def _identify(
         "spool": shared.spool,
         **{name: _digest(fact) for name, fact in digests.items()},
         **({} if verb == "dedup" else {"verb": verb}),
+        **({"shared": True} if shared.sized else {}),
     }
     if begun and (other := begun.get("verb", "dedup")) != verb:
         raise OutputError(f"{place}: holds the work of `neardup {other}`; name another work_dir, or remove this one")

@@ -150,7 +150,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
             elif isinstance(recipe.method, Join):
                 by_slots = stack.enter_context(files.exchange("slots", SLOTS, ranges_of(shared.partitions)))
             waiting = _WaitingShingles(shared.temporary, writer, counter, by_slots, bits)
-        sketcher = Sketcher(recipe, runtime, Clock(None), statistics, None, waiting, number=files.number)
+        given = (recipe, runtime, Clock(None), statistics, None, waiting)
+        sketcher = Sketcher(*given, number=files.number, sized=shared.sized)
         sketched = sketcher.sketch_part(Sources(documents), columns=columns)
         keys, hashes = runtime.fetch(sketched.keys), runtime.fetch(sketched.document_hashes)
         check_sizes(slice, sketched, shared.task_memory)
@@ -159,6 +160,8 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
                 save_by_ranges(files, what, table)
     sizes = np.zeros(len(hashes), np.int64) if waiting is None else waiting.sizes
     save(files, "rows", {"num_tokens": sketched.num_tokens, "size": sizes})
+    if sketched.set_sizes is not None:
+        save(files, "distinct", {"distinct": sketched.set_sizes})
     facts = save_documents(files, slice, documents, sketched)
     if columns:
         strings = {name: list(documents._strings(name)) for name in columns}

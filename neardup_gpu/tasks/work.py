@@ -81,6 +81,8 @@ class Shared:
         A file of document frequencies.
     num_counted : int, optional
         Documents in which the job counted the frequencies itself, once it has.
+    sized : bool
+        Whether tables tell how many shingles two documents share.
     """
 
     work: str
@@ -93,6 +95,7 @@ class Shared:
     spool: bool = False
     frequencies: str | None = None
     num_counted: int | None = None
+    sized: bool = False
 
     def files(self, stage: str, number: int) -> Files:
         """The files of a task."""

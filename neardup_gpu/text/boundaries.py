@@ -1,6 +1,6 @@
 r"""Boundaries of the parts of documents that can be compared: paragraphs, lines, sentences and words.
 
-A function of `DIVISIONS` finds the boundaries of one kind. A new kind is a function and a line.
+A function finds the boundaries of one kind; `unit_options.BOUNDARIES` names it.
 
 Sentences end where Unicode Standard Annex 29 (revision 39, Unicode 14) ends them. Their characters have the classes of
 the property Sentence_Break, which the table in sentence_breaks.npz holds; tests/support/sentence_data.py made it. The

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 
 BORDER = "\udc00"
 """A border between two columns, in a string."""
@@ -38,6 +39,13 @@ def integers_to_bytes(text: str) -> bytes:
     """Return the bytes that `integers_to_string` made a string from."""
     numbers = [int(word) for word in text.split()]
     return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+TO_STRING: dict[str, Callable[[bytes], str]] = {"text": to_string, "integers": integers_to_string, "bytes": bytes.hex}
+"""The function that makes a string of a document, by what documents are: see `TokenKind.holds`."""
+
+TO_BYTES: dict[str, Callable[[str], bytes]] = {"text": to_bytes, "integers": integers_to_bytes, "bytes": bytes.fromhex}
+"""The function that makes the document again."""
 
 
 def count_invalid(text: str) -> int:

@@ -42,8 +42,8 @@ class TokenKind:
         Tokens of a shingle below which different documents share shingles by chance, so that there is a warning.
     density : int, default 1
         Tokens per byte, at most, relative to words.
-    of_integers : bool, default False
-        Whether documents are lists of integers.
+    holds : "text", "integers" or "bytes", default "text"
+        What documents are: texts, lists of integers, or the bytes of files as they are.
     folds : tuple of str, default ()
         Names of the folds that texts may have before they are divided; see `kernels/fold.py`.
     needed : callable
@@ -56,9 +56,14 @@ class TokenKind:
     size: int = 5
     least: int = 1
     density: int = 1
-    of_integers: bool = False
+    holds: str = "text"
     folds: tuple[str, ...] = ()
     needed: Callable[[Recipe, Any, int], tuple[Any, ...]] = lambda recipe, names, count: ()
+
+    @property
+    def of_integers(self) -> bool:
+        """Whether documents are lists of integers."""
+        return self.holds == "integers"
 
     def run(self, text: Ragged, recipe: Recipe, backend: str | None, names: Any, places: bool) -> tuple[Any, ...]:
         """Return what the kernel returns for some documents."""
@@ -80,6 +85,13 @@ def _of_code(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
     return numbers_of(named, recipe.shingles.language, count), *table()
 
 
+def _of_chunks(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
+    return RUN, WINDOW
+
+
+RUN, WINDOW = 32, 256
+"""Bytes of a file that are hashed at each place, and places of which one is chosen; see `kernels/chunks.py`."""
+
 FOLDS = ("marks", "hyphens", "digits")
 """The names of all folds; see `kernels/fold.py`."""
 
@@ -88,7 +100,8 @@ KINDS = {
     "letters": TokenKind("letters", "letter", size=24, least=12, density=2, folds=FOLDS),
     "lines": TokenKind("lines", "line", size=1, folds=("marks", "digits"), needed=_of_lines),
     "code": TokenKind("code", "token", density=2, needed=_of_code),
-    "ids": TokenKind("ids", "integer", of_integers=True),
+    "ids": TokenKind("ids", "integer", holds="integers"),
+    "chunks": TokenKind("chunks", "chunk", size=1, holds="bytes", needed=_of_chunks),
 }
 """The kinds of tokens by name; the first is the default."""
 
@@ -112,7 +125,7 @@ class OwnTokens:
     function: Callable[[list[str]], Any] | None = field(default=None, compare=False, repr=False)
 
     noun = "token"
-    size, least, density, of_integers = 5, 1, 2, False
+    size, least, density, holds, of_integers = 5, 1, 2, "text", False
     folds = ()
 
     @classmethod

@@ -55,6 +55,7 @@ PRESETS: dict[str, tuple[int, int, int]] = {
     "altavista": (6, 14, 2),  # Broder 2000, section 1; Manasse 2.5: "clearly the same", half at 0.909
     "bands": (20, 5, 1),  # banded LSH: Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, example 3.11
     "bing": (6, 5, 4),  # Manasse 6.1: features of 16 bits instead of 64
+    "files": (12, 1, 5),  # Manasse 6.2: features of 6 bits, for chunks of files
 }
 
 MAX_FEATURES = 1000  # C(k, i) and the powers beside it stay inside a float64 up to here

@@ -199,6 +199,37 @@ def test_theorem_3_and_theorem_5(texts: list[str], length: int, tmp_path_factory
     assert pq.read_table(pa.BufferReader(first)).equals(pq.read_table(pa.BufferReader(second)))
 
 
+DIVIDED = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4).map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(st.lists(DIVIDED, max_size=8), min_size=1, max_size=3), length=LENGTHS, cut=st.booleans())
+def test_whole_lines_and_sentences(
+    texts: Texts, length: int, cut: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Of each passage, its whole parts are removed: those that lie in it. They stand whole in kept text."""
+    part, end = ("line", "\n") if cut else ("sentence", "! ")
+    raw = [end.join(f"- {each}" for each in text).encode() for text in texts]
+    usual = find(raw, length=length, action="list")
+    found, kept, lost = cut_out(raw, tmp_path_factory.mktemp("parts") / "out", length=length, cut=part)
+    check_theorem_3(raw, found, kept, lost)
+    owner = [[number for number, each in enumerate(text) for _ in each.split()] for text in texts]
+    expected, gone = [], set()
+    for row in usual.spans.to_pylist():
+        inside = range(row["begin_token"], row["begin_token"] + row["tokens"])
+        parts = owner[row["id"]]
+        whole = [i for i in inside if all(j in inside for j, other in enumerate(parts) if other == parts[i])]
+        gone |= {(row["id"], parts[i]) for i in whole}
+        if whole:
+            expected.append((row["id"], whole[0], len(whole), row["source_id"]))
+    names = ("id", "begin_token", "tokens", "source_id")
+    assert [tuple(row[name] for name in names) for row in found.spans.to_pylist()] == expected
+    if part == "line":
+        left = [[f"- {each}" for i, each in enumerate(text) if (d, i) not in gone] for d, text in enumerate(texts)]
+        cut_texts = {d: "\n".join(lines).encode() for d, lines in enumerate(left) if lines}
+        assert {d: text for d, text in kept.items() if tokens_of(text)} == cut_texts
+
+
 @pytest.mark.parametrize("name", ["bills_116_small", "django_docs", "edinburgh_2500", "manpages", "winps_docs"])
 def test_theorem_3_and_theorem_5_on_corpora(corpora: Path, name: str, tmp_path: Path) -> None:
     """Documents of a corpus lose what a dictionary of all windows says, from whole sources; a second run nothing."""

@@ -27,8 +27,8 @@ def found(folder: Path, source: Any = None, output: str = "out", **options: Any)
     return substrings(folder / "in" if source is None else source, output=folder / output, **given)
 
 
-def in_tasks(folder: Path, source: Any = None, output: str = "tasks", *, cut: Any = None, **options: Any) -> Any:
-    given = {"work_dir": str(folder / "work"), "number": 1, "slice_bytes": 600, "partitions": 3, **(cut or {})}
+def in_tasks(folder: Path, source: Any = None, output: str = "tasks", *, work: Any = None, **options: Any) -> Any:
+    given = {"work_dir": str(folder / "work"), "number": 1, "slice_bytes": 600, "partitions": 3, **(work or {})}
     return found(folder, source, output, workers=Workers(**given), **options)
 
 
@@ -55,7 +55,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "usual": {"writing": Writing(by="site")},
     "ordered": {"keep": "day:desc", "keep_copies": 2, "action": "mark", "length": 5},
     "within": {"within": "site", "keep": "longest", "writing": Writing(by="file"), "action": "list"},
-    "templates": {"length": 4, "in_documents": 0.2, "keep": "none"},
+    "templates": {"length": 4, "in_documents": 0.2, "keep": "none", "cut": "sentence"},
     "against": {"writing": Writing(by="site"), "drop_below": 3},
 }
 
@@ -68,12 +68,12 @@ def test_the_bytes_of_every_file(box: Path, name: str) -> None:
         options["against"] = box / "other"
     here = found(box, **options)
     assert here.counts["passages"] > 20 and here.counts["tokens_left"] > 200
-    there = in_tasks(box, cut={"number": 2 if name == "usual" else 1}, **options)
+    there = in_tasks(box, work={"number": 2 if name == "usual" else 1}, **options)
     assert contents(box / "out") == contents(box / "tasks")
     assert there.report["tasks"]["slices"] > 4 and there.report["tasks"]["resumed"] == 0
     assert there.spans.equals(here.spans) and there.documents.equals(here.documents) and there.counts == here.counts
     assert not (box / "work").exists()
-    in_tasks(box, output="large", cut={"slice_bytes": "1MB"}, **options)
+    in_tasks(box, output="large", work={"slice_bytes": "1MB"}, **options)
     assert contents(box / "out") == contents(box / "large")
 
 
@@ -114,7 +114,7 @@ def test_nothing_to_find(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == contents(tmp_path / "tasks")
     (tmp_path / "in.jsonl").write_text("{not json\n")
     reading = Reading(on_error="skip", text_columns="text")
-    options = {"id_column": None, "text_columns": None, "reading": reading, "cut": {"work_dir": str(tmp_path / "bad")}}
+    options = {"id_column": None, "text_columns": None, "reading": reading, "work": {"work_dir": str(tmp_path / "bad")}}
     with pytest.raises(InputError, match="holds no documents that can be read"):
         in_tasks(tmp_path, tmp_path / "in.jsonl", "none", **options)
     documents(tmp_path / "few", 9)
@@ -124,7 +124,7 @@ def test_nothing_to_find(tmp_path: Path) -> None:
 def test_workers_that_are_killed(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found(box)
     troubled.trouble(monkeypatch.setattr, troubled.killed_twice, box / "marks")
-    in_tasks(box, cut={"number": 2})
+    in_tasks(box, work={"number": 2})
     assert contents(box / "tasks") == contents(box / "out")
     assert all((box / "marks" / f"{stage}-second").exists() for stage in STAGES)
 
@@ -137,7 +137,7 @@ def test_a_driver_that_is_killed_and_started_again(box: Path) -> None:
 
 def test_impossible_settings(box: Path) -> None:
     with pytest.raises(ParameterError, match="spool: `neardup substrings` keeps no shingles; leave it out"):
-        in_tasks(box, cut={"spool": True})
+        in_tasks(box, work={"spool": True})
     with pytest.raises(OutputError, match="output: tasks write their result into a folder; name one"):
         substrings(box / "in", id_column="id", workers=Workers(work_dir=str(box / "work")))
     with pytest.raises(ParameterError, match="keep_copies and against"):
@@ -151,7 +151,7 @@ def test_ray(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found(box)
     ray.init("local", num_cpus=2, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
     try:
-        in_tasks(box, cut={"number": 2, "runner": "ray"})
+        in_tasks(box, work={"number": 2, "runner": "ray"})
     finally:
         ray.shutdown()
     assert contents(box / "out") == contents(box / "tasks")

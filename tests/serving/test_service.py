@@ -38,7 +38,9 @@ def made(folder: Path, **how: object) -> Path:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[Service]:
     """A service whose tests use ids of their own."""
-    folder = made(tmp_path_factory.mktemp("service") / "index", containment=2, columns=["day", "source"])
+    folder = made(
+        tmp_path_factory.mktemp("service") / "index", containment=2, columns=["day", "source"], keep_tokens=True
+    )
     with serving(folder, "--max-documents", "5", "--max-body", "20000") as service:
         yield service
 
@@ -66,6 +68,14 @@ def test_documents_are_decided_queried_explained_and_removed(running: Service) -
     answers = client.post("/query", json=asked).json()["answers"]
     assert {each["id"] for each in answers[0]["matches"]} == {"a", "b/1?"}
     assert answers[1]["matches"] == [] and isinstance(answers[1]["notes"], list)
+
+    asked = {"documents": [{"text": f"He asks: {SOLILOQUY}"}, {"text": "x"}], "length": 8}
+    first, other = client.post("/passages", json=asked).json()["answers"]
+    assert [(each["source_id"], each["begin"], each["tokens_equal"]) for each in first["passages"]] == [
+        (id, 9, len(SOLILOQUY.split())) for id in ("a", "b/1?")
+    ]
+    assert 0.9 < first["share"] < 1 and (other["passages"], other["tokens"]) == ([], 1)
+    assert client.post("/passages", json={"text": OTHER, "length": 8}).json()["answers"][0]["share"] == 1
 
     explained = client.get("/documents/b%2F1%3F/explanation").json()
     assert (explained["duplicate_of"], explained["awaits"], explained["source"]) == ("a", False, "x")

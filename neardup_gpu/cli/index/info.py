@@ -26,6 +26,8 @@ def info(index: IndexFolder, /, *, printed: JsonFlags = None) -> None:
     whole = sum(each["whole"] for each in found["inputs"])
     if found["containment"] is not None:
         rows.append(("containment", f"by one shingle in {found['containment']:,}"))
+    if found["tokens"] is not None:
+        rows.append(("tokens", f"{found['tokens']} are kept, with the texts: passages can be found"))
     rows += [("size", size(found["bytes"])), ("files added", f"{whole:,}")]
     if found["columns"]:
         rows.append(("columns", ", ".join(f"{name} ({kind})" for name, kind in found["columns"].items())))
