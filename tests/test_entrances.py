@@ -190,7 +190,7 @@ class World:
             nd.Writing,
             {},
             "output_format:choice? shard_bytes:bytes? ids_only:flag overwrite:flag report:flag check:count? "
-            "counts:flag by:name?",
+            "counts:flag shared:flag by:name?",
         )
         yield (
             "Workers",

@@ -180,7 +180,7 @@ class Reading:
     header: bool = setting(True, "The first row of CSV is data. Columns are f0, f1 and so on.", flag="--no-header")
 
     holds: ClassVar[str] = "text"
-    """What documents are: "text", "integers" (text columns hold lists of them) or "bytes" (of files as they are)."""
+    """The kind of documents: "text", "integers" (text columns hold lists of them) or "bytes" (of files as they are)."""
 
     def __post_init__(self) -> None:
         text_columns = checks.optional(checks.columns, "text_columns", self.text_columns)

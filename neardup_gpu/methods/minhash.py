@@ -195,8 +195,8 @@ class MinHash(WeighingSketch):
     def __post_init__(self) -> None:
         length: int | None = self.supershingle_bits
         if length is None:
-            name = self.filter.strip().lower() if isinstance(self.filter, str) else ""
-            length = SHORT.get(name, 64) if self.candidates == "supershingles" else 64
+            short = SHORT.get(self.filter.strip().lower()) if isinstance(self.filter, str) else None
+            length = short if short is not None and self.candidates == "supershingles" else 64
         sampler = checks.one_of("sampler", self.sampler, SAMPLERS)
         usual_bits = 64 if sampler == "fast" else 32
         plain: dict[str, Any] = {

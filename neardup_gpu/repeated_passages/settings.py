@@ -22,7 +22,7 @@ TOKENS = get_args(TokensName)
 
 Cut = Literal["token", "line", "sentence"]
 CUTS = get_args(Cut)
-"""The parts of which passages are whole ones; see `SubstringSettings`."""
+"""The parts at whose ends passages are cut; see `SubstringSettings`."""
 
 LEAST, LONGEST = 2, 1 << 20
 """The smallest and the largest `length`."""

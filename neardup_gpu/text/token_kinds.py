@@ -90,7 +90,8 @@ def _of_chunks(recipe: Recipe, names: Any, count: int) -> tuple[Any, ...]:
 
 
 RUN, WINDOW = 32, 256
-"""Bytes of a file that are hashed at each place, and places of which one is chosen; see `kernels/chunks.py`."""
+"""The number of bytes that are hashed at each place of a file, and the number of places from which a cut is chosen; see
+`kernels/chunks.py`."""
 
 FOLDS = ("marks", "hyphens", "digits")
 """The names of all folds; see `kernels/fold.py`."""
