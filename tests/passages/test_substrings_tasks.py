@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import troubled
@@ -55,7 +56,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "usual": {"writing": Writing(by="site")},
     "ordered": {"keep": "day:desc", "keep_copies": 2, "action": "mark", "length": 5},
     "within": {"within": "site", "keep": "longest", "writing": Writing(by="file"), "action": "list"},
-    "templates": {"length": 4, "in_documents": 0.2, "keep": "none", "cut": "sentence"},
+    "templates": {"length": 4, "in_documents": 0.2, "keep": "none"},
+    "sentences": {"length": 4, "cut": "sentence"},
     "against": {"writing": Writing(by="site"), "drop_below": 3},
 }
 
@@ -66,6 +68,11 @@ def test_the_bytes_of_every_file(box: Path, name: str) -> None:
     if name == "against":
         documents(box / "other", 60, 4)
         options["against"] = box / "other"
+    if name == "sentences":
+        for path in (box / "in").iterdir():
+            table = pq.read_table(path)
+            texts = pc.replace_substring(table["text"], "c ", "c! ")
+            pq.write_table(table.set_column(1, "text", texts), path, row_group_size=25)
     here = found(box, **options)
     assert here.counts["passages"] > 20 and here.counts["tokens_left"] > 200
     there = in_tasks(box, work={"number": 2 if name == "usual" else 1}, **options)
