@@ -14,8 +14,8 @@ which keeps the earlier choice). The search does not begin again after a cut, as
 least hash is there once share a cut. Constant bytes have a cut every `window` bytes, and not at every byte. Two
 different chunks of at most n bytes have the same token with a probability of at most (8 n + 128) / 2**63.
 
-Cost: two products per byte, and a look at `window` hashes for each cut at which a chosen place is left behind; a
-document is one thread's. Memory: 8 bytes per chunk. On a GPU, a thread hashes `run` bytes for each place and finds the
+Cost: two products per byte, and a look at `window` hashes for each cut that follows without a smaller hash. A thread
+takes whole documents. Memory: 8 bytes per chunk. On a GPU, a thread hashes `run` bytes for each place and finds the
 cut that would follow a cut there, after about log(window) hashes; then a thread follows the cuts of each document.
 Memory: 17 bytes per byte.
 """
@@ -39,7 +39,7 @@ def reference(text, offsets, poly, run, window, places=False):
     run : int
         Bytes that are hashed at a place, at least 1.
     window : int
-        Places of which one is chosen, at least 1.
+        The number of places from which one is chosen, at least 1.
 
     Returns
     -------
@@ -162,8 +162,8 @@ def _least(hashes, first, window):
 def _find_next(hashes, offsets, first, run, window, following):
     """One thread a place: find the cut that follows if it is a cut; -1 if none does.
 
-    The next cut is the first place with a smaller hash, if that is in a window with it; else that of the least hash in
-    the window behind it. So it depends on nothing before the place.
+    The next cut is the first of the next `window` places that has a smaller hash. If there is none, it is the place of
+    the least hash among them. So it depends on nothing before the place.
     """
     k = np.int64(cuda.grid(1))
     if k >= len(hashes):
