@@ -9,8 +9,8 @@ import numpy as np
 
 from ._cpu import jit, parallel, shares
 from ._gf2 import advance, prepare
-from ._launch import cuda, kernel, row_of
-from ._sort import in_parts, order_of, sort_part
+from ._launch import cuda, fetch_numbers, kernel, row_of
+from ._sort import counted_before, firsts_of, in_parts, order_of, sort_part
 
 PAIRS_AT_ONCE = 1 << 26
 """Pairs that are written at a time: 0.5 GB."""
@@ -177,8 +177,19 @@ def _write_pairs(before, starts, sizes, most, rows, bits, first, packed):
     packed[at] = np.uint64(rows[start + left]) << bits | np.uint64(rows[start + right])
 
 
-def buckets_of(xp, keys, num_bits=64, offsets=None):
-    """Group keys that agree in their `num_bits` highest bits, on the device; only keys of one row, given `offsets`.
+@kernel("void(uint32[::1], boolean[::1], int64[::1], uint32[::1], boolean[::1])")
+def _write_members(order, begins, before, places, firsts):
+    """One thread per place of an order: write the key that is there, if its bucket has another one, and whether it is
+    the first of its bucket. `before` is `counted_before` of the keys that are written.
+    """
+    at = cuda.grid(1)
+    if at < len(order) and before[at] < before[at + 1]:
+        places[before[at]] = order[at]
+        firsts[before[at]] = begins[at]
+
+
+def buckets_of(xp, keys, offsets=None):
+    """Group equal keys, on the device; only keys of one row, given `offsets`. The host waits once.
 
     Returns
     -------
@@ -189,50 +200,71 @@ def buckets_of(xp, keys, num_bits=64, offsets=None):
     sizes : array of uint64, shape (buckets,)
         2 or more.
     """
-    order, begins = order_of(keys, num_bits, offsets)
+    order, begins = order_of(keys, offsets=offsets)
     joined = xp.zeros(len(keys) + 1, bool)  # to the key before
     joined[:-1] = ~begins
-    firsts, lasts = xp.flatnonzero(joined[1:] & ~joined[:-1]), xp.flatnonzero(joined[:-1] & ~joined[1:])
-    sizes = lasts - firsts + 1
-    return order[xp.flatnonzero(joined[1:] | joined[:-1])], xp.cumsum(sizes) - sizes, sizes.astype(np.uint64)
+    before = counted_before(joined[1:] | joined[:-1])
+    num_members, num_buckets = fetch_numbers(before[-1], xp.count_nonzero(joined[1:] & begins))
+    places, firsts = xp.empty(num_members, np.uint32), xp.empty(num_members, bool)
+    _write_members.threads(len(order), order, begins, before, places, firsts)
+    del order, begins, joined, before
+    bounds = xp.full(num_buckets + 1, num_members, np.int64)
+    bounds[:-1] = firsts_of(firsts)[1][:num_buckets]
+    return places, bounds[:-1], xp.diff(bounds).astype(np.uint64)
 
 
-@kernel("void(int64[::1], uint64[::1], uint32[::1], boolean[::1])")
-def _mark(starts, sizes, rows, crowded):
-    """One thread per row of a sorted table: mark the row if one of the buckets has it; found by bisection.
+@kernel("void(int64[::1], boolean[::1], uint32[::1], boolean[::1])")
+def _mark(starts, large, rows, crowded):
+    """One thread per row of a sorted table: mark the row if its bucket is large; found by bisection.
 
     `starts` ends with the number of rows.
     """
     at = cuda.grid(1)
-    if at >= len(rows) or at < starts[0]:
-        return
-    bucket = row_of(starts, at)
-    if np.uint64(at - starts[bucket]) < sizes[bucket]:
+    if at < len(rows) and large[row_of(starts, at)]:
         crowded[rows[at]] = True
 
 
 def limited(xp, sizes, bucket_limit, bucket_probe):
-    """Return (pairs that each bucket compares, numbers of the large buckets, pairs left out)."""
+    """Return (pairs that each bucket compares, whether each is large, pairs left out)."""
     one = np.uint64(1)
     whole = xp.minimum(sizes, np.uint64(max(bucket_limit, bucket_probe)))
     counts = ((whole * (whole - one)) >> one) + (sizes - whole) * np.uint64(bucket_probe)
     left_out = ((sizes * (sizes - one)) >> one) - counts
-    return counts, xp.flatnonzero(sizes > np.uint64(bucket_limit)), int(xp.sum(left_out))
+    return counts, sizes > np.uint64(bucket_limit), xp.sum(left_out)
 
 
-def mark_buckets(xp, starts, sizes, rows, crowded):
-    """Mark the rows of the given buckets of a sorted table."""
-    begins = xp.full(len(starts) + 1, len(rows), np.int64)
-    begins[:-1] = starts
-    _mark.threads(len(rows), begins, sizes, rows, crowded)
+def compare_buckets(xp, rows, starts, sizes, bits, bucket_limit, bucket_probe, crowded):
+    """Count the pairs of buckets by the rule of large ones, and mark crowded rows. The host waits once.
 
+    Parameters
+    ----------
+    rows, starts, sizes : arrays of uint32, int64 and uint64
+        The rows, bucket by bucket, where each bucket begins among them, and its size.
+    bits : int
+        Bits of a row number.
+    crowded : array of bool
+        Becomes True for the rows of large buckets.
 
-def pairs_of(xp, starts, sizes, most, counts, rows, bits):
-    """Yield the `counts` pairs of each bucket, as words, `PAIRS_AT_ONCE` at a time."""
+    Returns
+    -------
+    num_large, num_uncompared, num_pairs : int
+    pairs : iterator
+        The pairs as words, `PAIRS_AT_ONCE` at a time.
+    """
+    counts, large, left_out = limited(xp, sizes, bucket_limit, bucket_probe)
     before = xp.zeros(len(counts) + 1, np.int64)
     before[1:] = xp.cumsum(counts)
-    total = int(before[-1])
-    for first in range(0, total, PAIRS_AT_ONCE):
-        packed = xp.empty(min(PAIRS_AT_ONCE, total - first), np.uint64)
-        _write_pairs.threads(len(packed), before, starts, sizes, most, rows, bits, first, packed)
-        yield packed
+    num_large, num_uncompared, num_pairs = fetch_numbers(xp.count_nonzero(large), left_out, before[-1])
+    if num_large:
+        begins = xp.full(len(starts) + 1, len(rows), np.int64)
+        begins[:-1] = starts
+        _mark.threads(len(rows), begins, large, rows, crowded)
+
+    def written():
+        most = np.uint64(max(bucket_limit, bucket_probe))
+        for first in range(0, num_pairs, PAIRS_AT_ONCE):
+            packed = xp.empty(min(PAIRS_AT_ONCE, num_pairs - first), np.uint64)
+            _write_pairs.threads(len(packed), before, starts, sizes, most, rows, np.uint64(bits), first, packed)
+            yield packed
+
+    return num_large, num_uncompared, num_pairs, written()

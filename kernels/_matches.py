@@ -62,12 +62,12 @@ class DistinctPairs:
             arrays[:] = map(to_host, arrays)
 
     def _drop_repeats(self):
-        packed = self._joined(self._packed, np.uint64)
+        xp, packed = self._xp, self._joined(self._packed, np.uint64)
         if self._distance is None:
             packed = self._distinct(packed)
         else:
             packed, order = self._in_order(packed)
-            begins = self._begins(packed)
+            begins = xp.flatnonzero(self._begins(packed))
             distance = self._joined(self._distance, np.uint8)
             packed, self._distance = packed[begins], [distance[order[begins]]]
         self._packed = [packed]

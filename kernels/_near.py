@@ -159,14 +159,20 @@ def _near_counts(words, queries, starts, stops, radius, before, num_near):
 
 @kernel(
     "void(uint64[::1], uint32[::1], uint64[::1], uint32[::1], int64[::1], int64[::1], uint64, uint64[::1], int64[::1],"
-    " int64[::1], uint64[::1], uint8[::1])"
+    " int64, int64, uint64[::1], uint8[::1])"
 )
-def _near_words(words, rows, queries, numbers, starts, stops, radius, before, chosen, ends, packed, distance):
-    """One thread a chosen query: number << 32 | row of what `_near_counts` counts, from its end downwards."""
-    at = cuda.grid(1)
-    if at >= len(chosen):
+def _near_words(words, rows, queries, numbers, starts, stops, radius, before, ends, first, done, packed, distance):
+    """One thread per query, from number `first` on: number << 32 | row of what `_near_counts` counts, from its end
+    downwards.
+
+    `ends` are the sums of these counts, `done` the one before `first`.
+    """
+    query = first + cuda.grid(1)
+    if query >= len(ends):
         return
-    query, end = np.uint64(chosen[at]), np.uint64(ends[at])
+    begin, end = (ends[query - 1] if query > first else done) - done, np.uint64(ends[query] - done)
+    if np.uint64(begin) == end or end > np.uint64(len(packed)):
+        return
     word, upper = queries[query], np.uint64(numbers[query]) << np.uint64(32)
     place, stop = np.uint64(starts[query]), np.uint64(stops[query])
     while place < stop:
@@ -198,7 +204,8 @@ def _near_whole(upper, lower, radius, masks, packed, distance):
 
 
 def compared_ranges(xp, words, queries, top, bucket_limit, bucket_probe, own):
-    """(where what is compared with each query begins and ends, which queries' buckets are large, what these leave out)
+    """Return where what is compared with each query begins and ends, whether its bucket is large, and how many words
+    large buckets leave out, which is on the device.
 
     Of a large bucket, a query is compared with the first `bucket_probe`. `own` says that the queries are the words:
     each is compared with those of its bucket before it; from number `bucket_limit` on, counted from 0, with the first
@@ -208,33 +215,38 @@ def compared_ranges(xp, words, queries, top, bucket_limit, bucket_probe, own):
     stops = xp.searchsorted(words, queries | ~top, side="right")
     large, left_out = xp.empty(len(queries), bool), xp.empty(len(queries), np.int64)
     _limit.threads(len(queries), starts, stops, bucket_limit, bucket_probe, own, large, left_out)
-    large = xp.flatnonzero(large) if int(xp.count_nonzero(large)) else xp.empty(0, np.int64)  # mostly there is none
-    return starts, stops, large, int(xp.sum(left_out))
+    return starts, stops, large, xp.sum(left_out)
 
 
 _PAIR_BYTES = 40  # of a pair that was found: its word and distance, twice where whole fingerprints are compared
 
 
-def near_on_device(xp, table, queries, numbers, starts, stops, before, upper, lower, radius, masks):
+def near_ends(xp, words, queries, starts, stops, radius, before):
+    """Count the words that are near to each query and new, a thread per query: the sum up to each query.
+
+    The last one is 0 without queries; so there is one more than there are queries.
+    """
+    num_near = xp.zeros(len(queries) + 1, np.uint32)
+    _near_counts.threads(len(queries), words, queries, starts, stops, np.uint64(radius), before, num_near)
+    return xp.cumsum(num_near, dtype=np.int64)
+
+
+def near_on_device(xp, table, queries, numbers, ranges, before, ends, total, upper, lower, radius, masks):
     """Yield (packed, distance) of what in `table`, words and rows, is near to each query and new; in few parts.
 
-    One thread per query counts the matches. Then queries with matches write them, as many at a time as fit in memory.
+    `near_ends` has counted: its `ends`, and the last of them. Queries write their matches, as many at a time as fit in
+    memory.
     """
-    radius, num_near = np.uint64(radius), xp.empty(len(queries), np.uint32)
-    _near_counts.threads(len(queries), table[0], queries, starts, stops, radius, before, num_near)
-    chosen = xp.flatnonzero(num_near)
-    ends = xp.cumsum(num_near[chosen], dtype=np.int64)
-    total, most = int(ends[-1]) if len(ends) else 0, most_rows(_PAIR_BYTES)
+    radius, most = np.uint64(radius), most_rows(_PAIR_BYTES)
     first = done = 0
-    while first < len(chosen):
-        last, until = len(chosen), total
+    while done < total:
+        last, until = len(queries), total
         if total - done > most:  # at least one query's
             last = max(first + 1, int(xp.searchsorted(ends, done + most, side="right")))
             until = int(ends[last - 1])
         packed, distance = xp.empty(until - done, np.uint64), xp.empty(until - done, np.uint8)
-        some, its_ends = chosen[first:last], ends[first:last] - np.int64(done)
         _near_words.threads(
-            len(some), *table, queries, numbers, starts, stops, radius, before, some, its_ends, packed, distance
+            last - first, *table, queries, numbers, *ranges, radius, before, ends, first, done, packed, distance
         )
         if masks.shape[1] == 2:
             _near_whole.threads(len(packed), upper, lower, radius, masks, packed, distance)

@@ -22,13 +22,14 @@ pair of a bucket; 8 to 16 bytes per found pair.
 from __future__ import annotations
 
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._bits import as_integers, count_bits, in_columns, permuted_on_device, permuted_words, plan
 from ._cpu import parallel
-from ._launch import check_rows, most_rows, namespace, on_device
+from ._launch import check_rows, fetch_numbers, most_rows, namespace, on_device
 from ._matches import DistinctPairs
 from ._near import (
     add_written,
@@ -36,6 +37,7 @@ from ._near import (
     bucket_stop,
     compared_ranges,
     is_new,
+    near_ends,
     near_on_device,
     num_near_words,
     num_runs_of_table,
@@ -225,9 +227,27 @@ def _rows_of_pass(xp, fingerprints, parts, split, upper):
     return xp.concatenate(words), xp.concatenate(rows)
 
 
+_TOGETHER = 1 << 22  # rows of tables that are compared before the host waits for what there is to write
+
+
+class _Compared(NamedTuple):
+    """A table, or a pass of one, whose near pairs are counted; see `compared_ranges` and `near_ends`."""
+
+    number: int
+    words: Any
+    rows: Any
+    ranges: tuple[Any, Any]
+    large: Any
+    known: int
+    ends: Any
+
+
 def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max_rows=None):
     """As `reference`, table by table. Fingerprints are permuted and sorted; one thread per row compares it with rows
     of its bucket that are before it; from number `bucket_limit` on, with the first `bucket_probe` of them.
+
+    The host waits once for each table; once for several, where there are few rows, up to `_TOGETHER`. They are counted
+    as if no bucket were large; after one that is, a table is counted again.
 
     Fingerprints stay on the device, 8 or 16 bytes each, and whether each is crowded, 1 byte. While a table is sorted a
     row takes 8 bytes for its word, 4 for its number and 16 for the sort; while its bucket is found, 33 in place of the
@@ -254,24 +274,46 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max
     passes = -(-len(values) // (max_rows or most_rows(_ROW_BYTES)))
     pairs, num_large, num_uncompared = DistinctPairs(xp) if found is None else found, 0, 0
     crowded = xp.zeros(len(values), bool)
-    for number, top in enumerate(prepared.tops):
+
+    def count(number, words, rows, ranges, known):
+        return near_ends(xp, words, words, *ranges, radius, on_device(prepared.before[number, :known]))
+
+    def compare(number, split, upper):
+        """A table, and its numbers: what is on the device."""
+        top = prepared.tops[number]
+        if split:
+            words, rows = _rows_of_pass(xp, values, prepared.moves[number], split, upper)
+        else:
+            words, rows = permuted_on_device(xp, values, prepared.moves[number]), None
+        order, _ = order_of(words, int(top).bit_count())
+        words = words[order]
+        rows = order if rows is None else rows[order]
+        del order
+        *ranges, large, left_out = compared_ranges(xp, words, words, top, bucket_limit, bucket_probe, True)
         known = 0 if num_large else number
-        before = on_device(prepared.before[number, :known])
-        split = min(max(0, passes - 1).bit_length(), int(top).bit_count())
-        for upper in range(1 << split):
-            if split:
-                words, rows = _rows_of_pass(xp, values, prepared.moves[number], split, upper)
-            else:
-                words, rows = permuted_on_device(xp, values, prepared.moves[number]), None
-            order, _ = order_of(words, int(top).bit_count())
-            words = words[order]
-            rows = order if rows is None else rows[order]
-            del order
-            starts, stops, large, uncompared = compared_ranges(xp, words, words, top, bucket_limit, bucket_probe, True)
-            whole = values, values, radius, masks[:known]
-            for packed, distance in near_on_device(xp, (words, rows), words, rows, starts, stops, before, *whole):
+        table = number, words, rows, tuple(ranges)
+        made = _Compared(*table, large, known, count(*table, known))
+        firsts = large & (ranges[0] == xp.arange(len(words)))  # each bucket once, where it begins
+        return made, (xp.count_nonzero(firsts), left_out, made.ends[-1])
+
+    splits = [min(max(0, passes - 1).bit_length(), int(top).bit_count()) for top in prepared.tops]
+    steps = ((number, split, upper) for number, split in enumerate(splits) for upper in range(1 << split))
+    together = 1 if any(splits) else max(1, min(_TOGETHER, max_rows or _TOGETHER) // max(1, len(values)))
+    while some := [compare(*step) for step in islice(steps, together)]:
+        totals = fetch_numbers(*(number for _, numbers in some for number in numbers))
+        for at, (made, _) in enumerate(some):
+            large, uncompared, total = totals[3 * at : 3 * at + 3]
+            if num_large and made.known:
+                made = made._replace(known=0, ends=count(*made[:4], 0))
+                (total,) = fetch_numbers(made.ends[-1])
+            before = on_device(prepared.before[made.number, : made.known])
+            whole = values, values, radius, masks[: made.known]
+            table = (made.words, made.rows), made.words, made.rows, made.ranges
+            for packed, distance in near_on_device(xp, *table, before, made.ends, total, *whole):
                 pairs.add(packed << np.uint64(32) | packed >> np.uint64(32), distance)
-            num_large += int(xp.count_nonzero(starts[large] == large))  # each bucket once, where it begins
+            num_large += large
             num_uncompared += uncompared
-            crowded[rows[large]] = True
+            if large:
+                crowded[made.rows] = crowded[made.rows] | made.large
+        del some, made, table  # the next sort needs the room
     return *(pairs.result() if found is None else (None,) * 3), num_large, num_uncompared, crowded

@@ -15,7 +15,7 @@ import numpy as np
 from . import hamming_table
 from ._bits import as_integers, count_bits, in_columns, move, permuted_on_device, permuted_words, plan
 from ._cpu import Rare, jit, parallel
-from ._launch import check_rows, namespace, on_device
+from ._launch import check_rows, fetch_numbers, namespace, on_device
 from ._matches import DistinctPairs, halves
 from ._near import (
     add_written,
@@ -24,6 +24,7 @@ from ._near import (
     compared_ranges,
     is_new,
     keep_near,
+    near_ends,
     near_on_device,
     num_near_words,
     num_runs_of_table,
@@ -351,10 +352,12 @@ def gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerp
         before = on_device(prepared.before[number, :known])
         table, order = on_device(words[number]), on_device(rows[number])
         permuted = permuted_on_device(xp, queries, prepared.moves[number])
-        starts, stops, large, uncompared = compared_ranges(xp, table, permuted, top, bucket_limit, bucket_probe, False)
-        num_large += len(large)
+        *ranges, large, left_out = compared_ranges(xp, table, permuted, top, bucket_limit, bucket_probe, False)
+        ends = near_ends(xp, table, permuted, *ranges, radius, before)
+        large, uncompared, total = fetch_numbers(xp.count_nonzero(large), left_out, ends[-1])
+        num_large += large
         num_uncompared += uncompared
         whole = queries, values, radius, masks[:known]
-        for near in near_on_device(xp, (table, order), permuted, numbers, starts, stops, before, *whole):
+        for near in near_on_device(xp, (table, order), permuted, numbers, ranges, before, ends, total, *whole):
             found.add(*near)
     return *found.result(), num_large, num_uncompared

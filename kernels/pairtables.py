@@ -18,14 +18,14 @@ GPU see `gpu`.
 
 from __future__ import annotations
 
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 
 import numpy as np
 
-from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, keys_of, limited, mark_buckets, pairs_of, sort_by_key
+from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, compare_buckets, keys_of, sort_by_key
 from ._cpu import parallel, types
 from ._gf2 import advance_by_tables, byte_tables, rabin_words
-from ._launch import TABLES, check_rows, cuda, kernel, load, most_rows, namespace, on_device
+from ._launch import TABLES, check_rows, cuda, kernel, load, most_rows, namespace, on_device, to_host
 from ._matches import DistinctPairs
 
 
@@ -154,21 +154,22 @@ _TOGETHER = 1 << 22  # keys of tables that are sorted together
 _ROW_BYTES = 36  # most that a row takes while its table is sorted; see `gpu`
 
 
-@kernel("void(uint64[:,::1], int64[::1], uint64, uint64[::1], uint64[::1])")
-def _row_keys(features, columns, begin, tables, keys):
-    """One thread a row: its key, from `begin`, the fingerprint of the subset's number, on.
+@kernel("void(uint64[:,::1], uint64, uint32[::1], int64[::1], uint64, uint64[::1], uint64[::1])")
+def _row_keys(features, first, rows, columns, begin, tables, keys):
+    """One thread a row: its key, from `begin`, the fingerprint of the subset's number, on. `features` begin with row
+    `first`.
 
     Threads go on to further rows, so that a block loads its tables once.
     """
     modulus = cuda.shared.array(TABLES, types.uint64)
     load(tables, modulus)
-    row = cuda.grid(1)
-    while row < len(keys):
-        f = begin
+    at = cuda.grid(1)
+    while at < len(keys):
+        f, row = begin, np.uint64(rows[at]) - first
         for i in range(len(columns)):
             f = advance_by_tables(f ^ features[row, columns[i]], modulus)
-        keys[row] = f
-        row += cuda.gridsize(1)
+        keys[at] = f
+        at += cuda.gridsize(1)
 
 
 @kernel("void(uint64[::1], uint64, uint64[:,::1], int64[::1], boolean[::1])")
@@ -194,28 +195,37 @@ def _is_new(packed, bits, features, columns, new):
     new[at] = not before
 
 
-def _keyed_rows(xp, features, present, several, moduli, split, upper):
+def _present_rows(xp, features, present):
+    """Return the rows that enter tables, slice by slice of the features: (where it begins, where it ends, its rows)."""
+    everyone = isinstance(present, np.ndarray) and present.all()
+    rows = xp.arange(len(present)) if everyone else xp.flatnonzero(on_device(present))
+    rows, ends = rows.astype(np.uint32), [*range(0, len(features), max(1, _SLICE // (8 * features.shape[1])))]
+    ends.append(len(features))
+    if len(ends) <= 2:
+        return [(0, len(features), rows)]
+    bounds = to_host(xp.searchsorted(rows, on_device(np.array(ends, np.uint32)))).tolist()
+    return [(*some, rows[slice(*bound)]) for some, bound in zip(pairwise(ends), pairwise(bounds), strict=True)]
+
+
+def _keyed_rows(xp, features, slices, several, moduli, split, upper):
     """Return (keys, rows, where each table begins): table by table, each in the order of rows.
 
-    Only the keys whose `split` highest bits are `upper` are there. `several` has the columns of each table, and the
-    beginning of its keys.
+    Only the keys whose `split` highest bits are `upper` are there. `slices` are the `_present_rows`. `several` has the
+    columns of each table, and the beginning of its keys.
     """
-    per_slice = max(1, _SLICE // (8 * features.shape[1]))
-    keys, rows, ends, chosen = [xp.empty(0, np.uint64)], [xp.empty(0, np.uint32)], [0], {}
+    keys, found, ends = [], [], [0]
     for columns, begin in several:
-        for first in range(0, len(features), per_slice):
-            some = on_device(features[first : first + per_slice])
-            all_keys = xp.empty(len(some), np.uint64)
-            _row_keys.threads(min(len(some), _THREADS), some, columns, begin, moduli, all_keys)
+        for first, last, rows in slices:
+            some, made = on_device(features[first:last]), xp.empty(len(rows), np.uint64)
+            _row_keys.threads(min(len(rows), _THREADS), some, np.uint64(first), rows, columns, begin, moduli, made)
             if split:
-                of_pass = all_keys >> np.uint64(64 - split) == np.uint64(upper)
-                chosen[first] = xp.flatnonzero(present[first : first + per_slice] & of_pass)
-            elif first not in chosen:  # the same rows are in each table
-                chosen[first] = xp.flatnonzero(present[first : first + per_slice])
-            keys.append(all_keys[chosen[first]])
-            rows.append((chosen[first] + first).astype(np.uint32))
+                of_pass = xp.flatnonzero(made >> np.uint64(64 - split) == np.uint64(upper))
+                rows, made = rows[of_pass], made[of_pass]
+            keys.append(made)
+            found.append(rows)
         ends.append(sum(map(len, keys)))
-    return xp.concatenate(keys), xp.concatenate(rows), np.array(ends)
+    keys, rows = (parts[0] if len(parts) == 1 else xp.concatenate(parts) for parts in (keys, found))
+    return keys, rows, np.array(ends)
 
 
 def _table(xp, *arguments):
@@ -268,7 +278,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     """
     xp = namespace()
     bits = _row_bits(features)
-    present, poly = on_device(present), np.uint64(poly)
+    slices, poly = _present_rows(xp, features, present), np.uint64(poly)
     modulus = byte_tables(poly)
     moduli = on_device(modulus)
     passes = -(-len(features) // (max_rows or most_rows(_ROW_BYTES)))
@@ -277,7 +287,7 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
     if resident:
         features = on_device(features)
     found, num_large, num_uncompared = DistinctPairs(xp, bits, with_distances=False, at_least=PAIRS_AT_ONCE), 0, 0
-    crowded, most = xp.zeros(len(features), bool), np.uint64(max(bucket_limit, bucket_probe))
+    crowded = xp.zeros(len(features), bool)
     together = max(1, min(_TOGETHER, max_rows or _TOGETHER) // max(1, len(features))) if resident and not split else 1
     from_first = together == 1 and (tables is None or tables.start == 0)  # as in `cpu`
     subsets = _subsets(features.shape[1], r, tables)
@@ -287,20 +297,21 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
         several = [(columns[number], begin) for number, begin in enumerate(begins)]
         filtered = resident and num_large == 0 and from_first
         for upper in range(1 << split):
-            rows, starts, sizes, num_rows = _table(xp, features, present, several, moduli, split, upper)
-            counts, large, uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
-            num_large += len(large)
+            rows, starts, sizes, num_rows = _table(xp, features, slices, several, moduli, split, upper)
+            large, uncompared, _, written = compare_buckets(
+                xp, rows, starts, sizes, bits, bucket_limit, bucket_probe, crowded
+            )
+            num_large += large
             num_uncompared += uncompared
-            if len(large):
-                mark_buckets(xp, starts[large], sizes[large], rows, crowded)
             if bucket_limit < 1:  # which a row alone exceeds
                 num_large += num_rows - len(rows)
-                crowded |= present
-            for packed in pairs_of(xp, starts, sizes, most, counts, rows, np.uint64(bits)):
+                for *_, everyone in slices:
+                    crowded[everyone] = True
+            for packed in written:
                 if filtered:
                     new = xp.empty(len(packed), bool)
                     _is_new.threads(len(packed), packed, np.uint64(bits), features, columns[0], new)
                     packed = packed[new]
                 found.add(packed)
-            del rows, starts, sizes, counts, large  # the next sort needs the room
+            del rows, starts, sizes, written  # the next sort needs the room
     return *map(on_device, found.result()), num_large, num_uncompared, crowded

@@ -14,13 +14,15 @@ Cost: a sort of one (element, row) table, 24 bytes per element, and of the pairs
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from itertools import combinations, pairwise
 
 import numpy as np
 
-from ._buckets import bucket_pairs, buckets_of, limited, mark_buckets, pairs_of, sort_by_key
+from ._buckets import PAIRS_AT_ONCE, bucket_pairs, buckets_of, compare_buckets, sort_by_key
+from ._constants import constant
 from ._cpu import jit
-from ._launch import check_rows, namespace, on_device
+from ._launch import bounds_of, check_rows, namespace, on_device
 from ._matches import halves
 
 
@@ -33,7 +35,7 @@ def reference(values, offsets, least, bucket_limit, bucket_probe):
         Elements of each row, each once, in any order; rows in priority order, the best first.
     offsets : array of int64, shape (rows + 1,)
     least : int
-        Shared elements that a pair needs, 1 or more.
+        Shared elements that a pair needs, 1 or more; or all of a row, if it has fewer.
     bucket_limit, bucket_probe : int
         The first `bucket_limit` rows of a bucket are compared all with all, each later row with the first
         `bucket_probe`.
@@ -65,7 +67,9 @@ def reference(values, offsets, least, bucket_limit, bucket_probe):
         if len(bucket) > bucket_limit:
             num_large += 1
             crowded[bucket] = True
-    found = sorted((*pair, count) for pair, count in pairs.items() if count >= least)
+    sizes = np.diff(offsets).tolist()
+    needed = {(a, b): min(least, sizes[a], sizes[b]) for a, b in pairs}
+    found = sorted((*pair, count) for pair, count in pairs.items() if count >= needed[pair])
     left, right, counts = np.array(found, np.int64).reshape(-1, 3).T.copy()
     return left, right, counts, num_large, num_uncompared, crowded
 
@@ -78,45 +82,73 @@ def _row_numbers(offsets):
     return rows
 
 
-def _row_bits(offsets):
+def _row_bits(num_rows, num_elements):
     """Bits of a row number, so that a pair is one word."""
-    check_rows(len(offsets) - 1, "documents")
-    check_rows(int(offsets[-1]) - int(offsets[0]), "elements")
-    return max(1, (len(offsets) - 1).bit_length())
+    check_rows(num_rows, "documents")
+    check_rows(num_elements, "elements")
+    return max(1, num_rows.bit_length())
 
 
-def _counted(xp, packed, counts, least):
-    """The distinct ones of some packed pairs, in order, with the sums of their counts; those of `least` and more."""
-    if counts is None:
-        packed.sort()
-    else:
-        order = xp.argsort(packed, kind="stable")
-        packed, counts = packed[order], counts[order]
+def _needed(xp, sizes, least, bits, packed):
+    """How many elements each packed pair has to share, by the `sizes` of rows."""
+    left, right = packed >> np.uint64(bits), packed & np.uint64((1 << bits) - 1)
+    return xp.minimum(xp.minimum(sizes[left.astype(np.int64)], sizes[right.astype(np.int64)]), least)
+
+
+def _ends(xp, packed):
+    """Return whether each of some packed pairs in order is the last of its run."""
     ends = xp.ones(len(packed), bool)
     ends[:-1] = packed[1:] != packed[:-1]
-    ends = xp.flatnonzero(ends)
-    sums = xp.zeros(len(ends) + 1, np.int64)
-    sums[1:] = ends + 1 if counts is None else xp.cumsum(counts)[ends]
-    sums = xp.diff(sums)
-    enough = sums >= least
-    return packed[ends[enough]], sums[enough]
+    return ends
+
+
+def _counted(xp, packed, needed=None):
+    """Return the distinct ones of some packed pairs, in order, and how often each is there.
+
+    Given `needed`, a function of packed pairs, only those that are there as often. On a device the host waits once.
+    """
+    packed.sort()
+    ends = _ends(xp, packed)
+    if needed is None:
+        ends = xp.flatnonzero(ends)
+        counts = xp.zeros(len(ends) + 1, np.int64)
+        counts[1:] = ends + 1
+        return packed[ends], xp.diff(counts)
+    firsts = xp.arange(1, len(packed) + 1) - needed(packed)
+    ends = xp.flatnonzero(ends & (firsts >= 0) & (packed[xp.maximum(firsts, 0)] == packed))
+    packed, found = packed[ends], packed
+    return packed, ends + 1 - xp.searchsorted(found, packed)
 
 
 _CHUNK = 1 << 22  # elements whose pairs are counted at a time
 
 
-def _sum_up(xp, parts, least):
+def _sum_up(xp, parts):
     """The pairs of all parts, counted together."""
     packed, counts = (xp.concatenate(list(each)) for each in zip(*parts, strict=True))
     parts.clear()
-    return _counted(xp, packed, counts, least)
+    order = xp.argsort(packed, kind="stable")
+    packed, counts = packed[order], counts[order]
+    ends = xp.flatnonzero(_ends(xp, packed))
+    sums = xp.zeros(len(ends) + 1, np.int64)
+    sums[1:] = xp.cumsum(counts)[ends]
+    return packed[ends], xp.diff(sums)
 
 
 def _merge_later(xp, parts):
     """Count the parts together whenever the last are as large as the first, so that repeats take no room."""
     while len(parts) > 1 and len(parts[-1][0]) >= len(parts[-2][0]):
         last = [parts.pop(), parts.pop()]
-        parts.append(_sum_up(xp, last[::-1], 1))
+        parts.append(_sum_up(xp, last[::-1]))
+
+
+def _of_parts(xp, parts, needed):
+    """The pairs of all parts, counted together: those that are there as often as is `needed`, unless it is None."""
+    packed, counts = _sum_up(xp, parts)
+    if needed is None:
+        return packed, counts
+    enough = xp.flatnonzero(counts >= needed(packed))
+    return packed[enough], counts[enough]
 
 
 def cpu(values, offsets, least, bucket_limit, bucket_probe):
@@ -127,8 +159,8 @@ def cpu(values, offsets, least, bucket_limit, bucket_probe):
     ResourceError
         If there are 2**32 - 1 rows or elements, or more.
     """
-    bits, crowded = _row_bits(offsets), np.zeros(len(offsets) - 1, bool)
-    values = values[offsets[0] : offsets[-1]]
+    values, crowded = values[offsets[0] : offsets[-1]], np.zeros(len(offsets) - 1, bool)
+    bits = _row_bits(len(crowded), len(values))
     shift = np.uint64(64 - max(1, int(values.max(initial=0)).bit_length()))  # small images fill the words then
     keys, rows, runs = sort_by_key(values << shift, _row_numbers(offsets))
     parts = [(np.empty(0, np.uint64), np.empty(0, np.int64))]
@@ -140,15 +172,18 @@ def cpu(values, offsets, least, bucket_limit, bucket_probe):
         )
         num_large += large
         num_uncompared += uncompared
-        parts.append(_counted(np, packed, None, 1))
+        parts.append(_counted(np, packed))
         _merge_later(np, parts)
         first = last
-    packed, counts = _sum_up(np, parts, least)
+    needed = partial(_needed, np, np.diff(offsets), least, bits) if least > 1 else None
+    packed, counts = _of_parts(np, parts, needed)
     return *halves(packed, bits), counts, num_large, num_uncompared, crowded
 
 
 def gpu(values, offsets, least, bucket_limit, bucket_probe):
     """As `cpu`; the pairs of all buckets are written side by side, a thread a pair.
+
+    If they all have room, the host waits for the buckets, for their pairs, and for how many of these differ.
 
     Raises
     ------
@@ -156,24 +191,30 @@ def gpu(values, offsets, least, bucket_limit, bucket_probe):
         As `cpu`.
     """
     xp = namespace()
-    bits, offsets = _row_bits(offsets), on_device(offsets)
-    values = on_device(values)[int(offsets[0]) : int(offsets[-1])]
-    crowded = xp.zeros(len(offsets) - 1, bool)
-    num_bits = max(1, int(values.max()).bit_length()) if len(values) else 1  # small images fill the words, as in `cpu`
-    places, starts, sizes = buckets_of(xp, values << np.uint64(64 - num_bits), num_bits)
+    (first, last), offsets = bounds_of(offsets), on_device(offsets)
+    values, crowded = on_device(values)[first:last], xp.zeros(len(offsets) - 1, bool)
+    bits = _row_bits(len(crowded), len(values))
+    if len(values):  # small images fill the words, as in `cpu`
+        lengths = xp.searchsorted(constant(_POWERS), values.max().reshape(1), side="right")
+        values = values << (63 - lengths).astype(np.uint64)
+    places, starts, sizes = buckets_of(xp, values)
     rows = xp.searchsorted(offsets[1:], places + offsets[0], side="right").astype(np.uint32)
     del places
-    pairs, large, num_uncompared = limited(xp, sizes, bucket_limit, bucket_probe)
-    num_large = len(large)
-    if num_large:
-        mark_buckets(xp, starts[large], sizes[large], rows, crowded)
+    num_large, num_uncompared, num_pairs, written = compare_buckets(
+        xp, rows, starts, sizes, bits, bucket_limit, bucket_probe, crowded
+    )
     if bucket_limit < 1:  # which a row alone exceeds
         num_large += len(values) - len(rows)
         crowded |= offsets[1:] > offsets[:-1]
-    parts = [(xp.empty(0, np.uint64), xp.empty(0, np.int64))]
-    most = np.uint64(max(bucket_limit, bucket_probe))
-    for packed in pairs_of(xp, starts, sizes, most, pairs, rows, np.uint64(bits)):
-        parts.append(_counted(xp, packed, None, 1))
-        _merge_later(xp, parts)
-    packed, counts = _sum_up(xp, parts, least)
+    needed, parts = partial(_needed, xp, xp.diff(offsets), least, bits) if least > 1 else None, []
+    if num_pairs <= PAIRS_AT_ONCE:
+        packed, counts = _counted(xp, next(written, xp.empty(0, np.uint64)), needed)
+    else:
+        for packed in written:
+            parts.append(_counted(xp, packed))
+            _merge_later(xp, parts)
+        packed, counts = _of_parts(xp, parts, needed)
     return *halves(packed, bits), counts, num_large, num_uncompared, crowded
+
+
+_POWERS = 2 ** np.arange(1, 64, dtype=np.uint64)

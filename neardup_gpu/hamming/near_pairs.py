@@ -147,6 +147,16 @@ def pairs(
     return _found(values, radius, design, limits, collapse, backend, None)
 
 
+def settled(
+    values: np.ndarray, radius: int, design: TableDesign | None, limits: tuple[int, int]
+) -> tuple[TableDesign, tuple[int, int]]:
+    """Return the design given by the caller or else the cheapest one, and the bucket limits that it keeps."""
+    if design is None:
+        design = design_for(len(values), 64 * values.ndim, radius, limits[0])
+    design = given_or_cheapest(design, values, radius)
+    return design, limits_of(design, *limits)
+
+
 def add_pairs(
     fingerprints: np.ndarray,
     radius: int,
@@ -191,10 +201,7 @@ def _found(
     backend: Backend | None,
     runs: SortedRuns | None,
 ) -> NearPairs:
-    if design is None:
-        design = design_for(len(values), 64 * values.ndim, radius, limits[0])
-    design = given_or_cheapest(design, values, radius)
-    limits = limits_of(design, *limits)
+    design, limits = settled(values, radius, design, limits)
     first = first_of_identical(values, backend) if collapse else np.arange(len(values))
     rows = np.flatnonzero(first == np.arange(len(values)))
     repeated = len(rows) < len(values)

@@ -119,23 +119,18 @@ class OnePermutation(Sketch):
         from neardup_gpu.kernels._launch import check_rows
 
         from ..data import Pairs
-        from ..engine.arrays import same_device
         from ..engine.choice import kernel
 
         checks.seed(seed)
-        keys, least = self._keys(keys), self._least()
+        keys = self._keys(keys)
         check_rows(keys.size, "elements")
         if present is None:
             present = np.ones(len(keys), bool)
         present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
         rows = unpadded(_each_once(keys), present)
         run, limits = kernel(shared, backend), (self.bucket_limit, self.bucket_probe)
-        left, right, counts, large, uncompared, crowded = run(rows.values, rows.offsets, 1, *limits)
-        if least > 1:
-            (sizes,) = same_device(left, rows.sizes)
-            enough = counts >= np.minimum(np.minimum(sizes[left], sizes[right]), least)
-            left, right = left[enough], right[enough]
-        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded)
+        left, right, _, large, uncompared, crowded = run(rows.values, rows.offsets, self._least(), *limits)
+        return Candidates(Pairs._trusted(left, right), int(large), int(uncompared), crowded)
 
     def buckets(self, num_rows: int) -> Buckets:
         """Return the one table: a bucket is the rows that have one of the keys.
@@ -266,10 +261,11 @@ def padded(rows: Ragged, width: int) -> Any:
 
 
 def unpadded(keys: Any, present: Any = None) -> Ragged:
-    """The values of each row that are not 2**64 - 1, of rows that are present."""
+    """The values of each row that are not 2**64 - 1, of rows that are present. On a device the host waits once."""
     import numpy as np
 
-    from neardup_gpu.kernels._launch import array_module
+    from neardup_gpu.kernels._launch import array_module, fetch_offsets
+    from neardup_gpu.kernels._sort import counted_before, keep
     from neardup_gpu.kernels.groups import EMPTY
 
     from ..data import Ragged
@@ -278,9 +274,13 @@ def unpadded(keys: Any, present: Any = None) -> Ragged:
     there = keys != EMPTY
     if present is not None:
         there &= xp.asarray(present)[:, None]
-    offsets = xp.zeros(len(keys) + 1, np.int64)
-    offsets[1:] = xp.cumsum(there.sum(axis=1))
-    return Ragged(keys[there], offsets)
+    if xp is np:
+        return Ragged._trusted(keys[there], np.append(0, np.cumsum(there.sum(axis=1))))
+    before = counted_before(there.ravel())
+    offsets = before[:: keys.shape[1]].copy()
+    values = xp.empty(int(fetch_offsets(offsets)[-1]), np.uint64)
+    keep.threads(keys.size, keys.ravel(), before, values)
+    return Ragged._trusted(values, offsets)
 
 
 def _each_once(keys: Any) -> Any:

@@ -627,7 +627,7 @@ class MinHash(WeighingSketch):
         run = kernel(pairtables, backend)
         left, right, large, uncompared, crowded = run(keys, present, self.filter.r, modulus, *limits, some)
         accidents = self._accidents(len(keys), self.filter.tables if some is None else len(some))
-        return Candidates(Pairs(left, right), int(large), int(uncompared), crowded, accidents)
+        return Candidates(Pairs._trusted(left, right), int(large), int(uncompared), crowded, accidents)
 
     def buckets(self, num_rows: int) -> Buckets:
         """The pair tables: a bucket is rows of one key.

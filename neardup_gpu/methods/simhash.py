@@ -351,11 +351,12 @@ class SimHash(WeighingSketch):
         """
         import numpy as np
 
-        from neardup_gpu.kernels._launch import check_rows, namespace
+        from neardup_gpu.kernels import hamming
+        from neardup_gpu.kernels._launch import array_module, check_rows, on_device
 
         from ..data import Pairs
-        from ..engine.choice import resolve, to_host
-        from ..hamming.near_pairs import pairs
+        from ..engine.choice import kernel, resolve, to_host
+        from ..hamming.near_pairs import settled
 
         checks.seed(seed)
         if hasattr(keys, "shape"):
@@ -365,14 +366,17 @@ class SimHash(WeighingSketch):
         if present is None:
             present = np.ones(len(keys), bool)
         present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
-        rows = np.flatnonzero(to_host(present))
-        limits: Any = {"bucket_limit": self.bucket_limit, "bucket_probe": self.bucket_probe}
-        near = pairs(to_host(keys)[rows], self.radius, collapse=False, backend=backend, **limits)
-        left, right, crowded = rows[near.left], rows[near.right], np.zeros(len(keys), bool)
-        crowded[rows] = near.crowded
-        if resolve(backend) == "gpu":
-            left, right, crowded = map(namespace().asarray, (left, right, crowded))
-        return Candidates(Pairs(left, right), near.num_large, near.num_uncompared, crowded)
+        placed = on_device if resolve(backend) == "gpu" else to_host
+        keys, present = placed(keys), placed(present)
+        xp = array_module(keys)
+        rows, crowded = xp.flatnonzero(present), xp.zeros(len(keys), bool)
+        keys = keys[rows]
+        design, limits = settled(keys, self.radius, None, (self.bucket_limit, self.bucket_probe))
+        run = kernel(hamming, backend)
+        left, right, _, large, uncompared, among = run(keys, design.array, self.radius, *limits)
+        crowded[rows] = among
+        left, right = rows[placed(left)], rows[placed(right)]
+        return Candidates(Pairs._trusted(left, right), int(large), int(uncompared), crowded)
 
     def buckets(self, num_rows: int) -> Buckets:
         """The tables of permuted bits that are the cheapest for this number of rows: a bucket is rows of one prefix.

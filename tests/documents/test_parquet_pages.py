@@ -339,6 +339,18 @@ def test_a_row_group_without_pages(tmp_path):
     assert "row group 1 cannot be read" in read(path, id_column=None)
 
 
+@pytest.mark.parametrize(("dictionary", "from_end"), [(False, 10), (True, 2)], ids=["length", "place"])
+def test_a_length_beyond_the_page_and_a_place_beyond_the_dictionary(dictionary, from_end, tmp_path):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"text": [f"text {i % 3}" for i in range(8)]})
+    pq.write_table(table, path, compression="none", use_dictionary=dictionary)
+    damaged, chunk = bytearray(path.read_bytes()), find(path).chunks[0]
+    damaged[chunk.end - from_end : chunk.end - from_end + 2] = b"\xff\xff"
+    path.write_bytes(damaged)
+    said = read(path, id_column=None)
+    assert said.startswith(f"{path}: row group 1 cannot be read") and "\n" not in said
+
+
 def test_damaged_row_groups_are_skipped(bounds, tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(damaged_table(), path, row_group_size=5, **WRITERS["checksums"])

@@ -19,7 +19,7 @@ from cupy_calls import on_device
 from fixed_cases import CASES, expected, fixed
 from strategies import SEEDS, inputs
 
-from neardup_gpu.kernels import _matches, _near, _sort, pairtables
+from neardup_gpu.kernels import _matches, _near, _sort
 
 GPU = [kernel for kernel, module in KERNELS.items() if hasattr(module, "gpu")]
 IN_ORDERS = [
@@ -57,10 +57,10 @@ def run(kernel, arguments, order, seed=0, resident=False):
 
 @cache
 def run_fixed(kernel, number, order):
-    """Run a fixed case and compare; return the kernels that it launched. Pair tables are also sorted one by one."""
-    launched = set()
-    for most in [pairtables._TOGETHER, 1][: 2 if kernel == "pairtables" else 1]:
-        with mock.patch.object(pairtables, "_TOGETHER", most):
+    """Run a fixed case and compare; return the kernels that it launched. Tables are also sorted one by one."""
+    launched, module = set(), KERNELS[kernel]
+    for most in {1, getattr(module, "_TOGETHER", 1)}:
+        with mock.patch.object(module, "_TOGETHER", most, create=True):
             result, some = run(kernel, fixed(kernel, number), order, seed=number, resident=True)
         assert_same(expected(kernel, number), result)
         launched |= set(some)

@@ -11,7 +11,8 @@ import pytest
 from agreement import assert_same, on_host
 from hypothesis import given, settings, strategies as st
 
-from neardup_gpu.kernels import _buckets, _launch as launch, pairtables
+from neardup_gpu.data import Ragged
+from neardup_gpu.kernels import _buckets, _launch as launch, pairtables, shared
 from neardup_gpu.kernels._matches import DistinctPairs
 
 POLY = np.uint64(0xD800000000000000)  # x**64 + x**4 + x**3 + x + 1
@@ -254,6 +255,17 @@ def test_pairs_are_written_and_merged_in_chunks(monkeypatch, limit):
     features, present = some_features(60, 4, 3)
     check_on_device(features, present, 1, POLY, limit, 3)
     assert len(merges) > 2
+
+
+@pytest.mark.launches
+@pytest.mark.parametrize("least", [1, 2])
+def test_pairs_of_shared_elements_are_counted_in_chunks(monkeypatch, least):
+    for module in (_buckets, shared):
+        monkeypatch.setattr(module, "PAIRS_AT_ONCE", 37)
+    random = np.random.default_rng(least)
+    rows = Ragged.from_rows([np.unique(random.integers(0, 9, 3, np.uint64)) for _ in range(30)], np.uint64)
+    arguments = rows.values, rows.offsets, least, 20, 3
+    check(shared.gpu(*map(launch.on_device, arguments[:2]), *arguments[2:]), shared.reference(*arguments))
 
 
 def test_pairs_of_a_bucket_are_numbered_in_lexicographic_order():
