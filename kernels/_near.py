@@ -165,7 +165,7 @@ def _near_words(words, rows, queries, numbers, starts, stops, radius, before, en
     """One thread per query, from number `first` on: number << 32 | row of what `_near_counts` counts, from its end
     downwards.
 
-    `ends` are the sums of these counts, `done` the one before `first`.
+    `ends` are the sums of the counts up to each query, and `done` is the sum before `first`.
     """
     query = first + cuda.grid(1)
     if query >= len(ends):
@@ -221,13 +221,13 @@ def compared_ranges(xp, words, queries, top, bucket_limit, bucket_probe, own):
 _PAIR_BYTES = 40  # of a pair that was found: its word and distance, twice where whole fingerprints are compared
 
 
-def near_ends(xp, words, queries, starts, stops, radius, before):
+def near_ends(xp, words, queries, ranges, radius, before):
     """Count the words that are near to each query and new, a thread per query: the sum up to each query.
 
     The last one is 0 without queries; so there is one more than there are queries.
     """
     num_near = xp.zeros(len(queries) + 1, np.uint32)
-    _near_counts.threads(len(queries), words, queries, starts, stops, np.uint64(radius), before, num_near)
+    _near_counts.threads(len(queries), words, queries, *ranges, np.uint64(radius), before, num_near)
     return xp.cumsum(num_near, dtype=np.int64)
 
 

@@ -275,8 +275,8 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max
     pairs, num_large, num_uncompared = DistinctPairs(xp) if found is None else found, 0, 0
     crowded = xp.zeros(len(values), bool)
 
-    def count(number, words, rows, ranges, known):
-        return near_ends(xp, words, words, *ranges, radius, on_device(prepared.before[number, :known]))
+    def count(number, words, ranges, known):
+        return near_ends(xp, words, words, ranges, radius, on_device(prepared.before[number, :known]))
 
     def compare(number, split, upper):
         """A table, and its numbers: what is on the device."""
@@ -289,11 +289,10 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max
         words = words[order]
         rows = order if rows is None else rows[order]
         del order
-        *ranges, large, left_out = compared_ranges(xp, words, words, top, bucket_limit, bucket_probe, True)
-        known = 0 if num_large else number
-        table = number, words, rows, tuple(ranges)
-        made = _Compared(*table, large, known, count(*table, known))
-        firsts = large & (ranges[0] == xp.arange(len(words)))  # each bucket once, where it begins
+        starts, stops, large, left_out = compared_ranges(xp, words, words, top, bucket_limit, bucket_probe, True)
+        known, ranges = 0 if num_large else number, (starts, stops)
+        made = _Compared(number, words, rows, ranges, large, known, count(number, words, ranges, known))
+        firsts = large & (starts == xp.arange(len(words)))  # each bucket once, where it begins
         return made, (xp.count_nonzero(firsts), left_out, made.ends[-1])
 
     splits = [min(max(0, passes - 1).bit_length(), int(top).bit_count()) for top in prepared.tops]
@@ -304,7 +303,7 @@ def gpu(fingerprints, masks, radius, bucket_limit, bucket_probe, found=None, max
         for at, (made, _) in enumerate(some):
             large, uncompared, total = totals[3 * at : 3 * at + 3]
             if num_large and made.known:
-                made = made._replace(known=0, ends=count(*made[:4], 0))
+                made = made._replace(known=0, ends=count(made.number, made.words, made.ranges, 0))
                 (total,) = fetch_numbers(made.ends[-1])
             before = on_device(prepared.before[made.number, : made.known])
             whole = values, values, radius, masks[: made.known]

@@ -352,8 +352,9 @@ def gpu(words, rows, masks, queries, radius, bucket_limit, bucket_probe, fingerp
         before = on_device(prepared.before[number, :known])
         table, order = on_device(words[number]), on_device(rows[number])
         permuted = permuted_on_device(xp, queries, prepared.moves[number])
-        *ranges, large, left_out = compared_ranges(xp, table, permuted, top, bucket_limit, bucket_probe, False)
-        ends = near_ends(xp, table, permuted, *ranges, radius, before)
+        starts, stops, large, left_out = compared_ranges(xp, table, permuted, top, bucket_limit, bucket_probe, False)
+        ranges = starts, stops
+        ends = near_ends(xp, table, permuted, ranges, radius, before)
         large, uncompared, total = fetch_numbers(xp.count_nonzero(large), left_out, ends[-1])
         num_large += large
         num_uncompared += uncompared

@@ -183,7 +183,8 @@ def cpu(values, offsets, least, bucket_limit, bucket_probe):
 def gpu(values, offsets, least, bucket_limit, bucket_probe):
     """As `cpu`; the pairs of all buckets are written side by side, a thread a pair.
 
-    If they all have room, the host waits for the buckets, for their pairs, and for how many of these differ.
+    The host waits for the number of buckets, of their pairs, and of distinct pairs. Pairs beyond `PAIRS_AT_ONCE` are
+    counted in parts, with a wait for each.
 
     Raises
     ------
