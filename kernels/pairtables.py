@@ -254,8 +254,9 @@ def gpu(features, present, r, poly, bucket_limit, bucket_probe, tables=None, max
         rows and keys          4 + 8 bytes                         6 GB
         order                  8 for the words that are sorted,
                                8 for their other buffer or else
-                               4 for places, and 10 for flags
-                               and what is flagged                11 GB
+                               4 for places, 11 for flags and
+                               their sums, and 5 for what is
+                               flagged                            11 GB
 
     While a table is sorted that is 42 GB together, at other times less. The 38 GB that are left hold 1.5 billion
     pairs with their repeats: 8 bytes each once found, 25 while repeats are dropped, which is whenever the pairs found
