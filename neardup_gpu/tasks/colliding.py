@@ -239,11 +239,11 @@ class _TableDivision(NamedTuple):
             held = _where(held, np.argsort(held[1])[:among_all])
         assert held is not None
         yield from self._search(held).of_large(np.arange(among_all), limit, probe, self._most_pairs)
-        _, large, left_out = limited(np, np.array([size], np.uint64), limit, probe)
-        told, none = (len(large), left_out), np.empty(0, np.int64)
+        _, (is_large,), left_out = limited(np, np.array([size], np.uint64), limit, probe)
+        told, none = (int(is_large), int(left_out)), np.empty(0, np.int64)
         first = _where(held, slice(0, with_all))
         for block in read():
-            if len(large):
+            if is_large:
                 yield FoundPairs(none, none, None, block[1], *told)
                 told = 0, 0
             later = _where(block, block[1] > held[1][-1])
@@ -328,7 +328,7 @@ def collide_range(
     order, starts, stops = _in_buckets(values, buckets.masks[table], backend)
     limits = buckets.bucket_limit, buckets.bucket_probe
     compared, large, left_out = limited(np, (stops - starts).astype(np.uint64), *limits)
-    yield from _crowded(order, starts[large], stops[large], ranks, left_out, max(1, most_bytes // 16))
+    yield from _crowded(order, starts[large], stops[large], ranks, int(left_out), max(1, most_bytes // 16))
     most = max(1, most_bytes // PAIR_BYTES)
     search = _search(buckets, table, (values, ranks, needed), num_known, backend)
     for first, last in _pieces(compared, most):
