@@ -30,7 +30,7 @@ from benchmarks.peers import ensure_venv, requirement
 
 ROOT = Path(__file__).parents[1]
 FIXTURES = ROOT / "tests" / "auditing" / "tools"
-RESULTS = ROOT / "benchmarks" / "results" / "audited.json"
+RESULTS = ROOT / "neardup_gpu" / "demo" / "audited.json"
 WORDS = 120
 """Words of each passage of the demo in the corpus of the fixtures."""
 
@@ -319,7 +319,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="folder for virtual environments")
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--fixtures", action="store_true")
-    parser.add_argument("--demo", action="store_true", help="write benchmarks/results/audited.json")
+    parser.add_argument("--demo", action="store_true", help="write neardup_gpu/demo/audited.json")
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()

@@ -1,9 +1,11 @@
 """Notebooks run from the first cell to the last, their own checks hold, and what is committed can be read.
 
-A notebook reads the package's texts and writes nothing. Those of `IN_A_CLONE` also read benchmarks/results.
+A notebook reads the package's texts and writes nothing. It runs outside the clone: measured figures stand in a cell.
 """
 
+import ast
 import base64
+import json
 import re
 import struct
 from pathlib import Path
@@ -15,8 +17,7 @@ NotebookClient = pytest.importorskip("nbclient").NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
-IN_A_CLONE = {"03_which_sketch", "04_on_a_gpu", "06_who_is_right"}
-"""Notebooks that show measured figures of benchmarks/results; all others run in any folder."""
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 
 # Behind the notebook with a slider: it moves, then the cell runs again as where there is no ipywidgets.
 BEHIND = {
@@ -34,7 +35,7 @@ def test_runs(path: Path, tmp_path: Path) -> None:
     with_slider = [cell for cell in notebook.cells if cell.cell_type == "code" and "FloatSlider" in cell.source]
     again = [nbformat.v4.new_code_cell(cell.source) for cell in with_slider]
     notebook.cells += [*behind, *again]
-    folder = {"metadata": {"path": str(path.parent if path.stem in IN_A_CLONE else tmp_path)}}
+    folder = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources=folder).execute()
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -51,12 +52,49 @@ def code_cells(path):
     return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
+def test_progress_without_ipywidgets_is_text(tmp_path: Path) -> None:
+    """Bars are text, and a cell whose output is captured runs as well."""
+    run = "nd.dedup({'text': ['to be or not to be', 'that is the question']}, progress=True)"
+    hidden = f"import sys\nsys.modules['ipywidgets'] = None\nimport neardup_gpu as nd\n{run};"
+    cells = [nbformat.v4.new_code_cell(source) for source in (hidden, f"%%capture\n{run}", run)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    folder = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=60, kernel_name="python3", resources=folder).execute()
+    first, captured, again = (cell.outputs for cell in cells)
+    assert all(each.output_type == "stream" and each.name == "stderr" for each in first)
+    assert "sketching" in first[0].text and "2 / 2" in first[0].text and "ipywidgets" not in first[0].text
+    assert captured == [] and again[-1].data["text/plain"].startswith("Result(2 documents")
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_is_committed_as_executed(path: Path) -> None:
     code = code_cells(path)
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     shown = str([cell.outputs for cell in code])
     assert not re.search(r"/(home|root|tmp|work|Users|site-packages)/|Traceback", shown)
+
+
+def objects_in(value: object) -> list[dict[str, object]]:
+    """Return all objects of a JSON document."""
+    values = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
+    inner = [found for each in values for found in objects_in(each)]
+    return [value, *inner] if isinstance(value, dict) else inner
+
+
+def test_measured_figures_are_those_of_benchmarks() -> None:
+    compared = 0
+    for cell in [cell for path in NOTEBOOKS for cell in code_cells(path) if "MEASURED = {" in cell.source]:
+        tree = ast.parse(re.sub(r"^%.*$", "", cell.source, flags=re.MULTILINE))
+        (given,) = [
+            ast.literal_eval(each.value)
+            for each in tree.body
+            if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "MEASURED"
+        ]
+        for name, lines in given.items():
+            known = objects_in(json.loads((RESULTS / name).read_text()))
+            assert not [line for line in lines if not any(line.items() <= each.items() for each in known)]
+            compared += len(lines)
+    assert compared > 30
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -22,6 +22,7 @@ from ..data import numpy_of, taken
 from ..definitions import METADATA_KEY
 from ..documents import Documents, open_documents
 from ..documents.reading_options import Reading, chosen_reading
+from ..documents.skipped import count_skipped
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, with_bars
 from ..engine.settings import Engine, as_engine
@@ -32,7 +33,7 @@ from ..records import dataclass
 from ..results.grouping import Grouping
 from ..store.artefacts import AUDIT, write_report
 from ..store.outputs import new_folder
-from ..store.parquet import write_table
+from ..store.parquet import write_tables
 from ..store.uris import is_uri
 from ..tasks.workers import Workers
 from .claims import ClaimReader
@@ -147,8 +148,8 @@ def audit(
     pairs : path or table, default None
         Stated reasons, if the tool writes them: pairs of ids. One document of a pair stands for the other one.
     output : path, default None
-        A folder to write: lost.parquet, missed.parquet, audit.json, audit.html and, if they were given,
-        clusters.parquet and reasons.parquet. It appears when it is complete.
+        A folder to write: lost.parquet, missed.parquet, audit.json, audit.html; clusters.parquet and reasons.parquet
+        if they were given; skipped.parquet if rows may be skipped. It appears when it is complete.
     recipe : Recipe, default None
         The definition of a near-duplicate, instead of `method` and `threshold`.
     **rest : keywords
@@ -413,6 +414,7 @@ class _AuditRun:
             **_close(nearest, close, self._threshold),
             "without_words_kept": close.wordless,
             "without_words_removed": int(nearest.wordless.sum()),
+            **count_skipped(self._documents.skipped),
         }
 
     def _report(self, matched: Matched, counts: dict[str, int]) -> dict[str, Any]:
@@ -498,7 +500,7 @@ def _clusters_table(
 
 def _write(folder: Path, found: Audit) -> None:
     """Write the tables and the page, and audit.json last."""
-    for name in found.report["tables"]:
-        write_table(getattr(found, name), folder / f"{name}.parquet")
+    tables = {name: getattr(found, name) for name in found.report["tables"]}
+    write_tables(folder, tables, found.documents.skipped)
     write_audit_page(found, folder / PAGE)
     write_report(folder, found.report, AUDIT)

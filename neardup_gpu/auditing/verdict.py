@@ -12,7 +12,7 @@ from ..printable import readable_id
 from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count, duration, percent, resemblance as in_digits, row, some, table_by
-from ..results.fail_over import CountedShare
+from ..results.fail_over import CountedShare, of_rows
 from ..text.raw_text import to_bytes
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 TABLES = ("lost", "missed", "clusters", "reasons")
 """The tables that an audit may have; each becomes a file."""
+
+LIMITED = ("lost", "missed", "skipped")
+"""The names of `Audit.limited`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +78,7 @@ class Audit:
         """The counts that limits are set for, each with the number that it is a share of.
 
         Lost documents are a share of the removed ones. The number of missed pairs has as its share that of the kept
-        documents that are in a missed pair.
+        documents that are in a missed pair. Skipped rows of the corpus are a share of all its rows.
         """
         return limited_counts(self.report)
 
@@ -147,6 +150,7 @@ def limited_counts(report: dict[str, Any]) -> dict[str, CountedShare]:
     return {
         "lost": CountedShare(counts["lost"], counts["lost"], counts["judged_removed"]),
         "missed": CountedShare(counts["missed"], counts["missed_documents"], counts["judged_kept"]),
+        "skipped": of_rows(counts)["skipped"],
     }
 
 
@@ -235,6 +239,9 @@ def matching_lines(report: dict[str, Any]) -> list[str]:
             first = f" ({some(list(map(readable_id, found['first_unknown'])))})" if name == "unknown" else ""
             lines.append(f"{found[name]:,} {what}{first}")
     counts = report["counts"]
+    if counts.get("skipped"):
+        left_out = "cannot be read or have the id of an earlier one, and are not judged"
+        lines.append(f"{count(counts['skipped'], 'row')} of the corpus {left_out}")
     if counts["kept"] == 0:
         lines.append("nothing was kept")
     if counts["removed"] == 0:
@@ -270,6 +277,7 @@ def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> li
     parts.append(row("time", duration(report["seconds"])))
     if output is not None:
         files = ", ".join([*(f"{name}.parquet" for name in report["tables"]), "audit.html", "audit.json"])
+        files += ", skipped.parquet" if "skipped" in report["counts"] else ""
         parts.append(row("written", f"{output}: {files}"))
     parts += [row("failed", line) for line in broken]
     return parts

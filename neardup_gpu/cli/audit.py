@@ -75,7 +75,7 @@ class JoinChoice:
 class Verdict(ResultFolder):
     """The verdict to write, and when it fails."""
 
-    fail_over: Sequence[str] | None = fail_over("lost=N or missed=N, or a share such as lost=0.5%")
+    fail_over: Sequence[str] | None = fail_over("lost=N, missed=N or skipped=N, or a share such as lost=0.5%")
 
 
 DocumentsFlags: Any = flags(DOCUMENTS, Reading)
@@ -98,11 +98,11 @@ def audit(
     tasks: WorkersFlags = None,
 ) -> int:
     """Judge the result of any deduplication tool: what it lost, what it missed, and which of its reasons hold."""
+    from ..auditing.verdict import LIMITED
     from ..results.fail_over import FAILED, exceeded, limits_of
 
     shown = Verdict(**given(written))
-    names = ("lost", "missed")
-    limits = limits_of(shown.fail_over or (), names)
+    limits = limits_of(shown.fail_over or (), LIMITED)
     recipe = chosen_recipe(JOINS, method, **given(choice))
     from ..auditing import audit as auditing
     from ..documents.writing_options import Writing

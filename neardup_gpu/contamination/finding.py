@@ -13,6 +13,7 @@ from .. import __version__
 from ..definitions import METADATA_KEY, versions
 from ..documents import Documents
 from ..documents.seams import find_seams
+from ..documents.skipped import count_skipped
 from ..recipe import Recipe, Shingles
 from ..results.by_value import hits_by_value
 from .items import EvaluationItems, EvaluationSet, Wanted, read_items, wanted_of
@@ -91,8 +92,7 @@ def found_by(check: Check, scanned: Scanned) -> Contamination:
         "grams": wanted.grams,
         "hits": hits_found.num_rows,
     }
-    if scanned.skipped is not None:
-        counts["skipped"] = scanned.skipped.num_rows
+    counts |= count_skipped(scanned.skipped)
     report = {
         "version": __version__,
         "kind": "certificate",

@@ -14,6 +14,12 @@ OUTPUT = "neardup-demo"
 FILES = tuple(str(Path(__file__).parent / f"{name}.parquet") for name in ("library", "mirror", "scans"))
 """The collections: passages of a novel, and variants of them."""
 
+AUDITED = str(Path(__file__).parent / "audited.json")
+"""The ids of the documents of `FILES` that other tools removed, in one run of each, with their versions and settings.
+
+The benchmark audited.py makes it, and the notebook 06_who_is_right reads it.
+"""
+
 
 def is_demo(report: dict[str, Any]) -> bool:
     """Whether a report is that of a demonstration, by this installation or by another one."""

@@ -29,24 +29,36 @@ class IdsGiven:
     rule : "first" or "suffix"
         As in `Reading.on_duplicate_id`.
     known : callable, default None
-        Returns for an array of ids which of them documents of earlier inputs have: array of bool.
+        Returns two arrays of bool for an array of ids: whether a document of an earlier input has the id, and whether
+        an earlier reading of this input, which was interrupted, has done the document with the id.
+
+    Attributes
+    ----------
+    num_done : int
+        Documents that were left out because an earlier reading has done them.
     """
 
-    def __init__(self, rule: str, known: Callable[[pa.Array], np.ndarray] | None = None) -> None:
+    def __init__(self, rule: str, known: Callable[[pa.Array], tuple[np.ndarray, np.ndarray]] | None = None) -> None:
+        self.num_done = 0
         self._suffixes, self._known = rule == "suffix", known
         self._given: set[object] = set()
         self._numbers: dict[object, int] = {}  # the last number that an id got as its suffix
 
-    def repeats(self, rows: np.ndarray, ids: pa.Array) -> Repeats:
-        """Return which of the next documents have the id of an earlier one."""
+    def repeats(self, rows: np.ndarray, ids: pa.Array) -> tuple[Repeats, set[int]]:
+        """Return which of the next documents have the id of an earlier one, and which an earlier reading has done."""
         found: Repeats = {}
-        known = np.zeros(len(rows), bool) if self._known is None else self._known(ids)
-        for row, id, is_known in zip(rows.tolist(), ids.to_pylist(), known.tolist(), strict=True):
-            if is_known or id in self._given:
+        done: set[int] = set()
+        known, is_done = np.zeros((2, len(rows)), bool) if self._known is None else self._known(ids)
+        each = zip(rows.tolist(), ids.to_pylist(), known.tolist(), is_done.tolist(), strict=True)
+        for row, id, of_earlier_input, of_earlier_reading in each:
+            if of_earlier_input or id in self._given:
                 found[row] = self._with_suffix(id) if self._suffixes else None
-            else:
-                self._given.add(id)
-        return found
+                continue
+            self._given.add(id)
+            if of_earlier_reading:
+                done.add(row)
+        self.num_done += len(done)
+        return found, done
 
     def _with_suffix(self, id: str) -> str:
         """Return the id with the first number from 2 on that makes it an id which no earlier document has."""
@@ -87,20 +99,22 @@ class RepeatedIds:
         self, batch: pa.RecordBatch, rows: np.ndarray, ids: pa.Array, number: int, reading: Pass
     ) -> tuple[pa.RecordBatch, np.ndarray, pa.Array]:
         """Return the documents of a batch of the reader `number`, each with an id of its own."""
+        done: set[int] = set()
         if isinstance(self._given, IdsGiven):
-            found = self._given.repeats(rows, ids)
+            found, done = self._given.repeats(rows, ids)
         else:
             known = self._given[number]
             found = {row: known[row] for row in rows.tolist() if row in known} if known else {}
-        if not found:
+        if not found and not done:
             return batch, rows, ids
         self.found[number] |= found
-        if None not in found.values():
+        if not done and None not in found.values():
             names = [found.get(row, id) for row, id in zip(rows.tolist(), ids.to_pylist(), strict=True)]
             return batch, rows, pa.array(names, ids.type)
-        again = np.isin(rows, list(found))
+        again = np.isin(rows, [*found, *done])
         for row, id in zip(rows[again].tolist(), ids.filter(arrow(again)).to_pylist(), strict=True):
-            self._why[number][row] = f"its id {shorten(repr(id), 60)} is that of an earlier document"
+            if row not in done:
+                self._why[number][row] = f"its id {shorten(repr(id), 60)} is that of an earlier document"
             reading.skipped.leave_out(row, 1)
         return filtered(batch, ~again), rows[~again], ids.filter(arrow(~again))
 

@@ -60,6 +60,11 @@ def summary_of(skipped: pa.Table) -> dict[str, Any]:
     }
 
 
+def count_skipped(skipped: pa.Table | None) -> dict[str, int]:
+    """Return the entry `skipped` of the counts of a report: the number of rows; no entry if none may be skipped."""
+    return {} if skipped is None else {"skipped": summary_of(skipped)["rows"]}
+
+
 class Loss(NamedTuple):
     """Rows that cannot be read.
 

@@ -34,7 +34,7 @@ from ..store.artefacts import BY_ITSELF
 from ..text.token_changes import remarks_on
 from .columns import as_bytes, id_type_of, types_of
 from .committing import Commits
-from .inputs import inputs_of, rows_done, with_progress
+from .inputs import first_of, inputs_of, rows_done, with_progress
 from .marks import Marks
 from .opened import Opened
 from .remembered import checked_reading
@@ -216,8 +216,8 @@ class Adding:
                 documents.check_ids_early("input")
                 leaves_out = reading.on_duplicate_id == "first"
                 if leaves_out:
-                    documents._ids_given = IdsGiven("first", self._known_ids())
-                # Documents that an interrupted call has added are left out, as their ids are those of the index.
+                    documents._ids_given = IdsGiven("first", self._known_ids(files))
+                # Documents that an interrupted call has added are left out by their ids, if ids may be left out.
                 anything |= self._add(documents, files, done, 0 if leaves_out else done)
             if not anything:
                 check_skipped(pa.concat_tables(self._skipped) if self._skipped else None)
@@ -226,15 +226,17 @@ class Adding:
                 self._merges.finish()
         self._say_outgrown()
 
-    def _known_ids(self) -> Callable[[pa.Array], np.ndarray]:
-        """Return a function that says which ids documents have that were in the index before the next input."""
+    def _known_ids(self, files: list[list[Any]] | None) -> Callable[[pa.Array], tuple[np.ndarray, np.ndarray]]:
+        """Return what `IdsGiven` asks: the ids of documents that were in the index before an input, or are of it."""
         manifest, snapshot = self._writer.manifest, Snapshot(self._writer.segments, on_host(self._runtime.backend))
+        begins = first_of(manifest, files)
 
-        def known(ids: pa.Array) -> np.ndarray:
-            names, found = checked_ids(ids, manifest), np.zeros(len(ids), bool)
+        def known(ids: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+            names, (before, done) = checked_ids(ids, manifest), np.zeros((2, len(ids)), bool)
             if len(names):
-                found[ids_there(snapshot, names, kind_of(names))[0]] = True
-            return found
+                there, number = ids_there(snapshot, names, kind_of(names))
+                before[there], done[there] = number < begins, number >= begins
+            return before, done
 
         return known
 
@@ -265,7 +267,6 @@ class Adding:
 
     def _add(self, documents: Documents, files: list[list[Any]] | None, done: int, skip: int) -> bool:
         """Add an input without its first `skip` documents, after `done` rows of it; return whether it has rows."""
-        self.counts = self.counts._replace(already=self.counts.already + done)
         self._input_begins = self._next_sequence = self._writer.manifest.next_sequence
         self._next_document = self._writer.manifest.first_number
         self._segments = self._writer.segments
@@ -290,6 +291,8 @@ class Adding:
         if waiting or files is not None:
             self._commit(waiting, numbered, files, rows, True)
         self._end_commit()
+        already = skip if documents._ids_given is None else documents._ids_given.num_done
+        self.counts = self.counts._replace(already=self.counts.already + already)
         self._note_skipped(documents.skipped)
         dropped = remarks_on({"documents": rows - done, "only_dropped_words": only_dropped})
         for remark in (*documents._remarks(self._types), *dropped):

@@ -64,9 +64,15 @@ def rows_done(manifest: Manifest, files: list[list[Any]] | None) -> tuple[int, b
     return 0, False
 
 
+def first_of(manifest: Manifest, files: list[list[Any]] | None) -> int:
+    """Return the sequence number from which on documents of an input are in the index, or will be."""
+    found = next((each.first for each in manifest.inputs if each.files == files), None)
+    return manifest.next_sequence if found is None else found
+
+
 def with_progress(manifest: Manifest, files: list[list[Any]] | None, rows: int, whole: bool) -> list[Progress]:
     """The inputs of a manifest, after one has made progress."""
     if files is None:
         return manifest.inputs
     others = [each for each in manifest.inputs if each.files != files]
-    return [*others, Progress(files[0][0], files, rows, whole)]
+    return [*others, Progress(files[0][0], files, rows, whole, first_of(manifest, files))]

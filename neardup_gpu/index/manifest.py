@@ -86,12 +86,15 @@ class Progress:
         Rows of it that are in the index.
     whole : bool
         Whether these are all.
+    first : int, default 0
+        The sequence number that the first of its documents got; 0 if an earlier version has not noted it.
     """
 
     name: str
     files: list[list[Any]]
     rows: int
     whole: bool
+    first: int = 0
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ def _problems(manifest: Manifest) -> Iterator[str]:
         yield f"{len(manifest.segments):,} segments are named, and there may be {MOST_SEGMENTS:,}"
     yield from _problems_of_segments(manifest)
     for each in manifest.inputs:
-        if not isinstance(each.name, str) or not _is_number(each.rows) or type(each.whole) is not bool:
+        numbers = _is_number(each.rows) and _is_number(each.first)
+        if not isinstance(each.name, str) or not numbers or type(each.whole) is not bool:
             yield f"an input is {each!r:.60}"
         described = each.files if isinstance(each.files, list) else [None]
         for file in described:

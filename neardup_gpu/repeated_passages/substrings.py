@@ -20,6 +20,7 @@ from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.references import ReferenceSets
 from ..documents.seams import find_seams, new_seams, seams_as_text
+from ..documents.skipped import count_skipped
 from ..documents.sources import Sources
 from ..documents.units import check_action
 from ..documents.writing_options import Writing
@@ -313,8 +314,7 @@ def _found(
     }
     if not settings.within:
         del counts["without_value"]
-    if skipped is not None:
-        counts["skipped"] = skipped.num_rows
+    counts |= count_skipped(skipped)
     report = {
         "version": __version__,
         "kind": "substrings",

@@ -5,6 +5,7 @@
     writing.py    the queue, and the thread that commits batches
     metrics.py    counters for Prometheus
     gate.py       what every request passes: token, limits, counters
+    served.py     the index, and what requests ask of it
     app.py        the routes
     running.py    the process: kernels, signals
 

@@ -13,21 +13,17 @@ from fastapi import FastAPI, Query, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import generate_latest
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from .. import __version__
-from ..documents.reading_options import Reading
 from ..engine.settings import Engine
-from ..errors import InputError, NeardupError
-from ..index import Index, notes_of
-from .bodies import MAX_ID, Bodies
+from ..errors import NeardupError
 from .gate import Gate, refused
 from .metrics import Metrics
+from .served import ServedIndex
 from .settings import Serving
-from .warming import load_kernels
-from .writing import Change, QueueFullError, WriteQueue, status_of
+from .writing import QueueFullError, status_of
 
 
 def service(folder: Path, limits: Serving, engine: Engine, token: str | None) -> FastAPI:
@@ -47,38 +43,27 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
     InputError
         If there is no index, its ids are bytes, or it compares parts of documents.
     """
-    reader = Index.open(folder, engine=engine)
-    if reader.info()["ids"] == "binary":
-        raise InputError(f"{folder}: its ids are bytes, which JSON cannot hold; make an index with ids that are text")
-    if reader.recipe.unit.divides:
-        raise InputError(
-            f"{folder}: it compares parts of documents, and a service answers with one decision per document; use "
-            "neardup index add and neardup index query"
-        )
-    bodies = Bodies(reader, limits)
-    reading = Reading(html=bodies.html, text_columns=bodies.texts)
-    ready = asyncio.Event()
-
-    def as_table(rows: list[dict[str, Any]]) -> dict[str, Any]:
-        return bodies.table(rows, reader.refresh().info()["columns"], ["id"])
-
-    queue = WriteQueue(folder, engine, limits.queue, as_table, reading)
-    metrics = Metrics(reader, lambda: queue.documents, limits.queue)
-
-    async def load() -> None:
-        await run_in_threadpool(load_kernels, reader, bodies.texts)
-        ready.set()
+    served = ServedIndex(folder, limits, engine)
+    metrics = Metrics(served.reader, lambda: served.queue.documents, limits.queue)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        loading = asyncio.create_task(load())
+        loading = asyncio.create_task(served.load())
         yield
         loading.cancel()
-        await run_in_threadpool(queue.close)
-        reader.close()
+        await served.close()
 
     app = FastAPI(title="neardup index serve", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(Gate, limits=limits, metrics=metrics, token=token)
+    _answer_errors(app, served)
+    _add_changes(app, served, limits)
+    _add_questions(app, served)
+    _add_status(app, served, metrics)
+    return app
+
+
+def _answer_errors(app: FastAPI, served: ServedIndex) -> None:
+    """Answer each error with its status and one line."""
 
     @app.exception_handler(NeardupError)
     async def _failed(_: Request, error: NeardupError) -> JSONResponse:
@@ -87,7 +72,7 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
 
     @app.exception_handler(QueueFullError)
     async def _full(_: Request, __: QueueFullError) -> JSONResponse:
-        waiting = f"{queue.documents:,} documents wait for the writer; try again"
+        waiting = f"{served.queue.documents:,} documents wait for the writer; try again"
         return refused(503, waiting, {"Retry-After": "1"})
 
     @app.exception_handler(HTTPException)
@@ -99,82 +84,51 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
         first = error.errors()[0]
         return refused(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
-    async def change(rows: list[dict[str, Any]], ids: list[Any], replace: bool, num_bytes: int) -> Any:
-        if len(ids) != len(set(ids)):
-            again = next(id for place, id in enumerate(ids) if id in ids[:place])
-            raise HTTPException(422, f"id {again!r} stands for several documents; ids name one each")
-        if not ready.is_set():
-            raise HTTPException(503, "kernels are being loaded; try again", {"Retry-After": "1"})
-        return await asyncio.wrap_future(queue.put(Change(rows, set(ids), replace, num_bytes)))
+
+def _add_changes(app: FastAPI, served: ServedIndex, limits: Serving) -> None:
+    """Add the routes that change the index."""
+    bodies = served.bodies
 
     @app.post("/documents", summary="Add documents, and decide of each whether it is kept")
     async def add(request: Request, body: bodies.Additions) -> Response:  # type: ignore[name-defined]
         rows = [row.model_dump() for row in body.documents]
         size = int(request.headers.get("content-length", limits.max_body))
-        return answered({"decisions": await change(rows, [row["id"] for row in rows], body.replace, size)})
-
-    @app.post("/query", summary="Find documents that resemble texts, or contain them")
-    def query(body: bodies.Query) -> Response:  # type: ignore[name-defined]
-        given = given_of(body)
-        reader.refresh()
-        if isinstance(body.text, str):
-            found, number = reader.query(body.text, **given, reading=Reading(html=bodies.html)), 1
-        else:
-            rows = body.model_dump()["documents"] or [dict.fromkeys(bodies.texts, body.text)]
-            number = len(rows)
-            found = reader.query(bodies.table(rows, reader.info()["columns"], []), **given, reading=reading)
-        answers: list[dict[str, Any]] = [{"matches": [], "notes": []} for _ in range(number)]
-        for match in found.to_pylist():
-            answers[match.pop("query_id")]["matches"].append(match)
-        notes = notes_of(found)
-        for note in [each for each in notes if "query_id" in each]:
-            answers[note.pop("query_id")]["notes"].append(note)
-        return answered({"answers": answers, "notes": [each for each in notes if "ids" in each]})
-
-    @app.post("/passages", summary="Find the passages that texts share with documents")
-    def passages(body: bodies.Passages) -> Response:  # type: ignore[name-defined]
-        given = {name: value for name, value in given_of(body).items() if value is not None}
-        reader.refresh()
-        if body.text is not None:
-            found = reader.passages(body.text, **given, reading=Reading(html=bodies.html))
-        else:
-            rows = body.model_dump()["documents"]
-            found = reader.passages(bodies.table(rows, reader.info()["columns"], []), **given, reading=reading)
-        names = ["tokens", "tokens_taken", "share", "tokens_common"]
-        answers = [{**each, "passages": []} for each in found.documents.select(names).to_pylist()]
-        for passage in found.passages.to_pylist():
-            answers[passage.pop("id")]["passages"].append(passage)
-        return answered({"answers": answers})
+        return answered({"decisions": await served.change(rows, [row["id"] for row in rows], body.replace, size)})
 
     @app.delete("/documents", summary="Remove documents")
     async def remove_some(id: Annotated[list[str], Query(max_length=limits.max_documents)]) -> Response:
-        return answered(await change([], [id_of(each) for each in id], False, 0))
+        return answered(await served.change([], [served.id_of(each) for each in id]))
 
     @app.delete("/documents/{id:path}", summary="Remove a document")
     async def remove(id: str) -> Response:
-        return answered(await change([], [id_of(id)], False, 0))
+        return answered(await served.change([], [served.id_of(id)]))
+
+
+def _add_questions(app: FastAPI, served: ServedIndex) -> None:
+    """Add the routes that read the index."""
+    bodies = served.bodies
+
+    @app.post("/query", summary="Find documents that resemble texts, or contain them")
+    def query(body: bodies.Query) -> Response:  # type: ignore[name-defined]
+        return answered(served.query(body))
+
+    @app.post("/passages", summary="Find the passages that texts share with documents")
+    def passages(body: bodies.Passages) -> Response:  # type: ignore[name-defined]
+        return answered(served.passages(body))
 
     @app.get("/documents/{id:path}/explanation", summary="The decision about a document, and its columns")
     def explanation(id: str) -> Response:
-        found = reader.refresh().explain([id_of(id)]).to_pylist()
-        if not found:
-            raise HTTPException(404, f"id {id!r} is not in the index")
-        return answered(found[0])
+        return answered(served.explanation(id))
 
-    def id_of(text: str) -> Any:
-        """Return an id of a path, of the type that ids of the index have."""
-        if not 0 < len(text) <= MAX_ID:
-            raise HTTPException(422, f"an id has at most {MAX_ID:,} characters")
-        if reader.refresh().info()["ids"] != "integer":
-            return text
-        if not text.isdecimal() or int(text) >= 2**63:
-            raise HTTPException(422, f"{text!r} is not an id of this index, whose ids are integers")
-        return int(text)
+
+def _add_status(app: FastAPI, served: ServedIndex, metrics: Metrics) -> None:
+    """Add the routes that say how the service is, and what it takes."""
 
     @app.get("/health", summary="Whether the service is ready: 503 until kernels are loaded")
     async def health() -> Response:
-        status = "ready" if ready.is_set() else "loading"
-        return JSONResponse({"status": status, "writes": queue.writes}, 200 if ready.is_set() else 503)
+        ready = served.ready.is_set()
+        status = {"status": "ready" if ready else "loading", "writes": served.queue.writes}
+        return JSONResponse(status, 200 if ready else 503)
 
     @app.get("/metrics", summary="Metrics for Prometheus")
     def measured() -> Response:
@@ -183,15 +137,6 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
     @app.get("/docs", include_in_schema=False)
     async def described() -> Response:
         return HTMLResponse(page_of(app.openapi()))
-
-    return app
-
-
-def given_of(body: Any) -> dict[str, Any]:
-    """Return the fields of a query besides its texts, which are given in one of two ways."""
-    if (body.text is None) == (body.documents is None):
-        raise HTTPException(422, "text and documents: give one of them")
-    return dict(body.model_dump(exclude={"text", "documents"}))
 
 
 def answered(value: Any) -> JSONResponse:

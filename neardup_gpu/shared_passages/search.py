@@ -16,6 +16,7 @@ from ..definitions import METADATA_KEY, versions
 from ..documents import open_documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.seams import find_seams
+from ..documents.skipped import count_skipped
 from ..documents.sources import Sources
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
@@ -242,8 +243,7 @@ class PassageSearch(NamedTuple):
             **({"longest_source": int(sizes[1].max(initial=0))} if len(corpora) == 2 else {}),
         }
         counts = {name: value for name, value in counts.items() if settings.within or "without_value" not in name}
-        if self.read.skipped is not None:
-            counts["skipped"] = self.read.skipped.num_rows
+        counts |= count_skipped(self.read.skipped)
         recipe = {"tokens": settings.tokens, "length": settings.length, **versions()}
         about = {METADATA_KEY: json.dumps(recipe).encode()}
         report = {

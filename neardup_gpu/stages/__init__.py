@@ -38,7 +38,7 @@ from ..kernels import components, greedy, shingles as shingles_kernel, spots as 
 from ..kernels._gf2 import mix64_all
 from ..kernels._launch import MOST_ROWS, array_module
 from ..methods import METHODS
-from ..methods.contract import Candidates, Estimate, Join, RowEstimates, Sketch
+from ..methods.contract import Buckets, Candidates, Entries, Estimate, Join, RowEstimates, Sketch
 from ..methods.measures import RESEMBLANCE, Measure, MeasureName, shingle_sets, worth
 from ..recipe import Recipe
 from ..text import stop_words
@@ -49,7 +49,9 @@ from .verification import Verified, at_least
 
 __all__ = [
     "METHODS",
+    "Buckets",
     "Candidates",
+    "Entries",
     "Estimate",
     "Join",
     "Pairs",

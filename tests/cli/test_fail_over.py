@@ -9,7 +9,7 @@ import pytest
 
 from neardup_gpu import cli
 
-SAME = '{"text": "to be or not to be that is the question"}\n'
+SAME = '{"n": %d, "text": "to be or not to be that is the question"}\n'
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,11 @@ SAME = '{"text": "to be or not to be that is the question"}\n'
         (["sketch", "-o", "out"], ["skipped=10%"], ["skipped: 1 of 3 (33.3%), more than 0.1"]),
         (["substrings", "-o", "out", "--length", "4"], ["removed=0.4"], ["removed: 10 of 20 (50.0%), more than 0.4"]),
         (["index", "add", "out"], ["removed=0"], ["removed: 1, more than 0"]),
+        (
+            ["audit", "-o", "out", "--kept", "kept.jsonl", "--id-column", "n"],
+            ["skipped=0"],
+            ["skipped: 1, more than 0"],
+        ),
         (["passages", "-o", "out", "--length", "4"], ["skipped=0"], ["skipped: 1, more than 0"]),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -32,7 +37,8 @@ def test_limits_of_rows(
     exceeded: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("in.jsonl").write_text(f"{SAME}{SAME}{{bad\n")
+    Path("in.jsonl").write_text(f"{SAME % 0}{SAME % 1}{{bad\n")
+    Path("kept.jsonl").write_text('{"n": 0}\n')
     if command[0] == "index":
         assert cli.main(["index", "create", "out"]) == 0
     capsys.readouterr()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import neardup_gpu as nd
@@ -82,6 +83,25 @@ def test_an_index_leaves_out_the_ids_that_it_has(files: list[str]) -> None:
             index.add(files, reading=reading, replace=True)
         with pytest.raises(ParameterError, match="'suffix': an id of an index"):
             index.add(files, reading=nd.Reading(id_column="id", on_duplicate_id="suffix"))
+
+
+def test_a_continued_addition_counts_each_row_once(files: list[str]) -> None:
+    Path("1.jsonl").write_text("".join(f'{{"id": "{id}", "text": "the words of document {id}"}}\n' for id in "abacd"))
+    reading = nd.Reading(id_column="id", on_duplicate_id="first")
+
+    def interrupted(stage: str, done: int, total: int | None) -> None:
+        if stage == "write" and done == 2:
+            raise KeyboardInterrupt
+
+    with Index.create("news") as index:
+        index.add({"id": ["b"], "text": ["the first text of b"]}, id_column="id")
+        with pytest.raises(KeyboardInterrupt):
+            index.add("1.jsonl", reading=reading, commit_every=1, progress=interrupted)
+        assert len(index) == 3
+        added = index.add("1.jsonl", reading=reading, output="d.parquet")
+        assert (added.documents, added.already, added.skipped) == (1, 2, 2)
+        assert pq.read_table("d.skipped.parquet")["row"].to_pylist() == [2, 3]
+        assert index.add("1.jsonl", reading=reading).already == 3
 
 
 def test_what_is_refused(files: list[str]) -> None:

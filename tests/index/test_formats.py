@@ -18,9 +18,10 @@ HERE = Path(__file__).parent
 
 
 def unpacked(format: int, folder: Path) -> Path:
-    """An index of five documents in two segments, one of them removed.
+    """An index of five documents in two segments, one of them removed; in format 3, a folder of one by each method.
 
-    It was made under definitions 3. Its texts have the same tokens under those of today, which it is given.
+    Formats 1 and 2 were made under definitions 3. The texts have the same tokens under those of today, which the index
+    is given.
     """
     with tarfile.open(HERE / f"format_{format}.tar.xz") as archive:
         archive.extractall(folder, filter="data")
@@ -69,6 +70,24 @@ def test_format_2_opens(tmp_path: Path) -> None:
         index.add(new, id_column="id")
         assert index.compact() > 0
         assert index.remove(before="1603-01-01", column="date").documents == 1
+
+
+@pytest.mark.parametrize("method", ["exact", "minhash", "simhash"])
+def test_format_3_opens(tmp_path: Path, method: str) -> None:
+    with nd.Index.open(unpacked(3, tmp_path) / method, engine="cpu") as index:
+        assert index.recipe.method.name == method
+        assert index.check(all=True)["documents"] == 4
+        kept = index.decide(keep="date").documents
+        assert kept.filter(kept["kept"])["id"].to_pylist() == ["b", "c", "e"]
+        assert index.query("to be or not to be", columns=["pages"])["pages"].to_pylist() == [1, None]
+        new = {"id": ["f"], "text": ["that is the question"], "date": pa.array([dt.date(1602, 1, 1)]), "pages": [2]}
+        added = index.add(new, id_column="id", text_columns="text")
+        assert added.decisions.read_all()["duplicate_of"].to_pylist() == ["c"]
+        if method == "minhash":
+            assert index.query("to be or", containment=0.9)["id"].to_pylist() == ["a", "b"]
+        assert index.compact() > 0
+        assert index.remove(before="1603-01-01", column="date").documents == 3
+        assert json.loads(next(index.folder.glob("manifest.*")).read_bytes())["manifest"]["format"] == 4
 
 
 def test_a_later_format_is_refused_by_its_number(plays: Path) -> None:
