@@ -22,7 +22,10 @@ Repeats: TypeAlias = dict[int, str | None]
 
 
 class IdsGiven:
-    """The ids of all documents before the next one, in input order: about 100 bytes of memory per document.
+    """The ids of all documents before the next one, in input order.
+
+    Memory per document, measured with a million ids: 99 bytes for integers, 133 for strings of 12 characters, 169 for
+    strings of 36.
 
     Parameters
     ----------

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
+import time
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
@@ -44,6 +47,40 @@ class _CompilingBar(Compiling):
                 task.finished_time = self.seconds  # not what went by between two kernels
 
 
+class _TextInNotebook(Progress):
+    """Bars as text that is replaced in its place: in a notebook without ipywidgets, where rich cannot draw.
+
+    Front ends of notebooks do not move a cursor upwards, so what is for terminals would be shown again and again.
+    """
+
+    SECONDS = 0.2  # between two texts
+
+    def start(self) -> None:
+        from IPython.display import display
+
+        self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)
+        self._next = 0.0
+
+    def refresh(self) -> None:
+        if time.monotonic() >= self._next:
+            self._show()
+
+    def update(self, *given: Any, **changes: Any) -> None:
+        super().update(*given, **changes)
+        self.refresh()
+
+    def stop(self) -> None:
+        self._show("" if self.live.transient else None)
+
+    def _show(self, text: str | None = None) -> None:
+        if text is None:
+            console = Console(file=io.StringIO(), force_jupyter=False, force_terminal=False, width=79)
+            console.print(self.get_renderable())
+            text = console.file.getvalue()  # type: ignore[attr-defined]
+        self._handle.update({"text/plain": text}, raw=True)
+        self._next = time.monotonic() + self.SECONDS
+
+
 @contextlib.contextmanager
 def bars(console: Console | None = None, transient: bool = False) -> Iterator[Report]:
     """A callback that draws a bar for each stage: amount done, total, speed, and the time left or, at its end, taken.
@@ -64,11 +101,12 @@ def bars(console: Console | None = None, transient: bool = False) -> Iterator[Re
         _Rate(),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
+    kind: type[Progress] = Progress
     if console is None:
         console = Console(stderr=True)
         if console.is_jupyter and importlib.util.find_spec("ipywidgets") is None:
-            console = Console(stderr=True, force_jupyter=False)  # as text, which needs no widgets
-    with Progress(*columns, console=console, transient=transient) as drawn, _CompilingBar(drawn).listens():
+            kind = _TextInNotebook
+    with kind(*columns, console=console, transient=transient) as drawn, _CompilingBar(drawn).listens():
         tasks: dict[str, TaskID] = {}
 
         def finish() -> None:

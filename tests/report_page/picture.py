@@ -69,13 +69,11 @@ def shards(folder: Path) -> Path:
 
 
 def draw(browser, page: Path, folder: Path) -> None:
-    """Take two pictures of a page: its head, and a group that was opened."""
+    """Take two pictures of a page: its summary, and a group that was opened."""
     from browser import opened
 
     with opened(browser, page) as tab:
-        tab.set_viewport_size({"width": 1000, "height": 1050})
-        tab.locator("#threshold").fill("8")
-        tab.locator("#threshold").blur()
+        tab.set_viewport_size({"width": 1000, "height": 1010})
         tab.screenshot(path=folder / "report.png")
         tab.set_viewport_size({"width": 1000, "height": 900})
         tab.locator("#sort").select_option("least")
