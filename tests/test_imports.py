@@ -12,7 +12,7 @@ HOUSE = Path(__file__).parents[1]
 
 HEAVY = {
     *("numpy", "pyarrow", "numba", "llvmlite", "selectolax"),  # needed, and slow to import
-    *("rich", "cyclopts", "jinja2", "markupsafe", "vl_convert", "matplotlib", "ipywidgets"),  # for people
+    *("rich", "cyclopts", "jinja2", "markupsafe", "vl_convert", "matplotlib", "IPython", "ipywidgets"),  # for people
     *("cupy", "cupyx", "ray", "datasets", "fsspec", "fastwarc", "tokenizers", "Stemmer"),  # optional
     *("asyncio", "html", "importlib", "logging", "subprocess", "textwrap", "tomllib", "traceback"),
     *("datetime", "fractions", "grp", "pwd", "shutil", "time"),  # of the standard library

@@ -128,7 +128,7 @@ def test_the_wheel_has_the_texts_with_their_notice(built: tuple[Path, Path]) -> 
     licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
     assert licences == {"LICENSE", "neardup_gpu/demo/NOTICE.md"}
     assert notice == (Path(demo.FILES[0]).parent / "NOTICE.md").read_bytes()
-    assert {f"neardup_gpu/demo/{Path(path).name}" for path in demo.FILES} <= set(names)
+    assert {f"neardup_gpu/demo/{Path(path).name}" for path in (*demo.FILES, demo.AUDITED)} <= set(names)
 
 
 # --------------------------------------------------------------------------------------------- what it is installed by
