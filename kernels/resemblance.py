@@ -63,22 +63,41 @@ _STEPS = 32  # of a merge, between two looks at what is left
 
 @jit()
 def _common(a, b, least):
-    """Number of values in both of two ascending rows, or -1 if it is below `least`."""
-    i = j = common = 0
-    while i + _STEPS <= len(a) and j + _STEPS <= len(b):
-        if common + min(len(a) - i, len(b) - j) < least:
+    """Return the number of values in both of two ascending rows, or -1 if it is below `least`.
+
+    Two merges go on side by side, of the values below the middle of `a` and of the others, since each step of a merge
+    waits for the one before it.
+    """
+    middle = np.uint64(len(a) >> 1)
+    cut = np.uint64(lower_bound(b, 0, len(b), a[middle]) if len(a) else 0)
+    one, steps, last, end = np.uint64(1), np.uint64(_STEPS), np.uint64(len(a)), np.uint64(len(b))
+    i, j, k, l = np.uint64(0), np.uint64(0), middle, cut
+    common = others = np.uint64(0)
+    while i + steps <= middle and j + steps <= cut and k + steps <= last and l + steps <= end:
+        if np.int64(common + others + min(middle - i, cut - j) + min(last - k, end - l)) < least:
             return -1
         for _ in range(_STEPS):  # without a branch
-            x, y = a[i], b[j]
-            common += x == y
-            i += x <= y
-            j += y <= x
-    while i < len(a) and j < len(b):
+            x, y, u, v = a[i], b[j], a[k], b[l]
+            common += np.uint64(x == y)
+            others += np.uint64(u == v)
+            i += np.uint64(x <= y)
+            j += np.uint64(y <= x)
+            k += np.uint64(u <= v)
+            l += np.uint64(v <= u)
+    common += others + _merged(a, b, i, middle, j, cut) + _merged(a, b, k, last, l, end)
+    return np.int64(common) if np.int64(common) >= least else -1
+
+
+@jit()
+def _merged(a, b, i, last, j, end):
+    """Return the number of values in both of two ascending rows, from and to some places of each."""
+    common = np.uint64(0)
+    while i < last and j < end:
         x, y = a[i], b[j]
-        common += x == y
-        i += x <= y
-        j += y <= x
-    return common if common >= least else -1
+        common += np.uint64(x == y)
+        i += np.uint64(x <= y)
+        j += np.uint64(y <= x)
+    return common
 
 
 FEW = 32

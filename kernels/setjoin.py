@@ -45,12 +45,16 @@ SCAN = 4
 FEW = 32
 """Entries that are looked at one by one, whatever they lie among."""
 
+REMEMBERED = 64
+"""Rows that a processor remembers to have compared with the same row: near-duplicates meet in many runs."""
+
 WIDTH_BITS = 4
 """Bits of the width in what says where a bitmap is."""
 
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
 _ROW = np.uint64((1 << 32) - 1)
 _WIDTH = np.uint64((1 << WIDTH_BITS) - 1)
+_SLOT = np.uint64(REMEMBERED - 1)
 _MOST_BITS = 64 * MOST_WORDS
 
 
@@ -299,8 +303,9 @@ def _rows_to_scan(runs, sizes, needed, both, row, low, high):
         run = np.int64(places[at] >> np.uint64(PLACE_BITS))
         stop = starts[run + one] if np.int64(places[at] & _PLACE) < short else splits[run]
         first, last = _ends(entries, starts[run], splits[run], stop, first, last)
-    first, last = max(low, first), min(high, last + one)
-    return (first if total > np.int64(SCAN) * (last - first) else np.int64(-1)), last
+        if total <= np.int64(SCAN) * (min(high, last + one) - max(low, first)):  # as more rows can only follow
+            return np.int64(-1), last
+    return max(low, first), min(high, last + one)
 
 
 @jit()
@@ -420,10 +425,11 @@ Device(_scan_one_by_one, _scan.py_func)
 
 
 @jit()
-def _meet_some(entries, i, until, known, needed, both, row, place, high, number, best, looked_at):
+def _meet_some(entries, i, until, known, needed, both, row, place, high, number, best, memo, looked_at):
     """Look at up to 64 entries of a run, from entry `i` on, of rows before `high`.
 
-    Returns the number of candidates, and the next entry, or `until` if there is none.
+    Returns the number of candidates, and the next entry, or `until` if there is none. `memo` has the last compared row
+    of each value of the lowest bits, times 2, and 1 more if it is no candidate.
     """
     one, seen = np.int64(1), min(until - i, np.int64(64))
     if _row_of(entries[i + seen - one]) >= high:
@@ -435,11 +441,18 @@ def _meet_some(entries, i, until, known, needed, both, row, place, high, number,
         k = _lowest(left)
         left &= left - np.uint64(1)
         other = _row_of(entries[i + k])
-        at = lower_bound(best, 0, number, other)
-        if other == row or (at < number and best[at] == other):
+        slot = np.uint64(other) & _SLOT
+        if memo[slot] >> one == other:
+            failed |= np.uint64(memo[slot] & one) << np.uint64(k)
             continue
-        if not _is_candidate(known, needed, both, row, other):
-            failed |= np.uint64(1) << np.uint64(k)
+        if other == row:
+            continue
+        at = lower_bound(best, 0, number, other)
+        is_known = at < number and best[at] == other
+        fails = np.int64(not is_known and not _is_candidate(known, needed, both, row, other))
+        memo[slot] = other << one | fails
+        if fails or is_known:
+            failed |= np.uint64(fails) << np.uint64(k)
             continue
         number = _insert(best, number, at, other)
         if number == len(best):  # nothing beyond the last one of a full list
@@ -450,7 +463,7 @@ def _meet_some(entries, i, until, known, needed, both, row, place, high, number,
     return number, min(i + np.int64(64), until)
 
 
-def _meet_one(entries, i, until, known, needed, both, row, place, high, number, best, looked_at):
+def _meet_one(entries, i, until, known, needed, both, row, place, high, number, best, memo, looked_at):
     """Do the same as `_meet_some` for one entry on a device: words of bits would take too many registers."""
     one, sizes = np.int64(1), known[0]
     other = _row_of(entries[i])
@@ -476,7 +489,7 @@ Device(_meet_one, _meet_some.py_func)
 
 
 @jit()
-def _meet(runs, known, needed, both, row, low, high, best, looked_at):
+def _meet(runs, known, needed, both, row, low, high, best, memo, looked_at):
     """Write the first candidates of a row, from the runs of its places; return their number."""
     entries, starts, splits, places, offsets = runs
     one, number, size = np.int64(1), np.int64(0), np.int64(known[0][row])
@@ -492,19 +505,22 @@ def _meet(runs, known, needed, both, row, low, high, best, looked_at):
         if low > 0:
             i = _from(entries, i, until, low)
         while i < until and _row_of(entries[i]) < high:
-            number, i = _meet_some(entries, i, until, known, needed, both, row, place, high, number, best, looked_at)
+            number, i = _meet_some(
+                entries, i, until, known, needed, both, row, place, high, number, best, memo, looked_at
+            )
             if number == len(best):  # nothing beyond the last one of a full list
                 high = best[number - one]
     return number
 
 
 @jit()
-def _probe(runs, known, held, needed, both, row, low, high, best, looked_at):
+def _probe(runs, known, held, needed, both, row, low, high, best, memo, looked_at):
     """Write the first candidates of a row to `best`, and what was looked at; return the number of candidates."""
     first, stop = _rows_to_scan(runs, known[0], needed, both, row, low, high)
     if first >= 0:
         return _scan(known, held, needed, both, row, first, stop, best, looked_at)
-    return _meet(runs, known, needed, both, row, low, high, best, looked_at)
+    memo[:] = np.int64(-2)
+    return _meet(runs, known, needed, both, row, low, high, best, memo, looked_at)
 
 
 @parallel(
@@ -514,10 +530,11 @@ def _probe(runs, known, held, needed, both, row, low, high, best, looked_at):
     is_wide=True,
 )
 def _probe_rows(lower, upper, runs, known, held, needed, both, rows, first, stop, bounds, best, number, looked_at):
+    memo = np.empty(REMEMBERED, np.int64)
     for part in range(lower, upper):
         for i in range(bounds[part], bounds[part + 1]):
             low, high = first[i], stop[i]
-            number[i + 1] = _probe(runs, known, held, needed, both, rows[i], low, high, best[i], looked_at[i])
+            number[i + 1] = _probe(runs, known, held, needed, both, rows[i], low, high, best[i], memo, looked_at[i])
 
 
 @parallel("int64[:, ::1], int64[::1], int64[::1]")
@@ -592,7 +609,7 @@ def _meet_all(
     i = cuda.grid(1)
     if i < len(rows) and number[i] != _TO_SCAN:
         runs, known = (entries, starts, splits, places, offsets), (sizes, folds, bitmaps, words)
-        number[i] = _meet(runs, known, needed, both, rows[i], first[i], stop[i], best[i], looked_at[i])
+        number[i] = _meet(runs, known, needed, both, rows[i], first[i], stop[i], best[i], best[i], looked_at[i])
 
 
 @kernel(

@@ -434,10 +434,14 @@ def meet(
     most: int,
     runtime: Runtime,
     listed: int = LISTED,
+    expected: int | None = None,
 ) -> Iterator[Met]:
-    """The first `most` candidates of some rows, from rows `first` on and before `stop`; about `listed` at a time."""
+    """Yield the first `most` candidates of some rows, from rows `first` on and before `stop`; about `listed` at a time.
+
+    If all rows look at `expected` entries together and these are few, the entries of each row are not counted.
+    """
     weights = np.ones(len(rows), np.int64)
-    for part in parts:
+    for part in parts if expected is None or expected > LOOKS else []:
         weights += np.minimum(runtime.fetch(runtime.run(_entries_met, part, rows)), SCAN * np.maximum(stop - first, 1))
     ends = Span.of_sizes(np.maximum(weights, LOOKS * most // listed)).ends
 

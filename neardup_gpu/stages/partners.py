@@ -381,9 +381,8 @@ class Search:
     def _meet_rows(
         self, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, stop: np.ndarray, most: int
     ) -> Any:
-        found_in_turn = meet(
-            index, rows, first, stop, most, self.runtime, min(LISTED, max(most, self.verified_at_once or LISTED))
-        )
+        listed = min(LISTED, max(most, self.verified_at_once or LISTED))
+        found_in_turn = meet(index, rows, first, stop, most, self.runtime, listed, self.expected)
         while True:
             with self.clock.stage("join"):
                 met = next(found_in_turn, None)
