@@ -39,14 +39,18 @@ _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 9, 10, 11, 14  # of C
 _MOST_ORDINAL = 2**15 - 1
 
 
-def encoded_in_order(schema: pa.Schema, tables: Iterable[pa.Table], threads: int | None = None) -> Iterator[memoryview]:
-    """Each table as a Parquet file of its own, in order, to be added to a `RowGroupWriter`.
+def encoded_in_order(
+    schema: pa.Schema, tables: Iterable[pa.Table], threads: int | None = None, **how: Any
+) -> Iterator[memoryview]:
+    """Yield each table as a Parquet file of its own, in order, to be added to a `RowGroupWriter`.
+
+    `how` has further options of Arrow's writer.
 
     Memory: for each thread a table, as much again to encode it, and an encoded one that waits to be written.
     """
 
     def step(table: pa.Table) -> Step[memoryview]:
-        return Step(partial(encoded, schema, table), 2 * bytes_of(table))
+        return Step(partial(encoded, schema, table, **how), 2 * bytes_of(table))
 
     def steps() -> Iterator[Step[memoryview]]:
         with closing(tables):
@@ -55,11 +59,11 @@ def encoded_in_order(schema: pa.Schema, tables: Iterable[pa.Table], threads: int
     return in_order(steps(), len, threads, 3 * ROW_GROUP_BYTES)
 
 
-def encoded(schema: pa.Schema, table: pa.Table | None) -> list[memoryview]:
+def encoded(schema: pa.Schema, table: pa.Table | None, **how: Any) -> list[memoryview]:
     """Return a table as a Parquet file of its own, alone in a list; None stands for a table without row groups."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
-        sink, schema, compression="zstd", data_page_size=PAGE_BYTES, write_page_checksum=True
+        sink, schema, compression="zstd", data_page_size=PAGE_BYTES, write_page_checksum=True, **how
     ) as writer:
         if table is not None:
             writer.write_table(table)
@@ -74,11 +78,13 @@ class RowGroupWriter:
     file : file object
         Open for writing, empty.
     schema : pyarrow.Schema
+    **how
+        As for `encoded_in_order`.
     """
 
-    def __init__(self, file: Any, schema: pa.Schema) -> None:
+    def __init__(self, file: Any, schema: pa.Schema, **how: Any) -> None:
         self._file = file
-        self._footer = _divided(encoded(schema, None)[0])[1]  # of no row groups
+        self._footer = _divided(encoded(schema, None, **how)[0])[1]  # of no row groups
         self._to_num_rows = place_of(self._footer, _NUM_ROWS)
         self._groups: list[bytes] = []
         self._num_rows = self._num_groups = 0

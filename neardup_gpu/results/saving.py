@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from ..documents.ahead import closing
 from ..documents.rewritten import write_kept
+from ..documents.row_groups import RowGroupWriter, encoded_in_order
 from ..documents.writing_options import Writing
 from ..store.artefacts import ASCENDING, DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
-from ..store.parquet import TableWriter, write_table, write_tables
+from ..store.checksums import seal
+from ..store.parquet import encodings, write_table, write_tables
 
 
 def write_result(
@@ -55,13 +58,16 @@ def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
 
 
 def write_units(parts: Iterator[pa.Table], folder: Path) -> None:
-    """Write the table of units, which is given in parts."""
-    with contextlib.ExitStack() as stack:
-        file = None
-        for part in parts:
-            if file is None:
-                file = stack.enter_context(TableWriter(folder / f"{UNITS}.parquet", part.schema, ASCENDING))
-            file.write(part)
+    """Write the table of units, which is given in parts, at least one; several parts are encoded at once."""
+    path, first = folder / f"{UNITS}.parquet", next(parts)
+    schema, how = first.schema, encodings(first.schema, ASCENDING)
+    with open(path, "wb") as file:
+        output = RowGroupWriter(file, schema, **how)
+        with closing(encoded_in_order(schema, chain([first], parts), **how)) as groups:
+            for group in groups:
+                output.add(group)
+        output.finish()
+    seal(path)
 
 
 def ids_of_kept(documents: pa.Table) -> pa.Table:

@@ -218,7 +218,7 @@ class EqualUnits:
         for block in self.blocks:
             np.minimum.at(self._best, block.groups, self._words(block, rank))
             if block.first >= self.num_known:
-                self._sizes += np.bincount(block.groups, minlength=number)
+                np.add.at(self._sizes, block.groups, 1)
         texts, is_named = np.zeros(number, np.uint64), np.zeros(number, bool)
         again: list[tuple[np.ndarray, ...]] = []
         for block in self.blocks:
@@ -288,7 +288,7 @@ class EqualUnits:
 
     def _repeats(self, block: UnitBlock, words: np.ndarray, best: np.ndarray, recipe: Recipe) -> np.ndarray:
         """Return which units of the input repeat their source; both are given by the words of their priority."""
-        has_source = (words != best) & (self.tokens >= recipe.unit.min_words)[block.groups]
+        has_source = (words != best) & (self.tokens[block.groups] >= recipe.unit.min_words)
         if recipe.only_against:
             has_source &= best >> 32 < self.num_known
         return are_repeats(recipe.unit, has_source, np.zeros(len(words), np.int8), words >> 32 == best >> 32)
@@ -299,7 +299,7 @@ class EqualUnits:
         """Yield the blocks of the input, and what their units repeat."""
         for block in self.of_input:
             best = self._best[block.groups]
-            alone = (self.tokens < recipe.unit.min_words)[block.groups]
+            alone = self.tokens[block.groups] < recipe.unit.min_words
             is_known = (best >> 32 < self.num_known) & ~alone
             copies = self._sizes[block.groups] + is_known
             copies[alone | (~is_known & recipe.only_against)] = 1

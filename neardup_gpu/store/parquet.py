@@ -25,10 +25,7 @@ class TableWriter(contextlib.AbstractContextManager):
 
     def __init__(self, path: Path, schema: pa.Schema, ascending: Sequence[str] = ()) -> None:
         self._path = path
-        how: dict[str, Any] = {}
-        if ascending:
-            how["use_dictionary"] = [name for name in schema.names if name not in ascending]
-            how["column_encoding"] = dict.fromkeys(ascending, "DELTA_BINARY_PACKED")
+        how = encodings(schema, ascending)
         self._file = pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True, **how)
 
     def write(self, table: pa.Table) -> None:
@@ -40,6 +37,14 @@ class TableWriter(contextlib.AbstractContextManager):
         self._file.close()
         if kind is None:
             seal(self._path)
+
+
+def encodings(schema: pa.Schema, ascending: Sequence[str]) -> dict[str, Any]:
+    """Return the options of Arrow's writer for the columns of a table; `ascending` as in `TableWriter`."""
+    if not ascending:
+        return {}
+    dictionaries = [name for name in schema.names if name not in ascending]
+    return {"use_dictionary": dictionaries, "column_encoding": dict.fromkeys(ascending, "DELTA_BINARY_PACKED")}
 
 
 def write_table(table: pa.Table, path: Path, ascending: Sequence[str] = ()) -> None:
