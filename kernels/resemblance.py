@@ -70,7 +70,7 @@ def _common(a, b, least):
     """
     middle = np.uint64(len(a) >> 1)
     cut = np.uint64(lower_bound(b, 0, len(b), a[middle]) if len(a) else 0)
-    one, steps, last, end = np.uint64(1), np.uint64(_STEPS), np.uint64(len(a)), np.uint64(len(b))
+    steps, last, end = np.uint64(_STEPS), np.uint64(len(a)), np.uint64(len(b))
     i, j, k, l = np.uint64(0), np.uint64(0), middle, cut
     common = others = np.uint64(0)
     while i + steps <= middle and j + steps <= cut and k + steps <= last and l + steps <= end:
