@@ -16,7 +16,7 @@ from pathlib import Path
 from .measure import PROGRAMS, SLOW_ROUNDS, Bench, figure, launch, neardup, ratio
 from .peers import NEEDS, ensure_venv, requirement
 
-CORPORA = ("bills_116", "manpages")
+CORPORA = ("bills_116", "manpages", "django_docs")
 UNITS = ("line", "paragraph")
 MOST_TIME = 1.5
 """Largest accepted ratio of the time for units to the time for whole documents."""

@@ -428,8 +428,8 @@ Device(_scan_one_by_one, _scan.py_func)
 def _meet_some(entries, i, until, known, needed, both, row, place, high, number, best, memo, looked_at):
     """Look at up to 64 entries of a run, from entry `i` on, of rows before `high`.
 
-    Returns the number of candidates, and the next entry, or `until` if there is none. `memo` has the last compared row
-    of each value of the lowest bits, times 2, and 1 more if it is no candidate.
+    Returns the number of candidates, and the next entry, or `until` if there is none. For each value of the lowest
+    bits of a row, `memo` has the last row that was compared: twice its number, plus 1 if it was rejected.
     """
     one, seen = np.int64(1), min(until - i, np.int64(64))
     if _row_of(entries[i + seen - one]) >= high:
