@@ -182,18 +182,18 @@ class EqualUnits:
         is_first = first == np.arange(len(hashes))
         groups = (np.cumsum(is_first) - 1)[first].astype(np.int32)
         start = number = len(self._known)
-        is_new = is_first[number:]
+        new = np.flatnonzero(is_first[number:])
         tokens = np.concatenate([each for *_, each in self._waiting] or [self.tokens])
         if self._in_order:
             texts = [block.texts for block, *_ in self._waiting if block.texts is not None]
-            self._texts = np.concatenate([self._texts, np.concatenate([self._texts[:0], *texts])[is_new]])
+            self._texts = np.concatenate([self._texts, np.concatenate([self._texts[:0], *texts])[new]])
         for block, mine, _ in self._waiting:
             block.groups = groups[start : start + len(mine)].copy()
             start += len(mine)
             if self._in_order:
                 block.compare_texts(self._texts)
-        self.tokens = np.concatenate([self.tokens, tokens[is_new]])
-        self._known = hashes[is_first]
+        self.tokens = np.concatenate([self.tokens, tokens[new]])
+        self._known = hashes[np.flatnonzero(is_first)]
         self._waiting, self._num_waiting = [], 0
 
     # ------------------------------------------------------------------------------------------------- they are decided
