@@ -318,8 +318,7 @@ class Recipe:
             "empty": checks.one_of("empty", self.empty, EMPTY),
         }
         plain["method"] = method.settled(plain["threshold"])
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
         if self.shingles.tokens == "letters" and self.method.elements == "tokens":
             raise ParameterError(
                 "tokens 'letters' and elements 'tokens': all texts have the same letters; give elements='shingles'"

@@ -264,8 +264,9 @@ def reason_lines(report: dict[str, Any]) -> list[str]:
     return lines
 
 
-def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> list[Any]:
-    """Return a report as the command prints it."""
+def summary(found: Audit, output: str | None, broken: list[str]) -> list[Any]:
+    """Return a result as the command prints it."""
+    report = found.report
     labels = ("judged", "lost", "missed", "close", "why")
     parts: list[Any] = [row(label, line) for label, line in zip(labels, sentences(report), strict=True)]
     parts += [row("" if i else "matched", line) for i, line in enumerate(matching_lines(report))]

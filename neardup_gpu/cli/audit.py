@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..auditing.settings import AuditSettings
-from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..methods.containment import Containment
 from ..methods.exact import Exact
 from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
-from .console import goes_on, say, say_json, shown_progress
 from .dedup import Bound
-from .methods import ShingleSettings, chosen_recipe
-from .options import (
-    DOCUMENTS,
-    MATCHING,
-    OUTPUT,
-    RUNNING,
-    TASKS,
-    Group,
-    Inputs,
-    ResultFolder,
-    fail_over,
-    flags,
-    given,
-    method_flags,
-    one_or_all,
-)
-
-if TYPE_CHECKING:
-    from ..auditing.verdict import Audit
+from .methods import Choice, ShingleSettings, chosen_recipe
+from .options import MATCHING, OUTPUT, RUNNING, TASKS, Group, Inputs, ReadingFlags, flags, given, method_flags
+from .verbs import ResultFolder, fail_over, limits_among, one_or_all, running, say_result
 
 JOINS: dict[str, tuple[type, ...]] = {"exact": (Exact,), "containment": (Containment,)}
 """The methods that miss no pair."""
@@ -62,13 +44,10 @@ class Claimed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JoinChoice:
+class JoinChoice(Choice):
     """How documents are compared, and which are near-duplicates."""
 
     method: str = setting("exact", "How documents are compared: exact or containment.", metavar="NAME")
-    threshold: float | None = setting(
-        None, "Minimum resemblance, or containment, above 0 and up to 1.", metavar="X", shown="0.8, 0.9 by containment"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +57,6 @@ class Verdict(ResultFolder):
     fail_over: Sequence[str] | None = fail_over("lost=N, missed=N or skipped=N, or a share such as lost=0.5%")
 
 
-DocumentsFlags: Any = flags(DOCUMENTS, Reading)
 ClaimedFlags: Any = flags(RESULT, Claimed, AuditSettings)
 JoinFlags: Any = flags(MATCHING, JoinChoice, ShingleSettings)
 MethodFlags: Any = method_flags(MATCHING, JOINS)
@@ -89,49 +67,31 @@ WorkersFlags: Any = flags(TASKS, Workers)
 
 def audit(
     *inputs: Inputs,
-    documents: DocumentsFlags = None,
+    documents: ReadingFlags = None,
     claimed: ClaimedFlags = None,
     choice: JoinFlags = None,
     method: MethodFlags = None,
     written: VerdictFlags = None,
-    running: RunningFlags = None,
+    engine: RunningFlags = None,
     tasks: WorkersFlags = None,
 ) -> int:
     """Judge the result of any deduplication tool: what it lost, what it missed, and which of its reasons hold."""
-    from ..auditing.verdict import LIMITED
-    from ..results.fail_over import FAILED, exceeded, limits_of
+    from ..auditing.verdict import LIMITED, summary
 
     shown = Verdict(**given(written))
-    limits = limits_of(shown.fail_over or (), LIMITED)
+    limits = limits_among(shown, LIMITED)
     recipe = chosen_recipe(JOINS, method, **given(choice))
     from ..auditing import audit as auditing
     from ..documents.writing_options import Writing
 
-    workers = Workers(**given(tasks)) if given(tasks) else None
-    with goes_on(workers), shown_progress(shown) as progress:
+    with running(shown, documents, engine, tasks) as options:
         found = auditing.audit(
             one_or_all(inputs),
             output=shown.output,
             recipe=recipe,
-            reading=Reading(**given(documents, of=Reading)),
             writing=Writing(overwrite=shown.overwrite),
-            engine=Engine(**given(running, of=Engine)),
-            workers=workers,
-            progress=progress,
-            **given(running, of=Bound),
+            **options,
+            **given(engine, of=Bound),
             **given(claimed),
         )
-    broken = exceeded(limits, found.limited)
-    _say(found, shown, broken)
-    return FAILED if broken else 0
-
-
-def _say(found: Audit, shown: Verdict, broken: list[str]) -> None:
-    """Print the five sentences, the counts by source and the limits that were exceeded."""
-    if shown.json:
-        status = "failed" if broken else "done"
-        say_json({"status": status, "output": shown.output, "exceeded": broken, **found.report})
-    elif not shown.quiet:
-        from ..auditing.verdict import summary
-
-        say(*summary(found.report, shown.output, broken))
+    return say_result(found, shown, limits, summary)

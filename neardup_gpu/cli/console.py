@@ -18,7 +18,6 @@ from ..printable import encodable, printable, readable_id
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType, RenderResult
 
-    from ..tasks.workers import Workers
     from .options import Output
 
 
@@ -116,20 +115,6 @@ def say_json(value: Any) -> None:
 def _json(character: str) -> str:
     """Return a character as a JSON escape; `json` itself does not escape DEL."""
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else json.dumps(character)[1:-1]
-
-
-@contextlib.contextmanager
-def goes_on(workers: Workers | None) -> Iterator[None]:
-    """If a job of tasks is interrupted in the block, say that the same command continues it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if workers is None or workers.work_dir is None:
-            raise
-        from ..store.uris import masked
-
-        work = masked(workers.work_dir)
-        raise KeyboardInterrupt(f"interrupted; the same command goes on with what is in {work}") from None
 
 
 def say_written(

@@ -14,23 +14,10 @@ from ..settings import setting
 from ..tasks.workers import Workers
 from ..text.unit_options import Unit
 from . import methods
-from .console import goes_on, say, say_json, shown_progress, stdout
+from .console import say, say_json, stdout
 from .methods import Choice, Conditions, ShingleSettings, chosen_recipe
-from .options import (
-    DECIDING,
-    DOCUMENTS,
-    MATCHING,
-    OUTPUT,
-    RUNNING,
-    TASKS,
-    Inputs,
-    ResultFolder,
-    RowLimits,
-    flags,
-    given,
-    method_flags,
-    one_or_all,
-)
+from .options import DECIDING, DOCUMENTS, MATCHING, OUTPUT, RUNNING, TASKS, Inputs, flags, given, method_flags
+from .verbs import ResultFolder, RowLimits, limits_among, one_or_all, running
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,14 +102,14 @@ def dedup(
     method: MethodFlags = None,
     keeping: KeepingFlags = None,
     written: OutputFlags = None,
-    running: RunningFlags = None,
+    engine: RunningFlags = None,
     tasks: WorkersFlags = None,
 ) -> int:
     """Remove near-duplicates. OUT holds the kept rows, and for each removed row its kept document and resemblance."""
-    from ..results.fail_over import FAILED, exceeded, limits_of, of_rows
+    from ..results.fail_over import FAILED, exceeded, of_rows
 
     shown = DedupOutput(**given(written, of=DedupOutput))
-    limits = limits_of(shown.fail_over or (), ("skipped", "removed"))
+    limits = limits_among(shown, ("skipped", "removed"))
     if shown.output is None and not shown.dry_run:
         raise ParameterError("say where the result goes with --output OUT, or only decide with --dry-run")
     output = None if shown.dry_run else shown.output
@@ -133,27 +120,21 @@ def dedup(
     reading = Reading(**given(documents, of=Reading))
     against = _references(reference.pop("against", None), reading, reference)
     recipe = chosen_recipe(methods.DECIDING, method, **given(choice), **kept, **reference)
-    workers = Workers(**given(tasks)) if given(tasks) else None
-    options: dict[str, Any] = {
-        "reading": reading,
-        "writing": Writing(**given(written, of=Writing)),
-        "engine": Engine(**given(running, of=Engine)),
-        **given(running, of=Bound),
-    }
+    writing = Writing(**given(written, of=Writing))
     from ..jobs import dedup as job
 
-    with goes_on(workers), shown_progress(shown) as progress:
+    with running(shown, documents, engine, tasks) as options:
         found = job.dedup(
             one_or_all(inputs),
             against=against,
             recipe=recipe,
             output=output,
-            workers=workers,
-            progress=progress,
+            writing=writing,
             **options,
+            **given(engine, of=Bound),
         )
     broken = exceeded(limits, of_rows(found.report["counts"]))
-    _say(found, shown, output, options["writing"].report, broken)
+    _say(found, shown, output, writing.report, broken)
     return FAILED if broken else 0
 
 

@@ -11,7 +11,7 @@ A command names in its signature the settings that it takes. It is called with t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from cyclopts import Group, Parameter, Token
@@ -245,11 +245,6 @@ def given(*values: Given | None, of: type | None = None) -> dict[str, Any]:
     return fields
 
 
-def one_or_all(inputs: tuple[str, ...]) -> str | list[str]:
-    """Return the inputs as the library takes them: a single input as a string, several as a list."""
-    return inputs[0] if len(inputs) == 1 else list(inputs)
-
-
 def refuse_others(chosen: str, values: Given | None) -> None:
     """Refuse flags of methods that the chosen method does not have.
 
@@ -310,27 +305,6 @@ class Output:
     json: bool = setting(False, "Print one line of JSON, for machines.")
     quiet: bool = setting(False, "Print no progress and no summary.", flag="--quiet -q")
     log_json: bool = setting(False, "Print progress and messages on stderr as JSON, one object per line.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResultFolder(Output):
-    """The result to write, and the way to print it."""
-
-    output: str | None = setting(
-        None, "Folder to write, which appears when complete.", metavar="OUT", flag="--output -o"
-    )
-
-
-def fail_over(counts: str) -> Any:
-    """Return the setting for the limits of a command; `counts` names what it counts, with examples."""
-    return setting(None, f"Exit with status 3 if a count is larger: {counts}. May be repeated.", metavar="NAME=N|SHARE")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowLimits:
-    """When a command that reads and removes documents fails."""
-
-    fail_over: Sequence[str] | None = fail_over("skipped=N or removed=N, or a share such as removed=20%")
 
 
 @dataclass(frozen=True, kw_only=True)

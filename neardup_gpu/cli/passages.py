@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from ..documents.reading_options import Reading
 from ..documents.writing_options import Writing
-from ..engine.settings import Engine
 from ..records import dataclass
 from ..shared_passages.settings import PassageSettings
 from ..tasks.workers import Workers
-from .console import goes_on, say, say_json, shown_progress
-from .options import DOCUMENTS, OUTPUT, RUNNING, TASKS, Group, ResultFolder, argument, fail_over, flags, given
+from .options import OUTPUT, TASKS, EngineFlags, Group, ReadingFlags, argument, flags, given
+from .verbs import ResultFolder, fail_over, limits_among, running, say_result
 
 PASSAGES = Group("Passages", sort_key=0.5)
 
@@ -26,12 +24,10 @@ class PassagesFolder(ResultFolder):
     )
 
 
-DocumentsFlags: Any = flags(DOCUMENTS, Reading)
 PassagesFlags: Any = flags(PASSAGES, PassageSettings)
 OutputFlags: Any = flags(
     OUTPUT, PassagesFolder, Writing, without=("ids_only", "report", "check", "output_format", "shard_bytes")
 )
-RunningFlags: Any = flags(RUNNING, Engine, without=("max_comparisons", "temp_dir"))
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool", "partitions"))
 
 
@@ -43,37 +39,20 @@ def passages(
     ] = None,
     /,
     *,
-    documents: DocumentsFlags = None,
+    documents: ReadingFlags = None,
     sought: PassagesFlags = None,
     written: OutputFlags = None,
-    running: RunningFlags = None,
+    engine: EngineFlags = None,
     tasks: WorkersFlags = None,
 ) -> int:
     """Find the passages that documents share: where each stands in both, and the words that differ."""
-    from ..results.fail_over import FAILED, exceeded, limits_of
     from ..shared_passages.result import LIMITED, summary
 
     shown = PassagesFolder(**given(written, of=PassagesFolder))
-    limits = limits_of(shown.fail_over or (), LIMITED)
+    limits = limits_among(shown, LIMITED)
     from ..shared_passages.search import passages as finding
 
-    workers = Workers(**given(tasks, of=Workers)) if given(tasks, of=Workers) else None
-    with goes_on(workers), shown_progress(shown) as progress:
-        found = finding(
-            a,
-            b,
-            output=shown.output,
-            reading=Reading(**given(documents, of=Reading)),
-            writing=Writing(**given(written, of=Writing)),
-            engine=Engine(**given(running, of=Engine)),
-            workers=workers,
-            progress=progress,
-            **given(sought, of=PassageSettings),
-        )
-    broken = exceeded(limits, found.limited)
-    if shown.json:
-        status = "failed" if broken else "done"
-        say_json({"status": status, "output": shown.output, "exceeded": broken, **found.report})
-    elif not shown.quiet:
-        say(*summary(found, shown.output, broken))
-    return FAILED if broken else 0
+    with running(shown, documents, engine, tasks) as options:
+        writing = Writing(**given(written, of=Writing))
+        found = finding(a, b, output=shown.output, writing=writing, **options, **given(sought))
+    return say_result(found, shown, limits, summary)

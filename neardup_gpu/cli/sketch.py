@@ -5,29 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..printable import shell_path
 from ..records import dataclass
 from ..settings import setting
 from ..tasks.workers import Workers
 from ..text.unit_options import Unit
-from .console import goes_on, say_written, shown_progress
+from .console import say_written
 from .methods import SKETCHING, Conditions, ShingleSettings, Summary, chosen_recipe
-from .options import (
-    MATCHING,
-    OUTPUT,
-    RUNNING,
-    TASKS,
-    Inputs,
-    Output,
-    ReadingFlags,
-    fail_over,
-    flags,
-    given,
-    method_flags,
-    one_or_all,
-)
+from .options import MATCHING, OUTPUT, RUNNING, TASKS, Inputs, Output, ReadingFlags, flags, given, method_flags
+from .verbs import fail_over, limits_among, one_or_all, running
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +47,15 @@ def sketch(
     tasks: WorkersFlags = None,
 ) -> int:
     """Summarise documents by small sketches, to be compared by `neardup pairs`."""
-    from ..results.fail_over import exceeded, limits_of, of_rows
+    from ..results.fail_over import exceeded, of_rows
 
     shown = SketchesFile(**given(written))
-    limits = limits_of(shown.fail_over or (), ("skipped",))
+    limits = limits_among(shown, ("skipped",))
     recipe = chosen_recipe(SKETCHING, method, **given(choice), unit=Unit(**given(unit)))
-    options: dict[str, Any] = {"reading": Reading(**given(reading)), "engine": Engine(**given(engine))}
-    options |= {"shard_bytes": shown.shard_bytes, "workers": Workers(**given(tasks)) if given(tasks) else None}
     from ..jobs import sketch_jobs
 
-    with goes_on(options["workers"]), shown_progress(shown) as progress:
-        counts = sketch_jobs.sketch(
-            one_or_all(inputs), shown.output, recipe=recipe, **options, overwrite=shown.overwrite, progress=progress
-        )
+    with running(shown, reading, engine, tasks) as options:
+        options |= {"shard_bytes": shown.shard_bytes, "overwrite": shown.overwrite}
+        counts = sketch_jobs.sketch(one_or_all(inputs), shown.output, recipe=recipe, **options)
     broken = exceeded(limits, of_rows(counts))
     return say_written(counts, None, shown, f"neardup pairs {shell_path(shown.output)}", broken)

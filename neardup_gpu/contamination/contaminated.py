@@ -162,13 +162,11 @@ def contaminated(
         if workers is not None:
             arguments = Arguments(
                 source=source,
-                against=None,
                 reading=reading,
                 recipe=check.recipe,
                 output=output,
                 writing=writing,
                 engine=engine,
-                memory=None,
                 progress=progress,
             )
             reads = _files_read(documents, sets)

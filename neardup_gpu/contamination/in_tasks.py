@@ -29,7 +29,7 @@ from ..jobs.arguments import Arguments
 from ..store.exchange import read_partition
 from ..store.places import Place
 from ..tasks.begin import begun, hand_on
-from ..tasks.columns import TABLE, add_table, name_of, tables_of, type_named
+from ..tasks.columns import name_of, save_tables, tables_of, type_named
 from ..tasks.driver import Job, extent_in, how_written, offsets_in, skipped_rows
 from ..tasks.results import Written, write_kept_rows
 from ..tasks.running import move_files
@@ -104,12 +104,9 @@ def search(files: Files, slice: Slice, items: str, action: str, by: str | None) 
     with shared.start() as runtime, files.exchange("texts", TEXTS, 1) as texts:
         scan = Scan(*_handed_on(files), shared.recipe, action, runtime, Clock(None), by)
         findings = scan.run(documents, shared.engine.batch_bytes, lambda some: texts.add_to(0, {"text": some}))
-    with files.exchange("found", TABLE, 1) as out:
-        for table in _tables(findings):
-            add_table(out, 0, table)
+    save_tables(files, "found", _tables(findings))
     if documents.skipped is not None:
-        with files.exchange("skipped", TABLE, 1) as out:
-            add_table(out, 0, documents.skipped)
+        save_tables(files, "skipped", [documents.skipped])
     return {"counts": findings.counts, "id_type": name_of(documents._id_type), "extent": plain(extent_of(documents))}
 
 

@@ -54,5 +54,4 @@ class ContaminationSettings:
             "share": checks.fraction("share", self.share, zero=False),
             "action": checks.one_of("action", self.action, ACTIONS),
         }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)

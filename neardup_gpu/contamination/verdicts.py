@@ -221,8 +221,9 @@ def sentences(report: dict[str, Any]) -> list[tuple[str, str]]:
     return [*lines, ("found", found)]
 
 
-def summary(report: dict[str, Any], output: str | None, broken: list[str]) -> list[Any]:
-    """Return a report as the command prints it."""
+def summary(found: Contamination, output: str | None, broken: list[str]) -> list[Any]:
+    """Return a result as the command prints it."""
+    report = found.report
     parts: list[Any] = [row(label, line) for label, line in sentences(report)]
     parts += ["", *table_lines(report)]
     if (by := report.get("by")) is not None:

@@ -198,8 +198,7 @@ class Reading:
             "delimiter": checks.optional(_delimiter, "delimiter", self.delimiter),
             "header": checks.flag("header", self.header),
         }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
 
     @property
     def integers(self) -> bool:

@@ -92,8 +92,7 @@ class Engine:
             "batch_bytes": checks.optional(checks.integer, "batch_bytes", self.batch_bytes, 1),
             "max_comparisons": checks.optional(checks.integer, "max_comparisons", self.max_comparisons, 1),
         }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
 
     def resolve(self) -> Backend:
         """Return the name of the backend that jobs run on.

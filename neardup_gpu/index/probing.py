@@ -7,13 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup_gpu.kernels._probing import (
-    count_earlier,
-    merge_runs,
-    runs_of_rows,
-    tables_with_keys,
-    write_earlier_runs,
-)
+from neardup_gpu.kernels._probing import count_earlier, merge_runs, runs_of_rows, tables_with_keys, write_earlier_runs
 
 
 class TableList(NamedTuple):

@@ -6,11 +6,12 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from ..documents import open_documents
+from ..documents import Documents, open_documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.references import Reference, ReferenceSets, references_of
 from ..documents.sources import Sources
-from ..documents.writing_options import Writing
+from ..documents.units import check_divisible
+from ..documents.writing_options import Writing, rewriting
 from ..engine.clock import Progress
 from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
@@ -47,13 +48,13 @@ class Arguments:
     """
 
     source: Any
-    against: Any
+    against: Any = None
     reading: Reading
     recipe: Recipe
     output: str | None
     writing: Writing
     engine: Engine
-    memory: int | None
+    memory: int | None = None
     progress: Progress | bool | None
 
     def __post_init__(self) -> None:
@@ -78,11 +79,18 @@ class Arguments:
         """Number of documents that are sampled to estimate the recall."""
         return choose_check(self.writing.check, self.recipe)
 
+    def writing_for(self, documents: Documents) -> Writing:
+        """Return how kept rows are written: cut documents and counts of copies need new ones."""
+        cuts = self.recipe.unit.divides or self.writing.counts
+        return rewriting(self.writing, documents) if cuts else self.writing
+
     def opened(self) -> Sources:
         """Open the input and the reference set. Columns that are compared are never treated as text."""
         compared = [*keep_columns(self.recipe.keep), *self.recipe.compared_columns]
         counted = [] if self.writing.by in (None, FILE) else [self.writing.by]
         documents = open_documents(self.source, reading=self.reading, other_columns=[*compared, *counted])
+        if self.recipe.unit.divides:
+            check_divisible(f"unit '{self.recipe.unit}'", documents)
         if self.writing.by is not None:
             check_by(self.writing.by, documents)
         sources = self.opened_reference(Sources(documents), self.reading, compared)

@@ -21,8 +21,7 @@ from ..documents import Documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import check_writing, infers_columns, schema_of
 from ..documents.sources import Sources
-from ..documents.units import check_divisible
-from ..documents.writing_options import Writing, described, rewriting
+from ..documents.writing_options import Writing, described
 from ..engine.arrays import some_rows
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Rows
@@ -199,11 +198,7 @@ def _run_here(arguments: Arguments) -> Result:
     engine = for_text(engine, lambda: bounded.text_bytes(sources))
     backend = engine.resolve()
     documents = sources.documents
-    if recipe.unit.divides:
-        check_divisible(f"unit '{recipe.unit}'", documents)
-        writing = rewriting(writing, documents)
-    elif writing.counts:
-        writing = rewriting(writing, documents)
+    writing = arguments.writing_for(documents)
     if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)
         return bounded.decided_in_tasks(division, arguments, sources)

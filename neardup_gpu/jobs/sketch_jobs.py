@@ -15,7 +15,6 @@ from .. import checks
 from ..data import arrow, one_array, taken
 from ..definitions import METADATA_KEY
 from ..documents.reading_options import Reading, chosen_reading
-from ..documents.units import check_divisible
 from ..documents.writing_options import Writing
 from ..engine.arrays import take_rows
 from ..engine.choice import kernel
@@ -139,7 +138,6 @@ def sketch(
         output=checks.path("output", output),
         writing=Writing(shard_bytes=shard_bytes, overwrite=overwrite),
         engine=as_engine(engine),
-        memory=None,
         progress=progress,
     )
     check_sketches(recipe.method)
@@ -153,8 +151,6 @@ def _sketch_here(arguments: Arguments) -> dict[str, Any]:
     clock, engine = Clock(arguments.progress), arguments.engine
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = arguments.opened()
-    if recipe.unit.divides:
-        check_divisible(f"unit '{recipe.unit}'", sources.documents)
     engine = for_text(engine, lambda: text_bytes(sources))
     with contextlib.ExitStack() as stack:
         stack.enter_context(on_threads(engine.threads))

@@ -106,8 +106,7 @@ class BottomK(OnePermutation):
                     raise ParameterError(
                         f"{name} and candidates: it is for leading elements, not for groups; leave it out"
                     )
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
 
     @property
     def key_columns(self) -> int:

@@ -443,6 +443,18 @@ class Sketch(Method):
     bucket_probe: int
     """Each later document of a bucket is compared with the first `bucket_probe`."""
 
+    def _present(self, present: Any, number: int) -> Any:
+        """Return which documents are present, as an array; all of them if None."""
+        import numpy as np
+
+        every = np.ones(number, bool) if present is None else present
+        return checks.array("present", every, bool, (number,), hint="one for each document")
+
+    def _checked_limits(self) -> dict[str, int]:
+        """Return the limits of buckets, checked."""
+        least = {"bucket_limit": 2, "bucket_probe": 1}
+        return {name: checks.integer(name, getattr(self, name), low, 2**31 - 1) for name, low in least.items()}
+
     @property
     def label(self) -> str:
         """The name in the legend of a curve of `expected_recall`."""

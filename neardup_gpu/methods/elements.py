@@ -124,9 +124,7 @@ class OnePermutation(Sketch):
         checks.seed(seed)
         keys = self._keys(keys)
         check_rows(keys.size, "elements")
-        if present is None:
-            present = np.ones(len(keys), bool)
-        present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
+        present = self._present(present, len(keys))
         rows = unpadded(_each_once(keys), present)
         run, limits = kernel(shared, backend), (self.bucket_limit, self.bucket_probe)
         left, right, _, large, uncompared, crowded = run(rows.values, rows.offsets, self._least(), *limits)
@@ -243,8 +241,7 @@ def checked_leading(method: Any, most: int | None) -> dict[str, Any]:
     """The settings `leading`, `recall` and those of buckets in plain values."""
     plain: dict[str, Any] = {
         "leading": checks.optional(checks.integer, "leading", method.leading, 1, most),
-        "bucket_limit": checks.integer("bucket_limit", method.bucket_limit, 2, 2**31 - 1),
-        "bucket_probe": checks.integer("bucket_probe", method.bucket_probe, 1, 2**31 - 1),
+        **method._checked_limits(),
     }
     if method.recall is not None:
         plain["recall"] = checks.fraction("recall", method.recall, zero=False, one=False, hint="0.99 is usual")

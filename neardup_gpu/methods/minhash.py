@@ -207,8 +207,7 @@ class MinHash(WeighingSketch):
             "supershingle_bits": checks.one_of("supershingle_bits", length, (*FEATURES,)),
             "weighting": checks.one_of("weighting", self.weighting, WEIGHTINGS),
             "frequencies": checks.optional(checked_frequencies, "frequencies", self.frequencies),
-            "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
-            "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
+            **self._checked_limits(),
         }
         if sampler == "fast" and plain["bits"] != 64:
             raise ParameterError("bits 32: samples of the sampler 'fast' have 64 bits; leave it out")
@@ -232,8 +231,7 @@ class MinHash(WeighingSketch):
                     f"filter {chosen} needs {chosen.tables:,} pair tables; choose k and r with at most {MOST_TABLES:,}"
                 )
             plain |= {"filter": chosen, **chosen._asdict()}
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
         if sampler == "fast" and self.weighting != "none":
             raise ParameterError(
                 f"sampler 'fast' and weighting {self.weighting!r}: weights have a sampler of their own"
@@ -615,9 +613,7 @@ class MinHash(WeighingSketch):
             check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         shape, hint = (None, self._settled().k), "as MinHash.keys gives"
         keys = checks.array("keys", keys, np.uint64, shape, hint=hint)
-        if present is None:
-            present = np.ones(len(keys), bool)
-        present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
+        present = self._present(present, len(keys))
         limits = self.bucket_limit, self.bucket_probe
         modulus = polynomial(checks.seed(seed), "pair keys")
         some = checks.optional(checks.instance, "tasks", tasks, range, "a part of MinHash.tasks()")

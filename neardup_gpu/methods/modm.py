@@ -111,8 +111,7 @@ class ModM(OnePermutation):
         if not plain["adaptive"] and plain["m"] is None:
             plain["m"] = USUAL
         most = (1 << 16) if plain["s"] is None else plain["s"]
-        for name, value in (plain | checked_leading(self, most)).items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain | checked_leading(self, most))
 
     @property
     def device_bytes(self) -> int:

@@ -90,11 +90,9 @@ class SimHash(WeighingSketch):
             "elements": checks.one_of("elements", self.elements, ELEMENTS),
             "weighting": checks.one_of("weighting", self.weighting, WEIGHTINGS),
             "frequencies": checks.optional(checked_frequencies, "frequencies", self.frequencies),
-            "bucket_limit": checks.integer("bucket_limit", self.bucket_limit, 2, 2**31 - 1),
-            "bucket_probe": checks.integer("bucket_probe", self.bucket_probe, 1, 2**31 - 1),
+            **self._checked_limits(),
         }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
         if self.weighting == "tfidf" and self.elements != "tokens":
             raise ParameterError("weighting 'tfidf' is for tokens; of shingles take 'tf' or 'log'")
         self._check_frequencies()

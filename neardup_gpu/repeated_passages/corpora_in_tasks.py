@@ -19,7 +19,7 @@ from ..engine.clock import Clock
 from ..engine.contract import Runtime
 from ..records import dataclass
 from ..store.places import Place
-from ..tasks.columns import TABLE, add_table, load, save, tables_of
+from ..tasks.columns import load, save, save_tables, tables_of
 from ..tasks.driver import Job, extent_in, offsets_in, skipped_rows
 from ..tasks.work import Files, Stage, file_name, plain
 from .corpus import CorpusColumns, Stretches, TokenCorpus, corpus_of
@@ -111,12 +111,9 @@ def read(
         columns, most = CorpusColumns(tuple(order), tuple(within), by), batch_bytes(files, runtime)
         corpus = corpus_of(documents, shared.recipe, columns, runtime, most, Clock(None), number)
     save(files, "tokens", {"token": corpus.tokens.values})
-    with files.exchange("corpus", TABLE, 1) as out:
-        for table in _tables(corpus):
-            add_table(out, 0, table)
+    save_tables(files, "corpus", _tables(corpus))
     if documents.skipped is not None:
-        with files.exchange("skipped", TABLE, 1) as out:
-            add_table(out, 0, documents.skipped)
+        save_tables(files, "skipped", [documents.skipped])
     return {"counts": corpus.counts, "categories": corpus.categories, "extent": plain(extent_of(documents))}
 
 

@@ -108,8 +108,7 @@ class SubstringSettings:
             "cut": checks.one_of("cut", self.cut, CUTS),
             "drop_below": checks.integer("drop_below", self.drop_below, 1, 2**31 - 1),
         }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
         if self.keep == NOTHING and self.keep_copies > 1:
             raise ParameterError("keep none and keep_copies: no copy is kept; leave one out")
 

@@ -140,7 +140,6 @@ def substrings(
         output=None if output is None else str(output),
         writing=writing,
         engine=for_text(engine, lambda: None),
-        memory=None,
         progress=progress,
     )
     sources = _opened(arguments, columns)

@@ -25,7 +25,7 @@ from ..records import dataclass
 from ..repeated_passages.corpora_in_tasks import CorporaInTasks, batch_bytes
 from ..repeated_passages.corpus import CorpusColumns
 from ..tasks.begin import begun, hand_on
-from ..tasks.columns import TABLE, add_table, tables_of
+from ..tasks.columns import save_tables, tables_of
 from ..tasks.work import Files, Stage, file_name
 from ..tasks.workers import Workers
 from .placing import PlacedSpans, TokenSpans, place_spans
@@ -119,9 +119,8 @@ def locate(files: Files, slice: Slice, number: int, partition: int, digest: str)
         sized = numpy_of(sizes["size"])
         most = batch_bytes(files, runtime)
         placed = place_spans(slice.open(), given, from_text, sized, files.shared.recipe, runtime, most, Clock(None))
-    with files.exchange("placed", TABLE, 1) as out:
-        add_table(out, 0, pa.table({"begin": arrow(placed.begin), "end": arrow(placed.end)}))
-        rows = sorted(placed.text)
-        texts = pa.array([placed.text[row] for row in rows], pa.large_string())
-        add_table(out, 0, pa.table({"span": pa.array(rows, pa.int64()), "text": texts}))
+    rows = sorted(placed.text)
+    texts = pa.array([placed.text[row] for row in rows], pa.large_string())
+    spans = pa.table({"span": pa.array(rows, pa.int64()), "text": texts})
+    save_tables(files, "placed", [pa.table({"begin": arrow(placed.begin), "end": arrow(placed.end)}), spans])
     return {}

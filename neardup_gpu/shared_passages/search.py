@@ -147,7 +147,6 @@ def passages(
                 output=output,
                 writing=writing,
                 engine=engine,
-                memory=None,
                 progress=progress,
             )
             place, read = stack.enter_context(in_tasks(sources, arguments, columns, workers, clock))

@@ -65,8 +65,7 @@ class PassageSettings:
             "max_partners": checks.integer("max_partners", self.max_partners, 1, 2**31 - 1),
             "ignore_common": _number_or_share(self.ignore_common),
         }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)
 
     def most_places(self, num_documents: int) -> int:
         """Return the most places of a run of `length` tokens that is not common, at least 2.

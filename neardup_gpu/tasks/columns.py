@@ -158,6 +158,13 @@ def add_table(writer: ExchangeWriter, partition: int, table: pa.Table) -> None:
     writer.add_to(partition, {"table": blob})
 
 
+def save_tables(files: Files, what: str, tables: Iterable[pa.Table]) -> None:
+    """Write tables of any columns as a file of one partition, for `tables_of`."""
+    with files.exchange(what, TABLE, 1) as writer:
+        for table in tables:
+            add_table(writer, 0, table)
+
+
 def tables_of(place: Place, names: list[str], partition: int) -> list[pa.Table]:
     """The tables that `add_table` added to a partition of some files."""
     found = []

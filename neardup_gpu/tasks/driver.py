@@ -24,19 +24,7 @@ from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..records import dataclass
 from ..stages.common_shingles import most_documents
-from . import (
-    candidates,
-    checking,
-    copies,
-    crowds,
-    frequencies,
-    naming,
-    pairs,
-    ranking,
-    results,
-    sketching,
-    unique,
-)
+from . import candidates, checking, copies, crowds, frequencies, naming, pairs, ranking, results, sketching, unique
 from .columns import name_of, tables_of, type_named
 from .cutting import counter_bits, counts_in_table, posting_tasks, table_parts
 from .layout import Layout

@@ -24,7 +24,7 @@ from ..keep_rule import keep_columns
 from ..recipe import Recipe
 from ..stages.priority import rows_by_priority
 from ..store.exchange import read_partition
-from .columns import TABLE, add_table, load, save, tables_of
+from .columns import TABLE, add_table, load, save, save_tables, tables_of
 from .layout import Layout
 from .sketching import ROWS, places_of_units, tokens_of_documents
 from .work import Files, file_name
@@ -172,6 +172,4 @@ class _RankedRows:
         return found
 
     def save(self, files: Files, what: str) -> None:
-        with files.exchange(what, TABLE, 1) as writer:
-            if len(self):
-                add_table(writer, 0, self.table)
+        save_tables(files, what, [self.table] if len(self) else [])

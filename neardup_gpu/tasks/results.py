@@ -287,10 +287,9 @@ def tables(
         },
         shared=shared,
     )
-    with placed(files, part_name(PAIRS, part)) as path:
-        write_table(pairs_table(found_pairs, recipe), path)
+    written = _write_part(files, PAIRS, pairs_table(found_pairs, recipe))
     largest = answers.ids(np.array(largest, np.int64), type_named(kind))
-    return {"files": [part_name(PAIRS, part)], "largest": [as_json(id) for id in largest]}
+    return {"files": [written], "largest": [as_json(id) for id in largest]}
 
 
 def write(
@@ -322,28 +321,31 @@ def write(
         units, fates = unit_results.decided(files, number, own, found, against, layout)
         columns, edits = cut_documents(units, fates, recipe, places), fates.edits
         counts = {**NO_GROUPS, "unverified": 0, "near_reference": 0, **fates.counts(recipe.unit)}
-        written.append(part_name(UNITS, files.number))
-        with placed(files, written[0]) as path:
-            write_table(units_table(units, fates.reason, fates.unit_kept, recipe), path, ASCENDING)
+        parts = units_table(units, fates.reason, fates.unit_kept, recipe)
+        written.append(_write_part(files, UNITS, parts, ASCENDING))
     else:
         columns, counts = _documents_of(files, number, found, own, places, against, layout)
         if how.writing.counts:
             columns = columns._replace(units=_stands_for(files, number, len(own), layout))
         edits = Edits(columns.kept)
     table = documents_table(columns, recipe)
-    written.append(part_name(DOCUMENTS, files.number))
-    with placed(files, written[-1]) as path:
-        write_table(table, path)
+    written.append(_write_part(files, DOCUMENTS, table))
     if how.writing.ids_only:
-        written.append(part_name(KEPT_IDS, files.number))
-        with placed(files, written[-1]) as path:
-            write_table(ids_of_kept(table), path)
+        written.append(_write_part(files, KEPT_IDS, ids_of_kept(table)))
     else:
         if how.writing.counts:
             edits = Edits(columns.kept, columns={name: table[name].combine_chunks() for name in STANDS_FOR})
         written += write_kept_rows(files, slice, extent, edits, how)
     by_file = counts_of_files(places["file"], columns.kept) if places else {}
     return {"files": written, "by_file": by_file, **counts}
+
+
+def _write_part(files: Files, name: str, table: pa.Table, ascending: tuple[str, ...] = ()) -> str:
+    """Write this task's part of a table of the result; return its name."""
+    part = part_name(name, files.number)
+    with placed(files, part) as path:
+        write_table(table, path, ascending)
+    return part
 
 
 def _stands_for(files: Files, number: int, num_documents: int, layout: Layout) -> dict[str, np.ndarray]:

@@ -23,8 +23,7 @@ from ..documents.rewritten import check_writing, infers_columns, schema_of
 from ..documents.slices import Slice, slices_of, text_bytes_of, with_repeats
 from ..documents.sources import Sources
 from ..documents.stored import FILES, stored
-from ..documents.units import check_divisible
-from ..documents.writing_options import Writing, described, format_for, rewriting
+from ..documents.writing_options import Writing, described, format_for
 from ..engine.clock import Clock
 from ..engine.memory import machine_memory, parse_size
 from ..engine.tasks import Runner
@@ -73,11 +72,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     documents = sources.documents
     if keep_columns(recipe.keep) and sources.reference is not None:
         sources = arguments.without_keep_columns(sources)
-    if recipe.unit.divides:
-        check_divisible(f"unit '{recipe.unit}'", documents)
-        writing = rewriting(writing, documents)
-    elif writing.counts:
-        writing = rewriting(writing, documents)
+    writing = arguments.writing_for(documents)
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()

@@ -23,7 +23,6 @@ import pyarrow as pa
 from ..data import Ragged, arrow
 from ..documents.slices import Offset, Slice
 from ..documents.sources import Sources
-from ..documents.units import check_divisible
 from ..engine.clock import Clock
 from ..engine.tasks import Runner
 from ..jobs.arguments import Arguments
@@ -146,8 +145,6 @@ def run_sketch_job(runner: Runner, arguments: Arguments, workers: Workers, clock
     """Run a job on a runner that has been started, and return its report."""
     recipe, statistics = arguments.recipe.with_statistics(None)
     sources = arguments.opened()
-    if recipe.unit.divides:
-        check_divisible(f"unit '{recipe.unit}'", sources.documents)
     counts_first = recipe.method.needs_statistics and statistics is None
     output = new_places(arguments, arguments.files_read(sources), counts_first=counts_first)
     with working(runner, arguments, workers, clock, sources, recipe, output, "sketch") as (work, slices, _, places):

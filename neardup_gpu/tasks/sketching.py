@@ -52,8 +52,6 @@ from ..stages.sketching import Sketched, Sketcher, batch_bytes, can_repeat, is_c
 from ..store.exchange import ExchangeWriter, num_rows, read_partition
 from ..store.spool import host
 from .columns import (
-    TABLE,
-    add_table,
     lists_of,
     load,
     mixed,
@@ -63,6 +61,7 @@ from .columns import (
     ranges_of,
     save,
     save_by_ranges,
+    save_tables,
     storable,
     words_of,
 )
@@ -167,8 +166,7 @@ def sketch(files: Files, slice: Slice, of_input: bool, bits: int, in_table: bool
         strings = {name: list(documents._strings(name)) for name in columns}
         facts |= {"strings": strings, "categories": sketched.categories}
     if sketched.columns:
-        with files.exchange("columns", TABLE, 1) as out:
-            add_table(out, 0, pa.table(sketched.columns))
+        save_tables(files, "columns", [pa.table(sketched.columns)])
     if isinstance(recipe.method, Sketch):
         save(files, "keys", {"keys": keys})
     if recipe.within:
@@ -197,8 +195,7 @@ def save_documents(files: Files, slice: Slice, documents: Any, sketched: Sketche
     if has_names(slice):
         _save_hashes(files, "named", words_of(sketched.ids), np.arange(len(sketched.ids)))
     if documents.skipped is not None:
-        with files.exchange("skipped", TABLE, 1) as out:
-            add_table(out, 0, documents.skipped)
+        save_tables(files, "skipped", [documents.skipped])
     facts: dict[str, Any] = {"id_type": name_of(sketched.ids.type)} if len(sketched.ids) else {}
     if facts and pa.types.is_integer(sketched.ids.type):
         facts["id_span"] = list(pc.min_max(sketched.ids).as_py().values())

@@ -11,7 +11,8 @@ from ...printable import shell_path
 from ...records import dataclass
 from ...settings import setting
 from ..console import say_json, say_written, shown_progress
-from ..options import OUTPUT, RUNNING, EngineFlags, Inputs, Output, ReadingFlags, RowLimits, flags, given, one_or_all
+from ..options import OUTPUT, RUNNING, EngineFlags, Inputs, Output, ReadingFlags, flags, given
+from ..verbs import RowLimits, limits_among, one_or_all
 from .options import IndexFolder
 
 
@@ -59,12 +60,12 @@ def add(
     """Add documents to an index, and decide of each whether it is kept."""
     from ...index import Index
     from ...index.uncommon import check_decides
-    from ...results.fail_over import FAILED, exceeded, limits_of, of_rows
+    from ...results.fail_over import FAILED, exceeded, of_rows
 
     output = given(written)
     decisions = output.pop("decisions", False)
     shown = DecisionsFile(**output)
-    limits = limits_of(shown.fail_over or (), ("skipped", "removed"))
+    limits = limits_among(shown, ("skipped", "removed"))
     with shown_progress(shown) as progress, Index.open(index, engine=Engine(**given(engine))) as opened:
         if decisions:
             check_decides(opened.recipe, "decisions")

@@ -10,7 +10,8 @@ from ...printable import shell_path
 from ...records import dataclass
 from ...settings import setting
 from ..console import say_written, shown_progress
-from ..options import DECIDING, OUTPUT, EngineFlags, ResultFolder, flags, given
+from ..options import DECIDING, OUTPUT, EngineFlags, flags, given
+from ..verbs import ResultFolder
 from .options import IndexFolder
 
 

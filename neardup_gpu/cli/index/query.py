@@ -14,8 +14,9 @@ from ...report import count
 from ...settings import setting
 from ...shared_passages.settings import PassageSettings
 from ..console import note, padded_lines, say, say_json, say_written, shown_progress
-from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, MatchesFile, argument, flags, given, one_or_all
+from ..options import DOCUMENTS, MATCHING, OUTPUT, EngineFlags, MatchesFile, argument, flags, given
 from ..passages import PASSAGES
+from ..verbs import one_or_all
 from .options import IndexFolder, names_in
 
 PASSAGE_COLUMNS = [
