@@ -1,4 +1,4 @@
-"""What commands that run for long share: the options of every job, and what they print of a result."""
+"""Start a job with the options that all commands share, and print its result."""
 
 from __future__ import annotations
 

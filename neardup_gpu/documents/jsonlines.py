@@ -20,7 +20,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -310,7 +310,7 @@ class JsonLines(InferringReader):
         """
         found: set[str] = set()
         for block in self._blocks():
-            for part, kinds in self._kinds_in_parts(block, name):
+            for part, kinds in self._in_parts(block, partial(self._kinds_in, name=name)):
                 if kinds is not None:
                     found |= kinds
                     continue
@@ -321,16 +321,18 @@ class JsonLines(InferringReader):
                 break
         return found
 
-    def _kinds_in_parts(self, block: Block, name: str) -> Iterator[tuple[Block, set[str] | None]]:
-        """Yield a block with what `numbers` finds in it or, where pyarrow.json does not read it, the same of its parts;
-        None where a part has to be read line by line."""
-        kinds = self._kinds_in(block, name)
-        if kinds is not None:
-            yield block, kinds
+    def _in_parts(self, block: Block, read: Callable[[Block], Any]) -> Iterator[tuple[Block, Any]]:
+        """Yield a block with what is read of it or, where pyarrow.json does not read it, its parts with theirs.
+
+        None stands for a part that has to be read line by line.
+        """
+        found = read(block)
+        if found is not None:
+            yield block, found
             return
         for part in block.divided(PART_ROWS):
             check_stopped()
-            yield part, self._kinds_in(part, name)
+            yield part, read(part)
 
     def _kinds_in(self, block: Block, name: str) -> set[str] | None:
         for kind in (pa.int64(), pa.uint64(), pa.float64()):
@@ -442,7 +444,7 @@ class JsonLines(InferringReader):
             raise
 
     def _rows(self, block: Block, schema: pa.Schema, row: int, share: float) -> Iterator[ReadRows | Problem]:
-        for part, table in self._parsed_parts(block, schema):
+        for part, table in self._in_parts(block, partial(self._parsed, schema=schema)):
             if table is None:
                 noted = Noted(self.policy.skips)
                 batch, rows = self._by_line(part, schema, row, noted)
@@ -453,17 +455,6 @@ class JsonLines(InferringReader):
             for batch in table.to_batches():
                 yield ReadRows(batch, np.arange(row, row + batch.num_rows), share)
                 row += batch.num_rows
-
-    def _parsed_parts(self, block: Block, schema: pa.Schema) -> Iterator[tuple[Block, pa.Table | None]]:
-        """Yield the block with its columns or, where one of its lines has to be read by itself, parts of it: with their
-        columns or, where that is so again, None."""
-        table = self._parsed(block, schema)
-        if table is not None:
-            yield block, table
-            return
-        for part in block.divided(PART_ROWS):
-            check_stopped()
-            yield part, self._parsed(part, schema)
 
     def _parsed(self, block: Block, schema: pa.Schema) -> pa.Table | None:
         """Return the columns of a block; None where it has to be read line by line."""

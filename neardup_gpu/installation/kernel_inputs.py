@@ -280,6 +280,16 @@ def ids(draw: Draw, size: int) -> tuple:
     return values.view(np.uint8), 8 * offsets, draw.modulus(), size <= 4 * FEW and draw.option([False, True])
 
 
+def _mixed(draw: Draw, pieces: list[bytes], size: int) -> np.ndarray:
+    """Draw bytes of some pieces in any order; in half of the cases, and in large ones, most are plain text."""
+    random = draw.random
+    if size > FEW or draw.option([False, True]):
+        pieces += [bytes(draw.text(int(length))) for length in random.integers(1, 200, len(pieces))]
+    few = [pieces[i] for i in random.choice(len(pieces), draw.option([len(pieces), 12, 3]))]
+    mixed = b"".join(few[i] for i in random.integers(0, len(few), min(size, FEW) // 4))
+    return np.resize(np.frombuffer(mixed, np.uint8), size) if mixed else np.empty(0, np.uint8)
+
+
 def code(draw: Draw, size: int) -> tuple:
     """Draw text with the comments and strings of each language, and the numbers of languages."""
     random, table = draw.random, comments.table()
@@ -288,11 +298,7 @@ def code(draw: Draw, size: int) -> tuple:
         *some,
         *(b"\\", b"\n", b"\r", b"'", b"'x'", b" ", b"a", b"\xc3\xa9", b"'\xc3\xa9'", *ILL_FORMED, BORDERS[3:6]),
     ]
-    if size > FEW or draw.option([False, True]):
-        pieces += [bytes(draw.text(int(length))) for length in random.integers(1, 200, len(pieces))]
-    few = [pieces[i] for i in random.choice(len(pieces), draw.option([len(pieces), 12, 3]))]
-    mixed = b"".join(few[i] for i in random.integers(0, len(few), min(size, FEW) // 4))
-    text = np.resize(np.frombuffer(mixed, np.uint8), size) if mixed else np.empty(0, np.uint8)
+    text = _mixed(draw, pieces, size)
     offsets = draw.offsets(len(text), draw.option([2000, 40]))
     numbers = random.integers(0, len(table.firsts) - 1, len(offsets) - 1, np.uint8)
     return text, offsets, draw.modulus(), numbers, *table, size <= 4 * FEW and draw.option([False, True])
@@ -306,16 +312,11 @@ def texts(draw: Draw, size: int) -> tuple:
 
 def visible_text(draw: Draw, size: int) -> tuple:
     """Pages of tags, comments, character references and text, in and out of order, cut anywhere."""
-    random = draw.random
     tags = [f"{begin}{name}{end}" for name in ELEMENTS for begin, end in (("<", ">"), ("</", ">"), ("<", " a=b>"))]
     tags += [f"<{name.upper()}" for name in ELEMENTS] + [f"</{name}" for name in ELEMENTS]
     pieces = [piece.encode() for piece in (*tags, *MARKUP, *MARKUP, *MARKUP)] + [*ILL_FORMED]
-    if size > FEW or draw.option([False, True]):  # mostly text, as on a page
-        pieces += [bytes(draw.text(int(length))) for length in random.integers(1, 200, len(pieces))]
-    few = [pieces[i] for i in random.choice(len(pieces), draw.option([len(pieces), 12, 3]))]
-    page = b"".join(few[i] for i in random.integers(0, len(few), min(size, FEW) // 4))
-    text = np.resize(np.frombuffer(page, np.uint8), size) if page else np.empty(0, np.uint8)
-    return text, draw.offsets(size if page else 0, draw.option([300, 40, 5000]))
+    text = _mixed(draw, pieces, size)
+    return text, draw.offsets(len(text), draw.option([300, 40, 5000]))
 
 
 def shingles(draw: Draw, size: int) -> tuple:

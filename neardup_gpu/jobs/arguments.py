@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from ..documents import Documents, open_documents
+from ..documents import open_documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.references import Reference, ReferenceSets, references_of
 from ..documents.sources import Sources
@@ -79,10 +79,10 @@ class Arguments:
         """Number of documents that are sampled to estimate the recall."""
         return choose_check(self.writing.check, self.recipe)
 
-    def writing_for(self, documents: Documents) -> Writing:
+    def writing_for(self, sources: Sources) -> Writing:
         """Return how kept rows are written: cut documents and counts of copies need new ones."""
         cuts = self.recipe.unit.divides or self.writing.counts
-        return rewriting(self.writing, documents) if cuts else self.writing
+        return rewriting(self.writing, sources.documents) if cuts else self.writing
 
     def opened(self) -> Sources:
         """Open the input and the reference set. Columns that are compared are never treated as text."""

@@ -198,7 +198,7 @@ def _run_here(arguments: Arguments) -> Result:
     engine = for_text(engine, lambda: bounded.text_bytes(sources))
     backend = engine.resolve()
     documents = sources.documents
-    writing = arguments.writing_for(documents)
+    writing = arguments.writing_for(sources)
     if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)
         return bounded.decided_in_tasks(division, arguments, sources)

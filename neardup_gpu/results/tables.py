@@ -173,15 +173,10 @@ def equal_tables(
 ) -> Tables:
     """Make the tables of documents and of pairs, of a job that looks for equal units alone."""
     pairs = pairs_table(_pairs_of(facts, recipe, against), recipe)
-    nothing, is_known = np.empty(0, np.int64), np.arange(len(facts.ids)) < facts.num_known
+    is_known = np.arange(len(facts.ids)) < facts.num_known
     columns = UnitColumns(
         ids=facts.ids[facts.num_known :],
-        places=NO_PLACES,
-        repeats=nothing.astype(bool),
         source_ids=facts.ids,
-        source_units=nothing,
-        resemblance=np.empty(0),
-        copies=nothing,
         in_reference=None if against is None else is_known,
         reference=None if against is None else against.column(np.arange(len(is_known)), ~is_known),
     )
@@ -201,18 +196,14 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: Nam
     against : NamedSets or None
         The reference sets, by the numbers of their documents; None if there are none.
     """
+    nobody = np.empty(0, bool)
     nothing = UnitColumns(
         ids[:0],
-        NO_PLACES,
-        NO_PLACES.owner,
         ids[:0],
-        NO_PLACES.owner,
-        np.empty(0),
-        NO_PLACES.owner,
-        None if against is None else NO_PLACES.owner.astype(bool),
-        None if against is None else against.column(NO_PLACES.owner, NO_PLACES.owner.astype(bool)),
+        in_reference=None if against is None else nobody,
+        reference=None if against is None else against.column(NO_PLACES.owner, nobody),
     )
-    yield units_table(nothing._replace(repeats=np.empty(0, bool)), np.empty(0, np.int8), np.empty(0, bool), recipe)
+    yield units_table(nothing, np.empty(0, np.int8), nobody, recipe)
     for block, found in units.decided_blocks(recipe):
         columns = UnitColumns(
             ids=ids[block.first : block.first + block.num_documents],
@@ -391,11 +382,12 @@ class UnitColumns(NamedTuple):
 
     ids : pyarrow.Array
         The ids of the documents.
-    places : Places
-    repeats : array of bool
-        Whether each unit repeats its source.
     source_ids : pyarrow.Array
         The ids of the documents of the sources; null for units that repeat no other one.
+    places : Places
+        There are no units unless given; so for the columns that follow.
+    repeats : array of bool
+        Whether each unit repeats its source.
     source_units : array of int64
         The numbers of the sources in their documents.
     resemblance : array of float64
@@ -409,12 +401,12 @@ class UnitColumns(NamedTuple):
     """
 
     ids: pa.Array
-    places: Places
-    repeats: np.ndarray
     source_ids: pa.Array | pa.ChunkedArray
-    source_units: np.ndarray
-    resemblance: np.ndarray
-    copies: np.ndarray
+    places: Places = NO_PLACES
+    repeats: np.ndarray = np.empty(0, bool)
+    source_units: np.ndarray = NO_PLACES.owner
+    resemblance: np.ndarray = np.empty(0)
+    copies: np.ndarray = NO_PLACES.owner
     in_reference: np.ndarray | None = None
     reference: pa.Array | None = None
 

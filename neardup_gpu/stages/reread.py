@@ -28,6 +28,7 @@ from ..engine.contract import Runtime
 from ..errors import InputError
 from ..methods.contract import Join
 from ..recipe import Recipe
+from ..store.spool import GrowingRows
 from . import count_shingles, count_tokens
 from .conditions import apart
 from .joining import table_bits
@@ -62,7 +63,7 @@ def chosen_text(batch: Ragged, rows: np.ndarray) -> Ragged:
     return ragged(texts.take(arrow(rows)))
 
 
-class TextRows:
+class TextRows(GrowingRows):
     """Rows of a spool that takes no room: `gather` reads the documents again, up to the last one that it wants.
 
     The reading goes on where the last call of `gather` ended, so calls for ascending rows read the text once together.
@@ -95,8 +96,7 @@ class TextRows:
         self.folder = Path(folder or tempfile.gettempdir())
         self._opened, self._recipe, self._runtime = opened, recipe, runtime
         self._most = max_bytes or batch_bytes(recipe, runtime)
-        self._starts = [np.zeros(1, np.int64)]
-        self.num_values = self.num_rows = 0
+        super().__init__()
         self.counts = isinstance(recipe.method, Join)
         self.table: Any = None
         self._text_bytes = text_bytes
@@ -105,9 +105,6 @@ class TextRows:
         self._first = 0  # the row of the first of `_units`
         self._units: Units | None = None
         self._words: np.ndarray | None = None
-
-    def __enter__(self) -> TextRows:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._units = self.table = None
@@ -120,12 +117,6 @@ class TextRows:
         self.note(ends - ends[0])
         self.count(rows.values[int(ends[0]) : int(ends[-1])])
 
-    def note(self, ends: np.ndarray) -> None:
-        """Note the sizes of rows: `ends` is where each begins, from 0 on, and where the last ends."""
-        self._starts.append(ends[1:] + self.num_values)
-        self.num_values += int(ends[-1])
-        self.num_rows += len(ends) - 1
-
     def count(self, shingles: Any) -> None:
         """Count shingles in the table, if the method compares these alone."""
         if not self.counts:
@@ -136,13 +127,6 @@ class TextRows:
             self.table = self._runtime.run(rarity.new_table, array_module(shingles), bits)
         count = kernel(rarity, self._runtime.backend)
         self.table = self._runtime.run(count, shingles, len(self.table[0]).bit_length() - 1, self.table)
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """The first place of each row, in values: int64, in host memory, shape (rows + 1,)."""
-        if len(self._starts) > 1:
-            self._starts = [np.concatenate(self._starts)]
-        return self._starts[0]
 
     def spill(self) -> None:
         """Nothing is held; see `DeviceSpool`."""

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -97,7 +97,31 @@ MOST_GAPS = 500
 """Gaps in one call that reads to places: the system takes 1,024 parts."""
 
 
-class Spool:
+class GrowingRows:
+    """Rows that are added in parts: how many there are, and where each begins."""
+
+    def __init__(self) -> None:
+        self._starts = [np.zeros(1, np.int64)]
+        self.num_values = self.num_rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def note(self, ends: np.ndarray) -> None:
+        """Note the sizes of rows: `ends` is where each begins, from 0 on, and where the last ends."""
+        self._starts.append(ends[1:] + self.num_values)
+        self.num_values += int(ends[-1])
+        self.num_rows += len(ends) - 1
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The first place of each row, in values: int64, in host memory, shape (rows + 1,)."""
+        if len(self._starts) > 1:
+            self._starts = [np.concatenate(self._starts)]
+        return self._starts[0]
+
+
+class Spool(GrowingRows):
     """An append-only temporary file of ragged uint64 rows, 8 bytes a value; the file vanishes with the object.
 
     Parameters
@@ -125,11 +149,7 @@ class Spool:
             raise OutputError(message, parameter="temp_dir", path=str(self.folder)) from None
         self._disk = Room(self.folder)
         self._place = threading.Lock()  # of the file's only position
-        self._starts = [np.zeros(1, np.int64)]
-        self.num_values = self.num_rows = 0
-
-    def __enter__(self) -> Spool:
-        return self
+        super().__init__()
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
@@ -148,16 +168,7 @@ class Spool:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise disk_full(self.folder, len(view), os.strerror(error.errno)) from None
             raise unwritable(self.folder, error.strerror) from None
-        self._starts.append(rows.offsets[1:] - first + self.num_values)
-        self.num_values += int(last - first)
-        self.num_rows += len(rows)
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """The first place of each row, in values: int64, shape (rows + 1,)."""
-        if len(self._starts) > 1:
-            self._starts = [np.concatenate(self._starts)]
-        return self._starts[0]
+        self.note(rows.offsets - first)
 
     def spill(self) -> None:
         """Everything is in the file already; see `DeviceSpool`."""
@@ -228,7 +239,7 @@ SPOOL_RATE = 1_600_000_000
 and divided into shingles faster than that are read again instead."""
 
 
-class DeviceSpool:
+class DeviceSpool(GrowingRows):
     """A `Spool` for a GPU: rows stay in its memory up to a bound. Those after that go to the file or are made again.
 
     They are made again from the text where that is possible, and where the rows before them came faster than they could
@@ -249,16 +260,12 @@ class DeviceSpool:
         self.folder = self._file.folder
         self._room = num_bytes // 8
         self._again, self._is_decided, self._began = again, again is None, time.monotonic()
-        self._starts = [np.zeros(1, np.int64)]
-        self.num_values = self.num_rows = 0
+        super().__init__()
         # For each call of `append`: its first row, its values on the GPU or None, and the number of its first row in
         # the file, or in the text, if it is there.
         self._first_rows: list[int] = []
         self._held: list[Any] = []
         self._first_there: list[int] = []
-
-    def __enter__(self) -> DeviceSpool:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._held = []
@@ -272,9 +279,7 @@ class DeviceSpool:
         first, last = int(offsets[0]), int(offsets[-1])
         values, offsets = rows.values[first:last], offsets - first
         self._first_rows.append(self.num_rows)
-        self.num_rows += len(offsets) - 1
-        self._starts.append(offsets[1:] + self.num_values)
-        self.num_values += last - first
+        self.note(offsets)
         if self._again is not None:
             self._again.note(offsets)
         if last - first <= self._room:
@@ -311,13 +316,6 @@ class DeviceSpool:
     def table(self) -> Any:
         """The counters of all shingles, if they were counted as they came; else None."""
         return self._again.table if self._is_decided and self._again is not None else None
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """The first place of each row, in values: int64, in host memory, shape (rows + 1,)."""
-        if len(self._starts) > 1:
-            self._starts = [np.concatenate(self._starts)]
-        return self._starts[0]
 
     def spill(self) -> None:
         """Move all rows that are on the GPU to the file, or forget them if they can be made again."""

@@ -72,7 +72,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
     documents = sources.documents
     if keep_columns(recipe.keep) and sources.reference is not None:
         sources = arguments.without_keep_columns(sources)
-    writing = arguments.writing_for(documents)
+    writing = arguments.writing_for(sources)
     check_writing(documents, writing)
     if not writing.ids_only:
         documents._check_kept()
