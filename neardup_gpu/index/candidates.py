@@ -25,7 +25,7 @@ from ..data import Pairs
 from ..engine.choice import to_host
 from ..methods.measures import worth
 from ..stages.conditions import of_like_lengths
-from ..stages.partners import ASKED, MOST_ASKED, TOGETHER
+from ..stages.partners import ASKED, MOST_ASKED, TOGETHER, ask_in_rounds, settle
 from ..stages.verification import Verified
 from .estimates import estimated
 from .finding.contract import FoundEntries
@@ -176,15 +176,11 @@ def join(
     search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
     first, is_open = _first_partners(search)
     was_open, reached = is_open.copy(), first.copy()
-    at_a_time = ASKED
-    while True:
-        state = search.states(is_open)
-        rows = np.flatnonzero((state == UNDECIDED) & is_open)
-        if not len(rows):
-            break
-        full, _ = search.ask(rows, first, at_a_time, search.among(state, (int(IS_KEPT), int(UNDECIDED))))
-        is_open[rows[~full]] = False
-        at_a_time = min(2 * at_a_time, MOST_ASKED)
+
+    def ask(state: np.ndarray, rows: np.ndarray, at_a_time: int) -> np.ndarray:
+        return search.ask(rows, first, at_a_time, search.among(state, (int(IS_KEPT), int(UNDECIDED))))[0]
+
+    state = settle(lambda: search.states(is_open), ask, is_open)
     if was_open.any():
         _kept_partners(search, state, was_open & (state == REMOVED), first)
         late = np.flatnonzero(was_open & (state == IS_KEPT))
@@ -198,16 +194,10 @@ def join(
 def _first_partners(search: EntryJoin) -> tuple[np.ndarray, np.ndarray]:
     """Find the first `max_partners` better partners of all new rows; returns where each goes on, and which are open."""
     number, most = len(search.founders), search.most
-    first, is_open, found = np.zeros(number, np.int64), np.zeros(number, bool), np.zeros(number, np.int64)
+    first, is_open = np.zeros(number, np.int64), np.zeros(number, bool)
     rows = np.flatnonzero(search.sketches.tokens >= search.recipe.unit.min_words)
-    at_a_time = ASKED if most is None else max(ASKED, min(most + 1, MOST_ASKED))
-    while len(rows):
-        full, true = search.ask(rows, first, at_a_time)
-        found[rows] += true
-        enough = np.zeros(len(rows), bool) if most is None else found[rows] >= most
-        is_open[rows[full & enough]] = True
-        rows = rows[full & ~enough]
-        at_a_time = min(2 * at_a_time, MOST_ASKED)
+    wanted = None if most is None else most + 1
+    ask_in_rounds(lambda some, at_a_time: search.ask(some, first, at_a_time), rows, most, is_open, wanted)
     return first, is_open
 
 
@@ -233,14 +223,12 @@ def all_joined(
 def _kept_partners(search: EntryJoin, state: np.ndarray, rows: np.ndarray, first: np.ndarray) -> None:
     """Find the first `max_partners` kept partners of some rows that are removed."""
     assert search.most is not None
-    asking, found = np.flatnonzero(rows), np.zeros(len(rows), np.int64)
     allowed = search.among(state, (int(IS_KEPT),))
-    at_a_time = max(ASKED, min(search.most, MOST_ASKED))
-    while len(asking):
-        full, true = search.ask(asking, first, at_a_time, allowed)
-        found[asking] += true
-        asking = asking[full & (found[asking] < search.most)]
-        at_a_time = min(2 * at_a_time, MOST_ASKED)
+
+    def ask(some: np.ndarray, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
+        return search.ask(some, first, at_a_time, allowed)
+
+    ask_in_rounds(ask, np.flatnonzero(rows), search.most, np.zeros(len(rows), bool), search.most)
 
 
 def verified(

@@ -604,16 +604,36 @@ def first_partners(
     """Find, for each of some rows, its first `most` partners among better rows, and mark in `is_open` those that may
     have more; `told` is called each time that some are known."""
     stop = search.last_better()
-    rows = rows[(search.placed(search.index) & ~search.pinned)[rows]]
-    found = np.zeros(search.num_rows, np.int64)
-    # One more than is listed: where it is a partner, it is known that one is not.
-    at_a_time = ASKED if search.most is None else max(ASKED, min(search.most + 1, MOST_ASKED))
-    while len(rows):
-        full, true = search.ask(search.index, rows, first, stop, at_a_time)
+
+    def ask(some: np.ndarray, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
+        answer = search.ask(search.index, some, first, stop, at_a_time)
         if told is not None:
             told()
+        return answer
+
+    rows = rows[(search.placed(search.index) & ~search.pinned)[rows]]
+    # One more than is listed: where it is a partner, it is known that one is not.
+    ask_in_rounds(ask, rows, search.most, is_open, None if search.most is None else search.most + 1)
+
+
+def ask_in_rounds(
+    ask: Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]],
+    rows: np.ndarray,
+    most: int | None,
+    is_open: np.ndarray,
+    wanted: int | None,
+) -> None:
+    """Find the first `most` partners of some rows, and mark in `is_open` those that may have more.
+
+    `ask` looks at a number of further candidates per row, at about `wanted` ones in the first round. It returns which
+    rows may have more candidates, and how many of the candidates are partners.
+    """
+    found = np.zeros(len(is_open), np.int64)
+    at_a_time = ASKED if wanted is None else max(ASKED, min(wanted, MOST_ASKED))
+    while len(rows):
+        full, true = ask(rows, at_a_time)
         found[rows] += true
-        enough = np.zeros(len(rows), bool) if search.most is None else found[rows] >= search.most
+        enough = np.zeros(len(rows), bool) if most is None else found[rows] >= most
         is_open[rows[full & enough]] = True
         rows = rows[full & ~enough]
         at_a_time = min(2 * at_a_time, MOST_ASKED)
@@ -627,18 +647,31 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarra
     Each round looks for further partners of the open rows that no known pair decides, among rows that are not removed.
     All better rows of the first undecided row are decided, so a round decides it or goes on along its candidates.
     """
-    stop = search.last_better()
-    is_open = is_open.copy()
-    at_a_time = ASKED
-    while True:
+    stop, is_open = search.last_better(), is_open.copy()
+
+    def states() -> np.ndarray:
         pairs = search.known.all().pairs
-        state = standing.cpu(search.num_rows, pairs.left, pairs.right, search.pinned, is_open)
-        rows = np.flatnonzero((state == UNDECIDED) & is_open)
-        if len(rows) == 0:
-            return is_open
-        full, _ = search.ask(search.only(state != REMOVED), rows, first, stop, at_a_time)
-        is_open[rows[~full]] = False
+        return standing.cpu(search.num_rows, pairs.left, pairs.right, search.pinned, is_open)
+
+    def ask(state: np.ndarray, rows: np.ndarray, at_a_time: int) -> np.ndarray:
+        return search.ask(search.only(state != REMOVED), rows, first, stop, at_a_time)[0]
+
+    settle(states, ask, is_open)
+    return is_open
+
+
+def settle(
+    states: Callable[[], np.ndarray], ask: Callable[[np.ndarray, np.ndarray, int], np.ndarray], is_open: np.ndarray
+) -> np.ndarray:
+    """Ask for further partners of undecided open rows until there are none; return the states of all rows.
+
+    `ask` looks for candidates of some rows and returns which rows may have more. Those that have not are closed.
+    """
+    at_a_time = ASKED
+    while len(rows := np.flatnonzero(((state := states()) == UNDECIDED) & is_open)):
+        is_open[rows[~ask(state, rows, at_a_time)]] = False
         at_a_time = min(2 * at_a_time, MOST_ASKED)
+    return state
 
 
 def _kept_partners(
@@ -678,14 +711,12 @@ def ask_among(
     accepts: Accepts | None = None,
 ) -> None:
     """Find the first `most` partners of some rows in an index, from rows `first` on and before `stop`."""
+
+    def ask(some: np.ndarray, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
+        return search.ask(index, some, first, stop, at_a_time, accepts=accepts)
+
     assert search.most is not None
-    found = np.zeros(search.num_rows, np.int64)
-    at_a_time = max(ASKED, min(search.most, MOST_ASKED))
-    while len(asking):
-        full, true = search.ask(index, asking, first, stop, at_a_time, accepts=accepts)
-        found[asking] += true
-        asking = asking[full & (found[asking] < search.most)]
-        at_a_time = min(2 * at_a_time, MOST_ASKED)
+    ask_in_rounds(ask, asking, search.most, np.zeros(search.num_rows, bool), search.most)
 
 
 def connect(
