@@ -25,7 +25,7 @@ from ..data import Pairs
 from ..engine.choice import to_host
 from ..methods.measures import worth
 from ..stages.conditions import of_like_lengths
-from ..stages.partners import ASKED, MOST_ASKED, TOGETHER, ask_in_rounds, settle
+from ..stages.partners import TOGETHER, ask_in_rounds, settle
 from ..stages.verification import Verified
 from .estimates import estimated
 from .finding.contract import FoundEntries
@@ -210,13 +210,12 @@ def all_joined(
     """
     search = EntryJoin(snapshot, sketches, recipe, keeps, runtime)
     first, is_open = _first_partners(search)
-    rows, at_a_time = np.flatnonzero(is_open), ASKED
-    while len(rows):
+
+    def ask(rows: np.ndarray, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
         left, right, _ = search.pairs()
-        label = components.cpu(len(search.founders), left, right)
-        full, _ = search.ask(rows, first, at_a_time, label=label)
-        rows = rows[full]
-        at_a_time = min(2 * at_a_time, MOST_ASKED)
+        return search.ask(rows, first, at_a_time, label=components.cpu(len(search.founders), left, right))
+
+    ask_in_rounds(ask, np.flatnonzero(is_open), None, np.zeros_like(is_open), None)
     return search.pairs()
 
 

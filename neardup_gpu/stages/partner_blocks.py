@@ -19,7 +19,7 @@ import numpy as np
 
 from ..data import NO_PAIRS, Pairs
 from ..kernels import components, standing
-from ..kernels.standing import KEPT, REMOVED, UNDECIDED
+from ..kernels.standing import KEPT, REMOVED
 from ..records import dataclass
 from . import partners
 from .partners import (
@@ -33,6 +33,7 @@ from .partners import (
     first_partners,
     further_reference,
     packed_pairs,
+    settle,
 )
 from .verification import Verified
 
@@ -112,16 +113,17 @@ class BlockSearch:
 
     def _settle(self, state: np.ndarray, first: np.ndarray, is_open: np.ndarray, begin: int, stop: int) -> None:
         """Decide the rows of a block; see `partners._settle`."""
-        search, at_a_time = self._search, partners.ASKED
-        while True:
+        search = self._search
+
+        def states() -> np.ndarray:
             state[begin:stop] = self._standing(state, is_open, begin, stop)
-            rows = begin + np.flatnonzero((state[begin:stop] == UNDECIDED) & is_open[begin:stop])
-            if len(rows) == 0:
-                return
+            return state  # nobody outside of the block is undecided
+
+        def ask(state: np.ndarray, rows: np.ndarray, at_a_time: int) -> np.ndarray:
             index = search.only((state != REMOVED) & (self._everyone < stop))
-            full, _ = search.ask(index, rows, first, search.last_better(), at_a_time)
-            is_open[rows[~full]] = False
-            at_a_time = min(2 * at_a_time, partners.MOST_ASKED)
+            return search.ask(index, rows, first, search.last_better(), at_a_time)[0]
+
+        settle(states, ask, is_open)
 
     def _standing(self, state: np.ndarray, is_open: np.ndarray, begin: int, stop: int) -> np.ndarray:
         """Return the pairs that matter to a block. Earlier rows are decided, and the kept ones count as one row."""

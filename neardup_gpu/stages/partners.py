@@ -539,13 +539,10 @@ def _ask_for_reference(
     search: Search, index: list[PostingsIndex], rows: np.ndarray, first: np.ndarray, end: np.ndarray, held: FirstAndBest
 ) -> None:
     """Find all partners of some rows from `first` on and before `end`; `held` takes them, in place of `known`."""
-    rows, known, at_a_time = rows[search.placed(index)[rows]], search.known, ASKED
-    search.known = held
+    known, search.known = search.known, held
     try:
-        while len(rows):
-            full, _ = search.ask(index, rows, first, end, at_a_time)
-            rows = rows[full]
-            at_a_time = min(2 * at_a_time, MOST_ASKED)
+        nobody, some = np.zeros(search.num_rows, bool), rows[search.placed(index)[rows]]
+        ask_in_rounds(lambda rows, number: search.ask(index, rows, first, end, number), some, None, nobody, None)
     finally:
         search.known = known
 

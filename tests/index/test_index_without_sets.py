@@ -9,7 +9,7 @@ from rule import Pair, stated, told, words_or_text
 
 import neardup_gpu as nd
 from neardup_gpu.cli import main
-from neardup_gpu.index import candidates
+from neardup_gpu.stages import partners
 
 RECIPES = [
     recipe_of(),
@@ -71,8 +71,8 @@ def check(index: nd.Index, live: dict[str, str], **how: str) -> None:
 
 @pytest.mark.parametrize("case", range(len(RECIPES)))
 def test_decisions_are_the_rule_over_estimates(case: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "ASKED", 2)  # so that lists are full in small crowds
-    monkeypatch.setattr(candidates, "MOST_ASKED", 4)
+    monkeypatch.setattr(partners, "ASKED", 2)  # so that lists are full in small crowds
+    monkeypatch.setattr(partners, "MOST_ASKED", 4)
     texts, live = Texts(case, words=60), {}
     with nd.Index.create(tmp_path / "x", recipe=RECIPES[case], sets=False, engine="cpu") as index:
         for number in (40, 1, 7, 80):
@@ -94,7 +94,7 @@ def test_decisions_are_the_rule_over_estimates(case: int, tmp_path: Path, monkey
 
 
 def test_components_are_joined_by_pairs_that_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "ASKED", 2)
+    monkeypatch.setattr(partners, "ASKED", 2)
     one, other = (" ".join(f"{letter}{i}" for i in range(20)) for letter in "ab")
     texts = [one, f"{one} more", f"{one} again", other, f"{one} {other}"]
     live = {f"d{i}": text for i, text in enumerate(texts)}

@@ -12,7 +12,7 @@ from growing import Texts, same_as_dedup, table
 
 import neardup_gpu as nd
 from neardup_gpu import cli
-from neardup_gpu.index import candidates
+from neardup_gpu.stages import partners
 
 RECIPES = {
     "near": nd.Recipe(method=nd.SimHash(radius=6)),
@@ -40,8 +40,8 @@ def grown(index: nd.Index, texts: Texts, number: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_batches_decide_as_all_at_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "ASKED", 2)  # so that lists are full in small crowds
-    monkeypatch.setattr(candidates, "MOST_ASKED", 4)
+    monkeypatch.setattr(partners, "ASKED", 2)  # so that lists are full in small crowds
+    monkeypatch.setattr(partners, "MOST_ASKED", 4)
     texts = Texts(sorted(RECIPES).index(name))
     with nd.Index.create(tmp_path / "x", recipe=RECIPES[name], expected=200, engine="cpu") as index:
         live = grown(index, texts, 200)
