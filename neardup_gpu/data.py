@@ -379,6 +379,14 @@ def whole_in_pandas(table: pa.Table | None) -> pa.Table | None:
     return table.replace_schema_metadata({**(table.schema.metadata or {}), b"pandas": json.dumps(note).encode()})
 
 
+def look_up(ordered: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(place, there): where each value stands in an ascending array, and whether it is there at all."""
+    if len(ordered) == 0:
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return place, ordered[place] == wanted
+
+
 def taken(values: pa.Array, rows: pa.Array) -> pa.Array | pa.ChunkedArray:
     """Some values, in their own type: in several chunks where those of strings or binaries may be more than 2 GB."""
     import pyarrow as pa

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..data import numpy_of
+from ..data import look_up, numpy_of
 from ..documents.writing_options import Writing
 from ..jobs.dedup import dedup
 from ..recipe import Recipe
@@ -201,10 +201,9 @@ def pairs_of(table: pa.Table, measure: str, wordless: int) -> KeptPairs:
 
 def _size_of(rows: np.ndarray, representatives: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return how many documents have the words of each row."""
-    if len(representatives) == 0:
-        return np.ones(len(rows), np.int64)
-    places = np.minimum(np.searchsorted(representatives, rows), len(representatives) - 1)
-    return np.where(representatives[places] == rows, sizes[places], 1)
+    found, (places, there) = np.ones(len(rows), np.int64), look_up(representatives, rows)
+    found[there] = sizes[places[there]]
+    return found
 
 
 def no_pairs(wordless: int) -> KeptPairs:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 
-from ..data import Ragged
+from ..data import Ragged, look_up
 from ..documents.units import NO_PLACES, Places, joined_places
 from ..engine.processors import own_threads
 from ..keep_rule import keep_columns
@@ -88,14 +88,10 @@ class Live(NamedTuple):
 def stored_pairs(snapshot: Snapshot, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(left, right, resemblance) of all stored pairs of two of some entries, given in order: places among these."""
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-    if not len(entries):
-        return parts[0]
     for segment in snapshot.segments:
-        ends = [segment["pair_left"], segment["pair_right"]]
-        places = [np.minimum(np.searchsorted(entries, each), len(entries) - 1) for each in ends]
-        there = (entries[places[0]] == ends[0]) & (entries[places[1]] == ends[1])
-        values = segment["pair_resemblance"].view(np.float64)
-        parts.append((places[0][there], places[1][there], values[there]))
+        (left, one), (right, other) = (look_up(entries, segment[name]) for name in ("pair_left", "pair_right"))
+        there, values = one & other, segment["pair_resemblance"].view(np.float64)
+        parts.append((left[there], right[there], values[there]))
     left, right, values = (np.concatenate(each) for each in zip(*parts, strict=True))
     return left, right, values
 

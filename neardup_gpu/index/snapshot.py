@@ -14,7 +14,7 @@ from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._probing import sort_queries
 
-from ..data import Ragged, arrow, numpy_of
+from ..data import Ragged, arrow, look_up, numpy_of
 from ..engine.contract import Backend
 from ..errors import DamagedError
 from .marks import Marks
@@ -192,11 +192,7 @@ class Snapshot:
         """
         keeper, value = entries.copy(), np.ones(len(entries))
         for segment, some, rows in self.located(entries):
-            gone = segment["gone"].astype(np.int64)
-            if not len(gone):
-                continue
-            place = np.minimum(np.searchsorted(gone, rows), len(gone) - 1)
-            there = gone[place] == rows
+            place, there = look_up(segment["gone"].astype(np.int64), rows)
             keeper[some[there]] = segment["keeper"][place[there]]
             value[some[there]] = segment["keeper_resemblance"].view(np.float64)[place[there]]
         return keeper, value
@@ -294,8 +290,7 @@ class Snapshot:
             sequence = segment["sequence"]
             if not len(sequence):
                 continue
-            place = np.minimum(np.searchsorted(sequence, wanted), len(sequence) - 1)
-            there = sequence[place] == wanted
+            place, there = look_up(sequence, wanted)
             some = np.flatnonzero(there)[segment.live_documents[segment.owners(place[there])] != 0]
             order.append(some)
             parts.append(segment.ids.arrow(segment.owners(place[some])).cast(kind))

@@ -26,7 +26,7 @@ from neardup_gpu.kernels.repeats import seeds as find_seeds
 
 from ..contamination.cutting import united
 from ..contamination.items import ranges
-from ..data import Ragged, arrow, numpy_of, one_array
+from ..data import Ragged, arrow, look_up, numpy_of, one_array
 from ..documents.edits import Cuts, Edits
 from ..documents.slices import Extent, Slice
 from ..documents.sources import Sources
@@ -203,9 +203,7 @@ def repeat(files: Files, names: list[str]) -> dict[str, Any]:
     with files.exchange("repeated", REPEATED, len(names)) as out:
         for number, name in enumerate(names):
             found = read_arrays(files.place, [name], files.number, SEEDS)
-            at = np.minimum(np.searchsorted(several, found["hash"]), len(several) - 1)
-            mine = several[at] == found["hash"] if len(several) else np.zeros(len(at), bool)
-            out.add_to(number, {"seed": found["seed"][mine]})
+            out.add_to(number, {"seed": found["seed"][look_up(several, found["hash"])[1]]})
     return {}
 
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..data import NO_PAIRS, Pairs
+from ..data import NO_PAIRS, Pairs, look_up
 from ..engine.arrays import same_device
 from ..errors import ResourceError
 from ..kernels import components, standing
@@ -207,10 +207,7 @@ def _unpacked(packed: np.ndarray) -> Pairs:
 
 def contains(words: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Return which of the wanted words are among `words`, which ascend."""
-    if len(words) == 0:
-        return np.zeros(len(wanted), bool)
-    place = np.minimum(np.searchsorted(words, wanted), len(words) - 1)
-    return words[place] == wanted
+    return look_up(words, wanted)[1]
 
 
 def _among(words: np.ndarray, some: np.ndarray) -> np.ndarray:

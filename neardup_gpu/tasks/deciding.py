@@ -19,7 +19,7 @@ import numpy as np
 from neardup_gpu.kernels import components, greedy_stream
 from neardup_gpu.kernels._sort import in_order
 
-from ..data import Ragged
+from ..data import Ragged, look_up
 from ..store.spool import Spool
 
 RankPairs = Iterable[tuple[np.ndarray, np.ndarray]]
@@ -209,10 +209,9 @@ def _join_messages(pieces: Iterator[tuple[np.ndarray, ...]]) -> tuple[np.ndarray
 
 def _look_up(ranks: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the value of each rank; a rank that is not among the rows is its own value."""
-    if len(rows) == 0:
-        return ranks
-    place = np.minimum(np.searchsorted(rows, ranks), len(rows) - 1)
-    return np.where(rows[place] == ranks, values[place], ranks)
+    found, (place, there) = ranks.copy(), look_up(rows, ranks)
+    found[there] = values[place[there]]
+    return found
 
 
 def _pieces(pairs: RankPairs, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._sort import in_order
 
-from ..data import Pairs, Ragged, numpy_of
+from ..data import Pairs, Ragged, look_up, numpy_of
 from ..documents.slices import Slice
 from ..engine.arrays import concat_and_clear
 from ..engine.clock import Clock
@@ -104,9 +104,7 @@ def _often_enough(found: list[np.ndarray], begin: int, number: int) -> tuple[np.
 def _with(ranks: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Return distinct ascending ranks, with more ranks added. These may be present already, and repeated."""
     more = np.unique(more)
-    if len(ranks):
-        more = more[ranks[np.minimum(np.searchsorted(ranks, more), len(ranks) - 1)] != more]
-    found = np.concatenate([ranks, more])
+    found = np.concatenate([ranks, more[~look_up(ranks, more)[1]]])
     found.sort(kind="stable")
     return found
 
