@@ -81,7 +81,7 @@ def found_by(check: Check, scanned: Scanned) -> Contamination:
     tally = Tally.of(items.targets.size)
     for hits, _ in scanned.findings.listed:
         tally.add(hits.document, hits.target, hits.place, hits.length)
-    evals = evals_table(items, wanted, tally, settings.length, settings.share)
+    evals = evals_table(items, wanted, tally, settings.share)
     hits_found = hits_table(items, scanned.findings.listed, scanned.id_type)
     recipe = {"tokens": settings.tokens, "length": settings.length, "share": settings.share, **versions()}
     about = {METADATA_KEY: json.dumps(recipe).encode()}

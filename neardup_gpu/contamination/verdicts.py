@@ -98,7 +98,7 @@ LIMITED = ("items", "documents", *DEFINITIONS, "skipped")
 """The names of `Contamination.limited`."""
 
 
-def evals_table(items: EvaluationItems, wanted: Wanted, tally: Tally, length: int, share: float) -> pa.Table:
+def evals_table(items: EvaluationItems, wanted: Wanted, tally: Tally, share: float) -> pa.Table:
     """Return the table of items and fields with their verdicts."""
     sizes, told = items.targets.size, wanted.widths > 0
     longest = tally.longest

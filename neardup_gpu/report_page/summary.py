@@ -101,7 +101,7 @@ def five(run: Run, losses: dict[str, Any] | None, drawn: DrawnPairs) -> list[str
         _from_where(losses, removed),
         _how_sure(run),
         _saves(counts, share),
-        _to_check(run, losses, drawn),
+        _to_check(losses, drawn),
     ]
 
 
@@ -143,7 +143,7 @@ def _saves(counts: dict[str, Any], share: float) -> str:
     return f"It saves about {size(share * counts['text_bytes'])} of text, if all are of average length: {saved}."
 
 
-def _to_check(run: Run, losses: dict[str, Any] | None, drawn: DrawnPairs) -> str:
+def _to_check(losses: dict[str, Any] | None, drawn: DrawnPairs) -> str:
     warned = [] if losses is None else [row["name"] for row in losses["warnings"][:2]]
     of_whom = "its" if len(warned) == 1 else "their"
     half = f"why {' and '.join(warned)} lost more than half of {of_whom} documents" if warned else ""

@@ -50,7 +50,7 @@ BEYOND = pa.schema([("beyond", pa.uint32())])
 MARKS = pa.schema([("marks", pa.uint8())])
 
 
-def representatives(files: Files, number: int, layout: Layout, copies: list[str]) -> np.ndarray:
+def representatives(files: Files, number: int, copies: list[str]) -> np.ndarray:
     """Rows of a slice that have tokens and that no other document stands for: int64."""
     num_tokens = load(files.place, file_name("sketch", number, "rows"), ROWS)["num_tokens"]
     present = num_tokens >= files.shared.recipe.unit.min_words
@@ -63,7 +63,7 @@ def representatives(files: Files, number: int, layout: Layout, copies: list[str]
 def keys(files: Files, copies: list[str], layout: Layout, num_representatives: int, per_table: int) -> None:
     """Write what the tables of the method hold of the representatives of a slice."""
     recipe = files.shared.recipe
-    rows = representatives(files, files.number, layout, copies)
+    rows = representatives(files, files.number, copies)
     ranks, found = layout.ranks_of(files, files.number)[rows], load_keys(files, files.number)[rows]
     given = colliding.exchanged(recipe.method, found, ranks, num_representatives, per_table, recipe.seed)
     number = per_table * len(recipe.method.buckets(num_representatives).masks)
@@ -119,7 +119,7 @@ def _of_slices(
     """(what waits of them, their ranks) of the representatives of some slices, some at a time."""
     for number, slice in enumerate(slices, first):
         ranks = layout.ranks_of(files, number)
-        rows = representatives(files, number, layout, copies)
+        rows = representatives(files, number, copies)
         for shingles, some in shingles_of(files, number, slice, rows, runtime):
             yield shingles, ranks[some]
 

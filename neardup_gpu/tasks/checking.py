@@ -51,7 +51,7 @@ NEAR = pa.schema([("sampled", pa.int64()), ("rank", pa.int64()), ("order", pa.ui
 
 def draw(files: Files, number: int, copies: list[str], layout: Layout, num_sampled: int) -> None:
     """Save the first `num_sampled` documents of a slice in random order."""
-    rows = representatives(files, number, layout, copies)
+    rows = representatives(files, number, copies)
     sizes, order = load(files.place, file_name("sketch", number, "rows"), ROWS)["size"][rows], _order(files, number)
     ranks = layout.ranks_of(files, number)
     save(files, "drawn", _first(ranks[rows], sizes, order[rows], num_sampled))
@@ -108,7 +108,7 @@ def near(files: Files, slice: Slice, copies: list[str], layout: Layout) -> None:
     """Save the first possible partners that the documents of a slice are of each sampled one."""
     recipe, sample = files.shared.recipe, _sample(files)
     assert recipe.threshold is not None
-    rows = representatives(files, files.number, layout, copies)
+    rows = representatives(files, files.number, copies)
     ranks, order = layout.ranks_of(files, files.number), _order(files, files.number)
     with files.shared.start() as runtime:
         search = SampledSearch.of(sample, recipe.method.measure, recipe.threshold, runtime)
