@@ -152,6 +152,12 @@ def want(error: BaseException) -> str | None:
     return None if before is None else want(before)
 
 
+def raise_want(error: BaseException, path: str | None = None) -> None:
+    """Raise ResourceError if an error means a lack of memory, threads or open files."""
+    if wanting := want(error):
+        raise ResourceError(wanting, path=path) from error
+
+
 _NO_MEMORY = re.compile("annot allocate memory|failed to map segment")
 _NO_THREAD = re.compile("can't start new thread|Failed to launch worker thread")  # Python's, Arrow's
 

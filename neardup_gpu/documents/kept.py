@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..arrow_versions import bytes_of
 from ..data import arrow
 from ..engine.processors import own_threads
-from ..errors import InputError, NeardupError, OutputError, ResourceError, want
+from ..errors import InputError, NeardupError, OutputError, raise_want
 from ..records import dataclass
 from ..store.uris import brief
 from .ahead import Step, closing, in_order
@@ -182,8 +182,7 @@ def writing(path: Path, folder: Path) -> Iterator[None]:
     except NeardupError:
         raise
     except (OSError, MemoryError, pa.ArrowException) as error:
-        if wanting := want(error):
-            raise ResourceError(wanting) from error
+        raise_want(error)
         name = (folder.name / path.relative_to(folder)).as_posix()
         # The folder around this one has a temporary name until everything is written.
         why = brief(str(error).replace(str(folder), folder.name or "."))

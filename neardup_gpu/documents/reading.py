@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ..errors import InputError, NeardupError, ResourceError, want
+from ..errors import InputError, NeardupError, raise_want
 from ..store.uris import brief, is_uri
 
 
@@ -26,6 +26,5 @@ def reading(name: str, problem: str = "cannot be read") -> Iterator[None]:
     except FileNotFoundError:
         raise InputError(f"{name}: no such file or folder.", path=name) from None
     except expected as error:
-        if wanting := want(error):
-            raise ResourceError(wanting, path=name) from error
+        raise_want(error, path=name)
         raise InputError(f"{name}: {problem} ({brief(error)}).", path=name) from error

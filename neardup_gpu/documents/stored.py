@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from .. import checks
 from ..arrow_versions import bytes_of
-from ..errors import NeardupError, OutputError, ResourceError, want
+from ..errors import NeardupError, OutputError, ResourceError, raise_want
 from ..store.folder import Folder
 from ..store.uris import brief, file_system, is_uri, masked
 from .memory import Memory, bounded
@@ -230,6 +230,5 @@ def _writing(name: str) -> Iterator[None]:
     except NeardupError:
         raise
     except (OSError, pa.ArrowException) as error:
-        if wanting := want(error):
-            raise ResourceError(wanting) from error
+        raise_want(error)
         raise OutputError(f"{name}: cannot be written ({brief(error)}); choose another work folder.") from error

@@ -23,7 +23,7 @@ from neardup_gpu.kernels._launch import check_rows
 
 from ..arrow_versions import bytes_of, may_be_kept_as, restored_lists
 from ..data import arrow, one_array
-from ..errors import InputError, NeardupError, ResourceError, want
+from ..errors import InputError, NeardupError, raise_want
 from ..log import log
 from ..recipe import Recipe
 from ..records import dataclass
@@ -353,8 +353,7 @@ def _opened(path: Path, *, whole: bool = False) -> Iterator[tuple[pa.Schema, Any
     except NeardupError:
         raise
     except (OSError, MemoryError, pa.ArrowException, ValueError) as error:
-        if wanting := want(error):
-            raise ResourceError(wanting) from error
+        raise_want(error)
         why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"{path}: cannot be read as Arrow IPC ({why})") from None
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..arrow_versions import explained
-from ..errors import InputError, NeardupError, ResourceError, want
+from ..errors import InputError, NeardupError, raise_want
 from .checksums import seal, verify_footer, verify_pages
 from .folder import for_arrow, open_named
 
@@ -108,8 +108,7 @@ def opened(path: str | Path, *, whole: bool = False) -> Iterator[pq.ParquetFile]
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, MemoryError, pa.ArrowException, ValueError) as error:
-        if wanting := want(error):
-            raise ResourceError(wanting) from error
+        raise_want(error)
         why = (explained(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"{path}: cannot be read as Parquet ({why})") from None
 

@@ -30,7 +30,7 @@ from pyarrow import fs
 from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
-from ..errors import InputError, NeardupError, OutputError, ParameterError, ResourceError, want
+from ..errors import InputError, NeardupError, OutputError, ParameterError, raise_want
 from ..records import dataclass
 from .disk import Room
 from .folder import Folder, for_arrow
@@ -306,8 +306,7 @@ class Place:
         except NeardupError:
             raise
         except Exception as error:  # a file system of fsspec may raise any exception
-            if wanting := want(error):
-                raise ResourceError(wanting) from error
+            raise_want(error)
             if isinstance(error, FileNotFoundError) and kind is InputError:
                 raise self._missing(name) from None
             if self.folder is not None and not isinstance(error, (OSError, pa.ArrowException, UnicodeDecodeError)):

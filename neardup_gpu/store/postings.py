@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Ragged
-from ..errors import ResourceError, want
+from ..errors import raise_want
 from .disk import room
 from .spool import Spool, disk_full, host, unwritable
 
@@ -107,8 +107,7 @@ def mapped(arrays: list[np.ndarray], folder: Path | str) -> list[np.ndarray]:
             file.flush()
             whole = np.asarray(np.memmap(file, np.uint8, "r"))
     except OSError as error:
-        if wanting := want(error):
-            raise ResourceError(wanting) from error
+        raise_want(error)
         raise unwritable(Path(folder), error.strerror) from None
     return [
         whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -19,7 +19,7 @@ import numpy as np
 from neardup_gpu.kernels import _launch, gather
 
 from ..data import Ragged
-from ..errors import OutputError, ResourceError, want
+from ..errors import OutputError, raise_want
 from ..report import size
 from .disk import Room, room
 
@@ -143,8 +143,7 @@ class Spool(GrowingRows):
         try:
             self._file = tempfile.TemporaryFile(dir=self.folder, prefix="neardup-", buffering=0)  # noqa: SIM115
         except OSError as error:
-            if wanting := want(error):
-                raise ResourceError(wanting) from error
+            raise_want(error)
             message = f"{self.folder}: {error.strerror}; name another folder with temp_dir=..."
             raise OutputError(message, parameter="temp_dir", path=str(self.folder)) from None
         self._disk = Room(self.folder)
