@@ -188,6 +188,7 @@ def test_the_ground_floor_does_not_call_the_roof() -> None:
         "keep_rule",
         *ground,
     }
+    allowed["documents"] = below
     allowed["stages"] = {"stages", *below}
     allowed["results"] = {"results", "stages", "report_page", "plot", *below}
     wrong = []

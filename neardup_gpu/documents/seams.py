@@ -15,7 +15,7 @@ from ..engine.pieces import OfBatch, Span
 from ..errors import InputError
 from ..recipe import Recipe
 from ..records import dataclass
-from ..stages import place_tokens
+from ..text.token_changes import make_tokens
 from .batches import some_rows
 from .columns import SEAMS
 from .edits import Cuts
@@ -126,12 +126,12 @@ class SeamedPiece(OfBatch):
         rows = np.flatnonzero(number)
         text = some_rows(self.batch.text, rows + first)
         names = self.batch.ids.take(arrow(rows + first))
-        placed = place_tokens(text, recipe, "cpu" if backend == "gpu" else backend, names)
+        _, offsets, _, begins, _ = make_tokens(text, recipe, "cpu" if backend == "gpu" else backend, names, True)
         number = number[rows]
         places = self.seams.values[self.seams.offsets[first] : self.seams.offsets[last]]
-        before = np.searchsorted(placed.begins, places + np.repeat(text.offsets[:-1], number))  # begins ascend
-        inner = np.clip(before, np.repeat(placed.offsets[:-1], number), np.repeat(placed.offsets[1:], number))
-        return inner + np.repeat(to_host(tokens.offsets)[rows] - placed.offsets[:-1], number)
+        before = np.searchsorted(begins, places + np.repeat(text.offsets[:-1], number))  # begins ascend
+        inner = np.clip(before, np.repeat(offsets[:-1], number), np.repeat(offsets[1:], number))
+        return inner + np.repeat(to_host(tokens.offsets)[rows] - offsets[:-1], number)
 
 
 def new_seams(cuts: Cuts, seams: Ragged) -> Ragged:
