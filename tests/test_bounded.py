@@ -18,11 +18,11 @@ from page_of import page_of
 
 import neardup_gpu as nd
 from neardup_gpu import data
+from neardup_gpu.arguments import Arguments
 from neardup_gpu.cli import main
 from neardup_gpu.documents.sources import Sources
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.jobs import bounded
-from neardup_gpu.jobs.arguments import Arguments
 from neardup_gpu.planning import forecast
 from neardup_gpu.planning.counts import Workload
 from neardup_gpu.recipe import Recipe

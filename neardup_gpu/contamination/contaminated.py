@@ -13,6 +13,7 @@ import pyarrow as pa
 import xxhash
 
 from .. import checks
+from ..arguments import Arguments
 from ..documents import Documents, open_documents
 from ..documents.files import File
 from ..documents.find import find_files
@@ -27,7 +28,6 @@ from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, OutputError
-from ..jobs.arguments import Arguments
 from ..results.by_value import FILE, check_by
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.outputs import new_folder

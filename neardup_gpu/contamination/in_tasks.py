@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from ..arguments import Arguments
 from ..data import Ragged, arrow, numpy_of
 from ..documents.batches import one_integer_type
 from ..documents.seams import joined_seams
@@ -25,7 +26,6 @@ from ..documents.slices import Extent, Slice, extent_of
 from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..errors import ParameterError
-from ..jobs.arguments import Arguments
 from ..store.exchange import read_partition
 from ..store.places import Place
 from ..tasks.begin import begun, hand_on

@@ -16,12 +16,12 @@ from ..report import count, size
 from ..tasks.workers import Workers
 
 if TYPE_CHECKING:
+    from ..arguments import Arguments
     from ..documents import Documents
     from ..documents.sources import Sources
     from ..planning.forecast import Division, Load, Need
     from ..recipe import Recipe
     from ..results.result import Result
-    from .arguments import Arguments
 
 FORECAST_BYTES, FORECAST_DOCUMENTS = 1 << 28, 10**6
 """Text or documents of a job for which it is worth to say what it will need."""

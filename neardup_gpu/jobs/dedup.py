@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
+from ..arguments import Arguments
 from ..documents import Documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import check_writing, infers_columns, schema_of
@@ -52,7 +53,6 @@ from ..store.outputs import new_folder
 from ..tasks.job import run_in_tasks
 from ..tasks.workers import Workers
 from . import bounded
-from .arguments import Arguments
 from .equal_units import run_equal
 
 

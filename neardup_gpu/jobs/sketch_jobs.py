@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import checks
+from ..arguments import Arguments
 from ..data import arrow, one_array, taken
 from ..definitions import METADATA_KEY
 from ..documents.reading_options import Reading, chosen_reading
@@ -40,7 +41,6 @@ from ..store.outputs import new_file
 from ..store.parquet import write_table
 from ..tasks.job import sketch_in_tasks
 from ..tasks.workers import Workers
-from .arguments import Arguments
 from .bounded import text_bytes
 
 N = TypeVar("N", bound=tuple)

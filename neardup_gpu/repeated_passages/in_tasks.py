@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from neardup_gpu.kernels.repeats import seeds as find_seeds
 
+from ..arguments import Arguments
 from ..contamination.cutting import united
 from ..contamination.items import ranges
 from ..data import Ragged, arrow, look_up, numpy_of, one_array
@@ -31,7 +32,6 @@ from ..documents.edits import Cuts, Edits
 from ..documents.slices import Extent, Slice
 from ..documents.sources import Sources
 from ..engine.clock import Clock
-from ..jobs.arguments import Arguments
 from ..records import dataclass
 from ..stages.conditions import apart
 from ..store.exchange import read_arrays

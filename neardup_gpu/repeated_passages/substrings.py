@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import __version__, checks
+from ..arguments import Arguments
 from ..data import arrow
 from ..definitions import METADATA_KEY, versions
 from ..documents import open_documents
@@ -27,7 +28,6 @@ from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, ParameterError
-from ..jobs.arguments import Arguments
 from ..keep_rule import keep_columns
 from ..recipe import Recipe, Shingles
 from ..results.by_value import check_by

@@ -35,7 +35,7 @@ from .nothing_removed import NO_DOCUMENTS
 from .sketch_files import NUM_SHINGLES
 
 if TYPE_CHECKING:
-    from ..jobs.arguments import Arguments
+    from ..arguments import Arguments
     from ..recipe import Recipe
 
 FREQUENCIES = "frequencies.parquet"

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..arguments import Arguments
 from ..data import arrow, numpy_of
 from ..documents.slices import Slice
 from ..documents.sources import Sources
 from ..engine.clock import Clock
-from ..jobs.arguments import Arguments
 from ..records import dataclass
 from ..repeated_passages.corpora_in_tasks import CorporaInTasks, batch_bytes
 from ..repeated_passages.corpus import CorpusColumns

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import __version__, checks
+from ..arguments import Arguments
 from ..definitions import METADATA_KEY, versions
 from ..documents import open_documents
 from ..documents.reading_options import Reading, chosen_reading
@@ -23,7 +24,6 @@ from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Backend
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError
-from ..jobs.arguments import Arguments
 from ..recipe import Recipe, Shingles
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
 from ..results.by_value import check_by

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ..arguments import Arguments
 from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..errors import OutputError, ParameterError
-from ..jobs.arguments import Arguments
 from ..store.outputs import new_folder
 from .columns import TABLE, add_table
 from .driver import Job

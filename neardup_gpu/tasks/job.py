@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..arguments import Arguments
 from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..engine.tasks import Runner
 from ..errors import ParameterError
-from ..jobs.arguments import Arguments
 from ..results.result import StoredResult
 from ..store.artefacts import read_report
 from ..text.token_kinds import OwnTokens

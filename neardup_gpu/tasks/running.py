@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import __version__
+from ..arguments import Arguments
 from ..definitions import DEFINITIONS, METADATA_KEY, versions
 from ..documents import Documents
 from ..documents.references import ReferenceSets
@@ -28,7 +29,6 @@ from ..engine.clock import Clock
 from ..engine.memory import machine_memory, parse_size
 from ..engine.tasks import Runner
 from ..errors import InputError, OutputError
-from ..jobs.arguments import Arguments
 from ..keep_rule import keep_columns
 from ..recipe import Recipe
 from ..report_page import write_page

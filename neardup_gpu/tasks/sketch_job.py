@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ..arguments import Arguments
 from ..data import Ragged, arrow
 from ..documents.slices import Offset, Slice
 from ..documents.sources import Sources
 from ..engine.clock import Clock
 from ..engine.tasks import Runner
-from ..jobs.arguments import Arguments
 from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..results.sketch_files import array_of, columns_of

@@ -6,20 +6,20 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from ..documents import open_documents
-from ..documents.reading_options import Reading, chosen_reading
-from ..documents.references import Reference, ReferenceSets, references_of
-from ..documents.sources import Sources
-from ..documents.units import check_divisible
-from ..documents.writing_options import Writing, rewriting
-from ..engine.clock import Progress
-from ..engine.settings import Engine
-from ..errors import InputError, ParameterError
-from ..keep_rule import keep_columns
-from ..recipe import Recipe
-from ..records import dataclass
-from ..results.by_value import FILE, check_by
-from ..stages.recall import choose_check
+from .documents import open_documents
+from .documents.reading_options import Reading, chosen_reading
+from .documents.references import Reference, ReferenceSets, references_of
+from .documents.sources import Sources
+from .documents.units import check_divisible
+from .documents.writing_options import Writing, rewriting
+from .engine.clock import Progress
+from .engine.settings import Engine
+from .errors import InputError, ParameterError
+from .keep_rule import keep_columns
+from .recipe import Recipe
+from .records import dataclass
+from .results.by_value import FILE, check_by
+from .stages.recall import choose_check
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Arguments:
 
     def __post_init__(self) -> None:
         if self.writing.report:
-            from ..report_page.page import check_installed
+            from .report_page.page import check_installed
 
             if self.output is None:
                 raise ParameterError("report: is written into the output; name one with output=...")
