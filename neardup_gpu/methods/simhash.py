@@ -361,9 +361,7 @@ class SimHash(WeighingSketch):
             check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         shape = (None, 2) if self.bits == 128 else (None,)
         keys = checks.array("keys", keys, np.uint64, shape, hint="as SimHash.sketch gives")
-        if present is None:
-            present = np.ones(len(keys), bool)
-        present = checks.array("present", present, bool, (len(keys),), hint="one for each document")
+        present = self._present(present, len(keys))
         placed = on_device if resolve(backend) == "gpu" else to_host
         keys, present = placed(keys), placed(present)
         xp = array_module(keys)
