@@ -113,7 +113,6 @@ class OnePermutation(Sketch):
         >>> found.pairs.left, found.pairs.right
         (array([0]), array([1]))
         """
-
         from neardup_gpu.kernels import shared
         from neardup_gpu.kernels._launch import check_rows
 
