@@ -117,9 +117,9 @@ class Entries(NamedTuple):
         What is compared.
     rows : array of int64, shape (entries,)
         The row of each entry.
-    needed : array of uint16, shape (entries,), or None
+    needed : array of uint16, shape (entries,), default None
         In how many buckets a pair has to be compared to be a candidate: the smaller number of its two rows decides.
-        Once, if None.
+        None means once.
 
     Examples
     --------

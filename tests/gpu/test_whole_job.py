@@ -16,6 +16,7 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 import hostir
 from cupy_calls import DeviceArray, on_device
 from flat import flat
+from grids import pairs_of
 from versions import WORDS, corpus, decisions, families
 
 from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, passages, substrings
@@ -189,9 +190,11 @@ def test_batches_change_nothing(gpu, batch_bytes):
     assert check(gpu, batch_bytes=batch_bytes)["device"]["halvings"] == 0
 
 
-@pytest.mark.parametrize("memory", [20_000, "100kB"])
-@pytest.mark.parametrize("case", ["greedy", "bag", "against", "simhash, tfidf", "simhash, verified, tfidf"])
-def test_what_outgrows_the_memory_goes_to_the_host(gpu, memory, case):
+@pytest.mark.parametrize(
+    ("case", "memory"),
+    pairs_of(["greedy", "bag", "against", "simhash, tfidf", "simhash, verified, tfidf"], [20_000, "100kB"]),
+)
+def test_what_outgrows_the_memory_goes_to_the_host(gpu, case, memory):
     check(gpu, memory=memory, divided=True, **OPTIONS[case])
 
 

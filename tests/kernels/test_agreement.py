@@ -56,7 +56,7 @@ def test_agreement(kernel, backend, data):
     check(kernel, backend, data.draw(inputs(kernel)))
 
 
-FEWER = {"fast": 2, "code": 4}
+FEWER = {"fast": 1, "code": 4}
 """Examples of kernels that take the simulator long: a block for each row, with a barrier in each of many rounds."""
 
 

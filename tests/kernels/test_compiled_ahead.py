@@ -51,7 +51,8 @@ DEMAND = "kernels are compiled when they are first used, and kept where they can
 
 def run(folder: Path, code: str, **environment: str) -> subprocess.CompletedProcess:
     """Run code in a folder that holds the package."""
-    added = {"PYTHONPATH": "", "NEARDUP_CACHE_DIR": os.fspath(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    added = {"NEARDUP_CACHE_DIR": os.fspath(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    added |= {"PYTHONPATH": "", "PYTHONSAFEPATH": ""}  # so that the package of this folder is imported
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,

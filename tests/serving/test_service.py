@@ -149,7 +149,8 @@ def test_health_metrics_and_the_description(running: Service) -> None:
     assert client.get("/health").json() == {"status": "ready", "writes": True}
     schema = client.get("/openapi.json").json()
     assert {*schema["paths"]} == {
-        *("/documents", "/documents/{id}", "/documents/{id}/explanation", "/query", "/health", "/metrics"),
+        *("/documents", "/documents/{id}", "/documents/{id}/explanation", "/query", "/passages"),
+        *("/health", "/metrics"),
     }
     assert {"id", "text", "day", "source"} == {*schema["components"]["schemas"]["Document"]["properties"]}
     page = client.get("/docs").text

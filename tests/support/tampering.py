@@ -670,7 +670,8 @@ def trial(name: str, seed: int, number: int, failures: list[str]) -> collections
     at = 0
     while at < number:
         command = [sys.executable, __file__, "--work", name, str(seed), str(at), str(number)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        beside = {**os.environ, "PYTHONSAFEPATH": ""}  # this program imports others of its folder
+        process = subprocess.Popen(command, env=beside, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None and process.stderr is not None
         os.set_blocking(process.stdout.fileno(), False)
         selector, waiting, last, ready = selectors.DefaultSelector(), b"", "", False
