@@ -34,7 +34,9 @@ print(tokens.__file__)
 
 def python(executable: Path | str, code: str, cwd: Path, path: Path | None = None, **environment: str) -> str:
     """Output of a new interpreter that sees nothing of this one's environment but PYTHONPATH=path."""
-    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+    clean = {
+        k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONSAFEPATH", "PYTHONHOME", "VIRTUAL_ENV")
+    }
     if path is not None:
         clean["PYTHONPATH"] = str(path)
     done = subprocess.run(
