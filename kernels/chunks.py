@@ -128,7 +128,10 @@ def _cut(begin, end, text, offsets, bounds, sizes, cuts, counts):
 
 
 def cpu(text, offsets, poly, run, window, places=False):
-    """As `reference`: hashes are rolled, and a ring has those of the last window; documents in parallel."""
+    """As `reference`, documents in parallel.
+
+    Each hash is made from the one before it. An array holds the hashes of the last `window` places.
+    """
     bounds = shares(offsets)
     cuts, counts = np.empty(int(offsets[-1] - offsets[0]), np.int64), np.zeros(len(bounds) - 1, np.int64)
     _cut(len(counts), text, offsets, bounds, (run, window, np.uint64(FACTOR)), cuts, counts)
@@ -197,7 +200,7 @@ def _follow(hashes, offsets, following, run, window, is_cut):
 
 
 def gpu(text, offsets, poly, run, window, places=False):
-    """As `reference`: all places are hashed, and the next cut of each is found, in parallel."""
+    """As `reference`. Threads hash all places, and find for each one the cut that would follow it."""
     xp, (first, last) = namespace(), bounds_of(offsets)
     text, offsets = on_device(text), on_device(offsets)
     hashes, following = xp.empty(last - first, np.uint64), xp.empty(last - first, np.int64)

@@ -464,7 +464,10 @@ def _meet_some(entries, i, until, known, needed, both, row, place, high, number,
 
 
 def _meet_one(entries, i, until, known, needed, both, row, place, high, number, best, memo, looked_at):
-    """Do the same as `_meet_some` for one entry on a device: words of bits would take too many registers."""
+    """Do the same as `_meet_some` for one entry on a device, where words of bits would take too many registers.
+
+    `memo` is not used, so any array may be given: rows that are remembered would take memory for each thread.
+    """
     one, sizes = np.int64(1), known[0]
     other = _row_of(entries[i])
     looked_at[0] += one

@@ -121,7 +121,7 @@ NO_PLACES = PlacedTokens(_NOTHING, _NOTHING, _NOTHING, np.empty(0, np.uint8))
 
 CLOSED, OPENS, CLOSES = 1, 2, 4
 """The marks of a token: the boundary before it is closed; it is the first, or the last, token of its line or sentence.
-Of passages that are cut at tokens, each one is both."""
+If passages may be cut at any token, each token has the marks OPENS and CLOSES."""
 
 
 class ChosenDocuments(NamedTuple):

@@ -657,9 +657,9 @@ def _settle(search: Search, first: np.ndarray, is_open: np.ndarray) -> np.ndarra
 def settle(
     states: Callable[[], np.ndarray], ask: Callable[[np.ndarray, np.ndarray, int], np.ndarray], is_open: np.ndarray
 ) -> np.ndarray:
-    """Ask for further partners of undecided open rows until there are none; return the states of all rows.
+    """Look for further partners of open rows, until all open rows are decided. Return the states of all rows.
 
-    `ask` looks for candidates of some rows and returns which rows may have more. Those that have not are closed.
+    `ask` looks for candidates of some rows and returns which rows may have more. The other rows are closed.
     """
     at_a_time = ASKED
     while len(rows := np.flatnonzero(((state := states()) == UNDECIDED) & is_open)):
