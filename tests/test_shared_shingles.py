@@ -24,7 +24,7 @@ def documents(seed):
     return {"id": [f"{seed}-{number}" for number in range(32)], "text": [*made, made[0].upper(), ""]}
 
 
-@pytest.mark.parametrize("method", ["exact", "containment", "minhash"])
+@pytest.mark.parametrize("method", ["exact", "containment", nd.Containment(direction="of"), "minhash"], ids=str)
 def test_numbers_are_those_of_the_sets(method, tmp_path):
     recipe = Recipe(shingles=Shingles(2), method=method, threshold=0.4)
     mine, known = (pa.table(documents(seed)) for seed in (1, 2))
