@@ -65,14 +65,16 @@ class Linked(NamedTuple):
     @property
     def pairs(self) -> np.ndarray:
         """The number of runs, at most, whose first window that is not common is each window."""
-        size = np.zeros(len(self.places), np.int64)
         begins = self.heads[self.classes[self.members]]
-        alone = self.before[self.members] < 0
         first = np.ones(len(self.members), bool)
         first[1:] = (self.skips[1:] != self.skips[:-1]) | (begins[1:] != begins[:-1])
-        group = np.flatnonzero(first)[np.cumsum(first) - 1] if len(first) else begins
-        own = np.where(alone, 0, self.skips - group)
-        size[self.members] = self.heads[self.classes[self.members] + 1] - begins - own
+        own = np.cumsum(first)  # of each group, whose first member
+        own = np.flatnonzero(first)[own - 1]
+        np.subtract(self.skips, own, out=own)  # is this far from its end
+        own[self.before[self.members] < 0] = 0
+        own += begins
+        size = np.zeros(len(self.places), np.int64)
+        size[self.members] = self.heads[self.classes[self.members] + 1] - own
         return size
 
 

@@ -21,7 +21,7 @@ sort. Memory: 45 bytes for a window, and about 100 for a repeated one.
 
 import numpy as np
 
-from ._cpu import Rare, jit, parallel, shares
+from ._cpu import Rare, jit, num_threads, parallel, shares
 from ._launch import Device, cuda, kernel, namespace, on_device
 from ._sort import in_order, order_of
 from .gather import _new_offsets
@@ -166,6 +166,13 @@ def _compare(begin, end, tokens, places, firsts, length, equal):
         equal[item] = n == length
 
 
+def _equal(tokens, places, others, length):
+    """Return which windows have the tokens of the others."""
+    equal = np.empty(len(places), bool)
+    _compare(len(places), tokens, places, others, length, equal)
+    return equal
+
+
 def _repeated(words):
     """Return words in order, the order, and which of them are equal to a neighbour, by their highest bits.
 
@@ -187,14 +194,21 @@ def _firsts(words, order):
 def seeds(tokens, offsets, length, k):
     """Return the seeds of all rows: the first window that chooses each, its hash, and the windows that choose it."""
     bounds = shares(offsets)
-    room = int(offsets[-1] - offsets[0])
-    windows, hashes, numbers = (np.empty(room, kind) for kind in (np.int64, np.uint64, np.int64))  # mostly not touched
-    counts = np.zeros(len(bounds) - 1, np.int64)
-    sizes = length, k, np.uint64(FACTOR)
-    _choose(len(counts), tokens, offsets, bounds, sizes, (windows, hashes, numbers), counts)
-    begins = (offsets[bounds[:-1]] - offsets[0]).tolist()
-    parts = [slice(begin, begin + count) for begin, count in zip(begins, counts.tolist(), strict=True)]
-    return tuple(np.concatenate([array[part] for part in parts]) for array in (windows, hashes, numbers))
+    together = 2 * num_threads()  # parts at once; each has room for a seed per token, and leaves most of it empty
+    rows = offsets[bounds].tolist()
+    starts = range(0, len(rows) - 1, together)
+    room = max(rows[min(start + together, len(rows) - 1)] - rows[start] for start in starts)
+    windows, hashes, numbers = (np.empty(room, kind) for kind in (np.int64, np.uint64, np.int64))
+    sizes, found = (length, k, np.uint64(FACTOR)), []
+    for start in starts:
+        some = bounds[start : start + together + 1]
+        counts = np.zeros(len(some) - 1, np.int64)
+        own, first = offsets[some[0] :], rows[start]
+        _choose(len(counts), tokens, own, some - some[0], sizes, (windows, hashes, numbers), counts)
+        for begin, count in zip(rows[start:], counts.tolist(), strict=False):
+            part = slice(begin - first, begin - first + count)
+            found.append([array[part].copy() for array in (windows, hashes, numbers)])
+    return tuple(map(np.concatenate, zip(*found, strict=True)))
 
 
 def _survivors(tokens, offsets, length, k):
@@ -220,13 +234,11 @@ def cpu(tokens, offsets, length, k):
     order = (np.cumsum(kept) - 1)[order]
     places, hashes, classes = places[kept], hashes[kept], np.empty(len(order), np.int64)
     classes[order] = _firsts(words, order)
-    left = np.arange(len(places))
-    while len(left):
-        equal = np.empty(len(left), bool)
-        _compare(len(left), tokens, places[left], places[classes[left]], length, equal)
-        left = left[~equal]  # other tokens with the same hash: compared with the first of those that are left
+    left = np.flatnonzero(~_equal(tokens, places, places[classes], length))
+    while len(left):  # other tokens with the same hash: compared with the first of those that are left
         by = left[np.argsort(hashes[left], kind="stable")]
         classes[by] = _firsts(hashes[by], by)
+        left = left[~_equal(tokens, places[left], places[classes[left]], length)]
     several = np.bincount(classes, minlength=len(places))[classes] > 1
     return places[several], (np.cumsum(several) - 1)[classes[several]]
 

@@ -23,7 +23,7 @@ sys.path.append(str(ROOT))
     "name",
     [
         *("compression", "deciding", "gpu", "hamming", "kernel_times", "passages", "peers", "planted", "run"),
-        *("serving", "simhash", "substrings"),
+        *("serving", "simhash", "substring_peers", "substrings"),
     ],
 )
 def test_every_benchmark_can_be_run_as_a_module(name, monkeypatch, capsys):
@@ -74,6 +74,20 @@ def test_repeated_passages_of_a_corpus(tmp_path):
     found = substrings.run(tmp_path / "corpus.parquet", 20, 1)
     assert (found["covered"], found["removed"], found["no_copy_left"]) == (0.9677, 0.4839, 0.4839)
     assert found["removed_by_a_second_run"] == 0 and set(found["ns_per_token"]) == set(substrings.STAGES)
+
+
+def test_the_judge_of_peers(tmp_path):
+    """Of two equal texts the second one is removed and nothing is lost; the judge sees lost, cut and joined words."""
+    from benchmarks import substring_peers
+
+    texts = [" ".join(f"w{word}" for word in range(30))] * 2
+    pq.write_table(pa.table({"text": texts}), tmp_path / "corpus.parquet")
+    left, about = substring_peers.by_neardup(tmp_path / "corpus.parquet", "text", 20, 1, tmp_path)
+    judge = substring_peers.Judge(texts)
+    assert left == [texts[0], ""] and about["ranges"] == 1
+    assert judge.judge(left) == {"removed": 0.5, "lost": 0, "made": 0}
+    assert judge.judge([texts[0][:-4] + "x", ""]) == {"removed": 0.5167, "lost": 0.0667, "made": 1}
+    assert judge.judge(["", ""])["lost"] == 1
 
 
 def test_shared_passages_of_a_corpus(tmp_path):

@@ -38,7 +38,7 @@ class Certificate(ResultFolder):
 
 
 EvalsFlags: Any = flags(LOOKED_FOR, Evals, ContaminationSettings)
-CertificateFlags: Any = flags(OUTPUT, Certificate, Writing, without=("ids_only", "report", "check"))
+CertificateFlags: Any = flags(OUTPUT, Certificate, Writing, without=("ids_only", "report", "check", "counts", "shared"))
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool", "partitions"))
 
 

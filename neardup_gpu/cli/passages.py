@@ -26,7 +26,10 @@ class PassagesFolder(ResultFolder):
 
 PassagesFlags: Any = flags(PASSAGES, PassageSettings)
 OutputFlags: Any = flags(
-    OUTPUT, PassagesFolder, Writing, without=("ids_only", "report", "check", "output_format", "shard_bytes")
+    OUTPUT,
+    PassagesFolder,
+    Writing,
+    without=("ids_only", "report", "check", "output_format", "shard_bytes", "counts", "shared"),
 )
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool", "partitions"))
 

@@ -35,7 +35,7 @@ class SubstringsFolder(ResultFolder):
 
 
 PassagesFlags: Any = flags(PASSAGES, SubstringSettings, PassagesOfReference)
-OutputFlags: Any = flags(OUTPUT, SubstringsFolder, Writing, without=("ids_only", "report", "check"))
+OutputFlags: Any = flags(OUTPUT, SubstringsFolder, Writing, without=("ids_only", "report", "check", "counts", "shared"))
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool",))
 
 

@@ -114,6 +114,10 @@ class TokenCorpus(NamedTuple):
         """The number of tokens of each document."""
         return self.tokens.sizes if self.stretches is None else self.stretches.sizes
 
+    def without_tokens(self) -> TokenCorpus:
+        """Return the corpus with the sizes of its documents, and without their tokens."""
+        return self._replace(tokens=Ragged._trusted(np.empty(0, np.uint64), self.tokens.offsets))
+
     def in_order(self, order: np.ndarray, backend: str) -> TokenCorpus:
         """Return the tokens, bars and stretches of documents in another order, a permutation of their numbers."""
         inside = self.bars < self.tokens.offsets[-1]

@@ -20,6 +20,9 @@ from .corpus import TokenCorpus
 from .places import Placed, TokenPieces
 from .settings import NOTHING, SubstringSettings
 
+AT_ONCE = 1 << 20
+"""Windows that are looked up at once among placed tokens."""
+
 
 class Windows(NamedTuple):
     """Repeated windows, in the order of their documents' priority and of their places.
@@ -50,7 +53,11 @@ class Windows(NamedTuple):
     @property
     def ranks(self) -> np.ndarray:
         """The place of the document of each window in `order`."""
-        return np.repeat(np.arange(len(self.order)), np.diff(np.searchsorted(self.places, self.offsets)))
+        if len(self.places) == 0:
+            return np.empty(0, np.int64)
+        low, high = (np.searchsorted(self.offsets, self.places[[0, -1]], side="right") - 1).tolist()
+        windows = np.diff(np.searchsorted(self.places, self.offsets[low : high + 2]))
+        return np.repeat(np.arange(low, high + 1), windows)
 
     @property
     def known(self) -> np.ndarray:
@@ -147,25 +154,33 @@ class RemovedWindows(NamedTuple):
     windows : Windows
     sources : array of int64, shape (windows,)
         The place of the window that each one repeats; -1 if it has none.
-    num_closed : int
-        Repeated windows that begin or end at a closed boundary.
     """
 
     windows: Windows
     sources: np.ndarray
-    num_closed: int
 
 
-def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backend: str) -> RemovedWindows:
-    """Decide which windows are removed."""
+def open_windows(windows: Windows, placed: Placed) -> tuple[Windows, int]:
+    """Return the windows that begin and end at open boundaries, and the number of the input's other windows."""
+    blocks = [windows.some(slice(at, at + AT_ONCE)) for at in range(0, len(windows.places), AT_ONCE)]
+    shut = np.concatenate([np.empty(0, bool), *(_shut(block, placed) for block in blocks)])
+    number = int(shut[~windows.known].sum())
+    return windows.some(~shut) if shut.any() else windows, number
+
+
+def _shut(windows: Windows, placed: Placed) -> np.ndarray:
+    """Return which windows begin or end at a closed boundary."""
     owner, first = windows.in_placed(placed, windows.places, windows.ranks)
     end = first + windows.length
     last = end < placed.offsets[owner + 1]
-    shut = placed.closed[first] | (last & np.append(placed.closed, False)[np.where(last, end, -1)])
-    number, windows = int(shut[~windows.known].sum()), windows.some(~shut) if shut.any() else windows
+    return placed.closed[first] | (last & np.append(placed.closed, False)[np.where(last, end, -1)])
+
+
+def remove(windows: Windows, settings: SubstringSettings, backend: str) -> RemovedWindows:
+    """Decide which windows are removed, of those between open boundaries."""
     if settings.keep == NOTHING:
         windows = windows.some(~windows.known)
-        return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64), number)
+        return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64))
     if windows.num_known:  # the first window of each class stands for all in the reference set, so none is removed
         known = np.flatnonzero(windows.known)
         stays = ~windows.known
@@ -173,7 +188,7 @@ def remove(windows: Windows, placed: Placed, settings: SubstringSettings, backen
         windows = windows.some(stays)
     sources = to_host(kernel(removals, backend)(windows.places, windows.classes, windows.length, settings.keep_copies))
     gone = sources >= 0
-    return RemovedWindows(windows.some(gone), sources[gone], number)
+    return RemovedWindows(windows.some(gone), sources[gone])
 
 
 class RemovedPassages(NamedTuple):

@@ -41,7 +41,7 @@ from .in_tasks import in_tasks
 from .page import PAGE, page_of
 from .places import Placed, PlacedTokens, TokenPieces
 from .reading import CorporaHere, CorpusReading
-from .repeats import RemovedPassages, Windows, cuts_of, find_windows, passages_of, remove
+from .repeats import RemovedPassages, cuts_of, find_windows, open_windows, passages_of, remove
 from .result import REASONS, TABLES, Substrings, by_report, examples, spans_table
 from .settings import NOTHING, SubstringSettings
 
@@ -213,14 +213,16 @@ class _SubstringSearch(NamedTuple):
         corpus, how = joined_inputs(self.read.corpora()), self.settings
         with self.clock.stage("search"):
             windows = find_windows(corpus, how, self.backend)
-            pieces = windows.pieces
+            corpus, pieces = corpus.without_tokens(), windows.pieces
+            counts = {"windows": int(np.count_nonzero(~windows.known)), "tokens_covered": windows.covered}
         placed = Placed.of(pieces, self._placed(pieces, corpus))
         with self.clock.stage("decide"):
-            removed = remove(windows, placed, how, self.backend)
+            windows, num_closed = open_windows(windows, placed)
+            removed = remove(windows, how, self.backend)
             passages = passages_of(removed, placed)
             fates = _fates(passages, placed, corpus, how)
-        found = _found(passages, fates, windows, corpus, how, self.read.skipped)
-        found.report["counts"]["closed_windows"] = removed.num_closed
+        found = _found(passages, fates, counts, corpus, how, self.read.skipped)
+        found.report["counts"]["closed_windows"] = num_closed
         found.report.update({name: about for name, about in self.sources.describe().items() if about is not None})
         if self.by is not None:
             found.report["by"] = by_report(self.by, passages, fates.lost, corpus)
@@ -281,7 +283,7 @@ def _edits(fates: DocumentFates, passages: RemovedPassages, corpus: TokenCorpus,
 def _found(
     passages: RemovedPassages,
     fates: DocumentFates,
-    windows: Windows,
+    windows: dict[str, int],
     corpus: TokenCorpus,
     settings: SubstringSettings,
     skipped: pa.Table | None,
@@ -299,8 +301,7 @@ def _found(
     table = pa.table(columns).replace_schema_metadata(about)
     counts = {
         **corpus.counts,
-        "windows": int(np.count_nonzero(~windows.known)),
-        "tokens_covered": windows.covered,
+        **windows,
         "tokens_removed": int(lost.sum()),
         "tokens_left": int(left.sum()),
         "passages": len(passages.document),

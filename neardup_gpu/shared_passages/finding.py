@@ -205,6 +205,9 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
     most = settings.most_places(len(layout.order))
     linked = common_chains.prepare(places, classes, layout.limits[rank], most)
     is_common = (np.bincount(classes, minlength=1) > most)[classes]
+    common, num_windows = _covered_by_rank(places[is_common], rank[is_common], length, len(layout.order)), len(places)
+    counted = {"windows_common": int(is_common.sum()), "tokens_common": int(common.sum())}
+    del places, classes, rank, is_common  # `linked` has what is left to do
     tally = _CoverageTally(layout)
     passages: list[SharedPassages] = []
     gaps: list[PassageGaps] = []
@@ -218,14 +221,7 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
         gaps.append(differing._replace(passage=differing.passage + before))
         passages.append(own)
     found, differing = _in_order(passages, gaps)
-    common = _covered_by_rank(places[is_common], rank[is_common], length, len(layout.order))
-    counts = {
-        **tally.counts,
-        "windows": len(places),
-        "windows_common": int(is_common.sum()),
-        "tokens_common": int(common.sum()),
-        "most_places": most,
-    }
+    counts = {**tally.counts, "windows": num_windows, **counted, "most_places": most}
     return FoundPassages(found, differing, tally.coverage(common), tally.flows, counts)
 
 
@@ -250,7 +246,9 @@ def _runs(layout: DocumentLayout, linked: common_chains.Linked, length: int, bac
     """Yield the runs of some documents at a time."""
     offsets = layout.tokens.offsets
     windows = np.searchsorted(linked.places, offsets)
-    most = np.append(0, np.cumsum(linked.pairs))[windows]
+    pairs = linked.pairs
+    most = np.append(np.cumsum(pairs, out=pairs), 0)[windows - 1]
+    del pairs
     linked = linked.on_device() if backend == "gpu" else linked
     places = to_host(linked.places)
     begin, end, number = 0, 0, len(layout.order)

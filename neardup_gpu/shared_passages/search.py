@@ -184,6 +184,7 @@ class PassageSearch(NamedTuple):
         corpora = self.read.corpora()
         with self.clock.stage("search"):
             layout = lay_out(corpora, self.settings, self.by, self.backend)
+            corpora = [corpus.without_tokens() for corpus in corpora]
             most = self.settings.most_places(sum(corpus.counts["documents"] for corpus in corpora))
             found = find(layout, replace(self.settings, ignore_common=most), self.backend)
         split = layout.num_sources or 0
