@@ -166,15 +166,15 @@ class World:
             "substrings",
             nd.substrings,
             {"source": self.table},
-            f"source:source {COLUMNS} against:source? output:path? {RUN} reading:own? writing:own? workers:own? "
-            "settings:any",
+            f"source:source {COLUMNS} against:source? output:path? {RUN} memory:bound? reading:own? writing:own? "
+            "workers:own? settings:any",
         )
         yield (
             "passages",
             nd.passages,
             {"source": self.table},
-            f"source:source other:source? {COLUMNS} output:path? {RUN} reading:own? writing:own? workers:own? "
-            "settings:any",
+            f"source:source other:source? {COLUMNS} output:path? {RUN} memory:bound? reading:own? writing:own? "
+            "workers:own? settings:any",
         )
         yield (
             "Reading",

@@ -323,7 +323,17 @@ class MatchesFile(Output):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchBound:
+    """A limit on the memory of a search."""
+
+    memory: str | None = setting(
+        None, "Stop before this process needs more memory, such as 2GB, and say how much it needs.", metavar="SIZE"
+    )
+
+
 ReadingFlags: Any = flags(DOCUMENTS, Reading)
 JsonFlags: Any = flags(OUTPUT, Json)
 PairsFlags: Any = flags(OUTPUT, PairsFile)
 EngineFlags: Any = flags(RUNNING, Engine, without=("temp_dir", "max_comparisons"))
+SearchFlags: Any = flags(RUNNING, Engine, SearchBound, without=("temp_dir", "max_comparisons"))

@@ -9,7 +9,7 @@ from ..documents.writing_options import Writing
 from ..records import dataclass
 from ..shared_passages.settings import PassageSettings
 from ..tasks.workers import Workers
-from .options import OUTPUT, TASKS, EngineFlags, Group, ReadingFlags, argument, flags, given
+from .options import OUTPUT, TASKS, Group, ReadingFlags, SearchBound, SearchFlags, argument, flags, given
 from .verbs import ResultFolder, fail_over, limits_among, running, say_result
 
 PASSAGES = Group("Passages", sort_key=0.5)
@@ -45,7 +45,7 @@ def passages(
     documents: ReadingFlags = None,
     sought: PassagesFlags = None,
     written: OutputFlags = None,
-    engine: EngineFlags = None,
+    engine: SearchFlags = None,
     tasks: WorkersFlags = None,
 ) -> int:
     """Find the passages that documents share: where each stands in both, and the words that differ."""
@@ -57,5 +57,6 @@ def passages(
 
     with running(shown, documents, engine, tasks) as options:
         writing = Writing(**given(written, of=Writing))
-        found = finding(a, b, output=shown.output, writing=writing, **options, **given(sought))
+        options |= given(engine, of=SearchBound) | given(sought)
+        found = finding(a, b, output=shown.output, writing=writing, **options)
     return say_result(found, shown, limits, summary)

@@ -10,7 +10,7 @@ from ..records import dataclass
 from ..repeated_passages.settings import SubstringSettings
 from ..settings import setting
 from ..tasks.workers import Workers
-from .options import OUTPUT, TASKS, EngineFlags, Group, Inputs, ReadingFlags, flags, given
+from .options import OUTPUT, TASKS, Group, Inputs, ReadingFlags, SearchBound, SearchFlags, flags, given
 from .verbs import ResultFolder, fail_over, limits_among, one_or_all, running, say_result
 
 PASSAGES = Group("Passages", sort_key=0.5)
@@ -44,7 +44,7 @@ def substrings(
     documents: ReadingFlags = None,
     passages: PassagesFlags = None,
     written: OutputFlags = None,
-    engine: EngineFlags = None,
+    engine: SearchFlags = None,
     tasks: WorkersFlags = None,
 ) -> int:
     """Find every passage that occurs more than once, and write a corpus in which each stays once."""
@@ -59,6 +59,7 @@ def substrings(
             output=shown.output,
             writing=Writing(**given(written, of=Writing)),
             **options,
+            **given(engine, of=SearchBound),
             **given(passages),
         )
     return say_result(found, shown, limits, summary)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from .. import checks
 from ..errors import ArgumentTypeError, ParameterError
 from ..records import dataclass
+from ..report import size
 
 HOST_BATCH = 4 << 20
 """Text in a batch on the host. A few batches are computed at a time: their tokens and shingles fit a cache then."""
@@ -145,6 +146,40 @@ def machine_memory() -> MachineMemory:
             limit = int(Path("/sys/fs/cgroup", name).read_text())
             break
     return MachineMemory(total, free, limit if limit is not None and limit < total else None)
+
+
+PROCESS = 285 << 20
+"""Bytes of a process that has loaded the interpreter, libraries and compiled kernels."""
+
+
+def check_memory(bound: int | None, held: int, what: str, instead: str) -> None:
+    """Raise an error if a process that holds `held` bytes takes more than a bound; None is no bound.
+
+    Parameters
+    ----------
+    bound : int or None
+    held : int
+        Bytes besides the interpreter and its libraries.
+    what : str
+        What the memory is for.
+    instead : str
+        What to do instead of allowing more memory.
+
+    Raises
+    ------
+    ParameterError
+        It says how much is needed.
+    """
+    if bound is not None and PROCESS + held > bound:
+        least = size_as_flag(PROCESS + held)
+        raise ParameterError(
+            f"{size(bound)} of memory is not enough for {what}; give at least {least}, or {instead}", parameter="memory"
+        )
+
+
+def size_as_flag(num_bytes: int) -> str:
+    """Return a size that is no less, as flags take it."""
+    return f"{-(-num_bytes // 10**6):d}MB" if num_bytes < 10**10 else f"{-(-num_bytes // 10**9):d}GB"
 
 
 def batch_bytes(memory: int, shingling: str, bytes_a_document: int) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..engine import heap
+from ..engine.memory import size_as_flag
 from ..errors import InputError, OutputError, ParameterError
 from ..log import log
 from ..report import count, size
@@ -71,7 +72,8 @@ def division_of(arguments: Arguments, sources: Sources, recipe: Recipe) -> Divis
         least = max(least, forecast.least(load, recipe))
         work = f"{count(int(load.work.documents), 'document')} in {size(int(load.work.text_bytes))} of text"
         raise ParameterError(
-            f"{size(memory)} of memory is not enough for {work}; give at least {_rounded(least)}", parameter="memory"
+            f"{size(memory)} of memory is not enough for {work}; give at least {size_as_flag(least)}",
+            parameter="memory",
         )
     return division
 
@@ -101,11 +103,6 @@ def _threads_of(arguments: Arguments) -> int:
     from ..engine.processors import most_threads
 
     return arguments.engine.threads or most_threads()
-
-
-def _rounded(num_bytes: int) -> str:
-    """A size that is no less, as flags take it."""
-    return f"{-(-num_bytes // 10**6):d}MB" if num_bytes < 10**10 else f"{-(-num_bytes // 10**9):d}GB"
 
 
 def foretold(sources: Sources, recipe: Recipe, check: int) -> Need | None:

@@ -22,7 +22,7 @@ from ..documents.batches import PIECE_BYTES
 from ..documents.parts import Part
 from ..documents.sources import Sources
 from ..documents.units import divided as divided_batch
-from ..engine.memory import BATCH_TIMES, HOST_BATCH, Shares
+from ..engine.memory import BATCH_TIMES, HOST_BATCH, PROCESS, Shares
 from ..methods.contract import Join
 from ..recipe import Recipe
 from ..report import count, duration, size
@@ -34,9 +34,6 @@ from ..text.unit_options import Unit
 from .costs import Machines, load_rates, memory_of, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Shape, exchanges, shape_of
-
-PROCESS = 285 << 20
-"""Bytes of a process that has loaded the interpreter, libraries and compiled kernels."""
 
 MARGIN = 1.1
 """Factor for freed memory that an allocator keeps."""

@@ -18,7 +18,9 @@ from ..documents.stream import Batch, Documents
 from ..engine.choice import kernel, to_host
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
+from ..engine.memory import check_memory
 from ..recipe import Recipe
+from ..report import count
 from ..results.by_value import FILE, as_text
 from ..stages import count_tokens
 from ..stages.conditions import group_words
@@ -182,15 +184,18 @@ def read_corpus(
     max_bytes: int,
     clock: Clock,
     source: int = 0,
+    memory: int | None = None,
 ) -> TokenCorpus:
     """Read all documents. Two inputs whose documents are compared with each other are of different `source`.
+
+    Their tokens may take `memory` bytes; None is no bound.
 
     Raises
     ------
     InputError
         If no document can be read, ids repeat, or the column of seams holds something else.
     """
-    found = corpus_of(documents, recipe, columns, runtime, max_bytes, clock, source)
+    found = corpus_of(documents, recipe, columns, runtime, max_bytes, clock, source, memory)
     if found.counts["documents"] == 0:
         check_skipped(documents.skipped)
     documents.check_unique(found.ids)
@@ -205,6 +210,7 @@ def corpus_of(
     max_bytes: int,
     clock: Clock,
     source: int,
+    memory: int | None = None,
 ) -> TokenCorpus:
     """Read the documents of an input, or of a slice, whose column of seams is known. Ids may repeat.
 
@@ -212,6 +218,8 @@ def corpus_of(
     ------
     InputError
         If the column of seams holds something else.
+    ParameterError
+        If `memory` bytes are not enough for the tokens.
     """
     names = [*dict.fromkeys(columns.names), *columns_of_seams(documents)]
     values: list[np.ndarray] = []
@@ -253,6 +261,7 @@ def corpus_of(
             sizes.append(found.tokens.sizes)
             counts["tokens"] += len(found.tokens.values)
             counts["invalid_utf8"] += found.invalid
+            check_memory(memory, 8 * counts["tokens"], f"more than {count(counts['tokens'], 'token')}", "less text")
             if found.last:
                 add(found.batch)
                 seams += [] if found.seams is None else [found.seams]

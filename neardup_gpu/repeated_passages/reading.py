@@ -56,6 +56,8 @@ class CorporaHere(NamedTuple):
     clock : Clock
     cut : str
         That of `SubstringSettings`.
+    memory : int or None
+        The bytes that the tokens may take.
     """
 
     sources: Sources
@@ -66,6 +68,7 @@ class CorporaHere(NamedTuple):
     writing: Writing
     clock: Clock
     cut: str
+    memory: int | None = None
 
     @property
     def skipped(self) -> pa.Table | None:
@@ -81,7 +84,9 @@ class CorporaHere(NamedTuple):
         """Read all documents of each input."""
         how = self.runtime, self.max_bytes, self.clock
         inputs = enumerate(zip(self.sources.in_order, self.columns, strict=True))
-        return [read_corpus(documents, self.recipe, own, *how, number) for number, (documents, own) in inputs]
+        return [
+            read_corpus(documents, self.recipe, own, *how, number, self.memory) for number, (documents, own) in inputs
+        ]
 
     def place(self, number: int, pieces: TokenPieces, sizes: np.ndarray) -> list[PlacedTokens]:
         """Place the tokens of an input's pieces; see `place_again`."""

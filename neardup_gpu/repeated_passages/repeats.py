@@ -12,8 +12,11 @@ import numpy as np
 from neardup_gpu.kernels import removals, repeats
 
 from ..contamination.cutting import bytes_to_cut, united
+from ..data import look_up
 from ..documents.edits import Cuts
 from ..engine.choice import kernel, to_host
+from ..engine.memory import check_memory
+from ..report import count
 from ..stages.conditions import apart
 from ..stages.priority import rows_by_priority
 from .corpus import TokenCorpus
@@ -106,10 +109,35 @@ def covered(places: np.ndarray, length: int) -> int:
     return int(np.minimum(np.diff(places), length).sum()) + length if len(places) else 0
 
 
-def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str, k: int | None = None) -> Windows:
+WINDOW_BYTES = 130
+"""Bytes that a search holds per repeated window at most; for 20,418 bills it was 118."""
+
+
+def check_windows(
+    memory: int | None, tokens: np.ndarray, rows: np.ndarray, length: int, bytes_per_window: int = WINDOW_BYTES
+) -> None:
+    """Raise an error if the windows that may repeat take more than `memory` bytes; None is no bound.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if memory is None:
+        return
+    _, hashes, windows = repeats.seeds(tokens, rows, length, max(1, length // 2))
+    every = np.sort(hashes)
+    number = int(windows[look_up(np.unique(every[1:][every[1:] == every[:-1]]), hashes)[1]].sum())
+    what = f"{count(len(tokens), 'token')} with {count(number, 'place')} where a passage may repeat"
+    check_memory(memory, 8 * len(tokens) + bytes_per_window * number, what, "a larger length")
+
+
+def find_windows(
+    corpus: TokenCorpus, settings: SubstringSettings, backend: str, k: int | None = None, memory: int | None = None
+) -> Windows:
     """Find the repeated windows; `k` is the number of tokens of a seed, which changes no result.
 
-    Windows of the reference set that do not occur in the input are left out.
+    Windows of the reference set that do not occur in the input are left out. A search that needs more than `memory`
+    bytes is refused.
     """
     length, num_known, sizes = settings.length, corpus.num_known, corpus.sizes
     if corpus.words is not None:
@@ -119,6 +147,7 @@ def find_windows(corpus: TokenCorpus, settings: SubstringSettings, backend: str,
     order = np.concatenate([np.arange(num_known), num_known + order])
     ordered = corpus if rule == "first" else corpus.in_order(order, backend)
     rows = np.unique(np.concatenate([ordered.tokens.offsets, ordered.bars]))
+    check_windows(memory, ordered.tokens.values, rows, length)
     k = max(1, length // 2) if k is None else k
     places, classes = map(to_host, kernel(repeats, backend)(ordered.tokens.values, rows, length, k))
     offsets = np.append(0, np.cumsum(sizes[order]))

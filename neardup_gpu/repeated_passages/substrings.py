@@ -26,6 +26,8 @@ from ..documents.sources import Sources
 from ..documents.units import check_action
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
+from ..engine.heap import give_back
+from ..engine.memory import parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, ParameterError
 from ..keep_rule import keep_columns
@@ -58,6 +60,7 @@ def substrings(
     against: Any = None,
     output: str | Path | None = None,
     engine: EngineName | Engine = "auto",
+    memory: int | str | None = None,
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,
@@ -82,6 +85,9 @@ def substrings(
         only listed, kept/. It appears when it is complete.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What computes. Changes no result.
+    memory : int or str, default None
+        A bound on the memory of this process, such as "2GB". A search that needs more ends with an error before it
+        takes it. The error says how much is needed.
     progress : bool or callable, default None
         True shows bars. A function is called with the name of a stage, the number of documents done, and their total
         or None; see `dedup`.
@@ -114,7 +120,7 @@ def substrings(
     -----
     Unless `keep` is "none", each removed passage stands whole in the text that is kept, at the place that `spans`
     names. A second run over kept/ removes nothing. The tokens of all documents are held in memory, 8 bytes each, and
-    about 100 bytes for each repeated window; a GPU holds 45 bytes for each token. With `workers`, this process holds
+    about 120 bytes for each repeated window; a GPU holds 45 bytes for each token. With `workers`, this process holds
     only the tokens of passages whose fingerprints repeat.
 
     Examples
@@ -128,6 +134,7 @@ def substrings(
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output = checks.optional(checks.path, "output", output)
+    memory = None if memory is None else parse_size(memory)
     clock = Clock(progress, noun=None if workers is None else "task")
     kept_by = [] if how.keep == NOTHING else keep_columns(how.keep)
     columns = [CorpusColumns(order, tuple(how.within), writing.by) for order in ((), tuple(kept_by))]
@@ -160,8 +167,8 @@ def substrings(
             if output is not None:
                 place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
             most = arguments.engine.batch_bytes or runtime.batch_bytes("set", 0)
-            read = CorporaHere(sources, columns, recipe, runtime, most, writing, clock, how.cut)
-        found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock).run()
+            read = CorporaHere(sources, columns, recipe, runtime, most, writing, clock, how.cut, memory)
+        found, edits = _SubstringSearch(sources, how, writing.by, read, runtime.backend, clock, memory).run()
         if place is not None:
             if how.action != "list":
                 read.write(edits, place)
@@ -207,15 +214,18 @@ class _SubstringSearch(NamedTuple):
     read: CorpusReading
     backend: str
     clock: Clock
+    memory: int | None
 
     def run(self) -> tuple[Substrings, Edits]:
         """Read, search, place and decide; return the result, and what becomes of each row of the input."""
         corpus, how = joined_inputs(self.read.corpora()), self.settings
         with self.clock.stage("search"):
-            windows = find_windows(corpus, how, self.backend)
+            windows = find_windows(corpus, how, self.backend, memory=self.memory)
             corpus, pieces = corpus.without_tokens(), windows.pieces
             counts = {"windows": int(np.count_nonzero(~windows.known)), "tokens_covered": windows.covered}
+        give_back()
         placed = Placed.of(pieces, self._placed(pieces, corpus))
+        give_back()
         with self.clock.stage("decide"):
             windows, num_closed = open_windows(windows, placed)
             removed = remove(windows, how, self.backend)

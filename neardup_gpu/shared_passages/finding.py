@@ -14,6 +14,7 @@ from neardup_gpu.kernels import common_chains, joined_runs, repeats
 
 from ..contamination.items import ranges
 from ..engine.choice import kernel, to_host
+from ..engine.heap import give_back
 from .layout import DocumentLayout
 from .settings import PassageSettings
 
@@ -208,6 +209,7 @@ def find(layout: DocumentLayout, settings: PassageSettings, backend: str, k: int
     common, num_windows = _covered_by_rank(places[is_common], rank[is_common], length, len(layout.order)), len(places)
     counted = {"windows_common": int(is_common.sum()), "tokens_common": int(common.sum())}
     del places, classes, rank, is_common  # `linked` has what is left to do
+    give_back()
     tally = _CoverageTally(layout)
     passages: list[SharedPassages] = []
     gaps: list[PassageGaps] = []

@@ -43,6 +43,8 @@ class ReadHere(NamedTuple):
     max_bytes : int
         Bytes of text that are read at once.
     clock : Clock
+    memory : int or None
+        The bytes that the tokens may take.
     """
 
     sources: Sources
@@ -51,6 +53,7 @@ class ReadHere(NamedTuple):
     runtime: Runtime
     max_bytes: int
     clock: Clock
+    memory: int | None = None
 
     @property
     def skipped(self) -> pa.Table | None:
@@ -65,7 +68,8 @@ class ReadHere(NamedTuple):
     def corpora(self) -> list[TokenCorpus]:
         """Read all documents of each input."""
         how = self.recipe, self.columns, self.runtime, self.max_bytes, self.clock
-        return [read_corpus(documents, *how, number) for number, documents in enumerate(self.sources.in_order)]
+        inputs = enumerate(self.sources.in_order)
+        return [read_corpus(documents, *how, number, self.memory) for number, documents in inputs]
 
     def place(self, number: int, spans: TokenSpans, from_text: int, sizes: np.ndarray) -> PlacedSpans:
         """Place intervals of tokens of an input; see `place_spans`."""

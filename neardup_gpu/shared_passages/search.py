@@ -22,10 +22,13 @@ from ..documents.sources import Sources
 from ..documents.writing_options import Writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Backend
+from ..engine.heap import give_back
+from ..engine.memory import check_memory, parse_size
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError
 from ..recipe import Recipe, Shingles
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
+from ..repeated_passages.repeats import check_windows
 from ..results.by_value import check_by
 from ..settings import settings_of
 from ..store.artefacts import PASSAGES, write_report
@@ -41,6 +44,9 @@ from .reading import PassageReading, ReadHere
 from .result import SharedText, by_report, documents_table, examples, passages_table, sources_table
 from .settings import PassageSettings
 
+WINDOW_BYTES, PASSAGE_BYTES = 150, 700
+"""Bytes that a search holds per repeated window and per listed passage at most; for 20,418 bills the first was 129."""
+
 
 @with_bars
 def passages(
@@ -51,6 +57,7 @@ def passages(
     text_columns: str | Sequence[str] | None = None,
     output: str | Path | None = None,
     engine: EngineName | Engine = "auto",
+    memory: int | str | None = None,
     progress: Progress | bool | None = None,
     reading: Reading | None = None,
     writing: Writing | None = None,
@@ -75,6 +82,9 @@ def passages(
         sources.parquet. It appears when it is complete.
     engine : Engine, "auto", "cpu", "gpu" or "reference", default "auto"
         What computes. Changes no result.
+    memory : int or str, default None
+        A bound on the memory of this process, such as "2GB". A search that needs more ends with an error before it
+        takes it. The error says how much is needed.
     progress : bool or callable, default None
         True shows bars. A function is called with the name of a stage, the number of documents done, and their total
         or None; see `dedup`.
@@ -106,8 +116,8 @@ def passages(
     -----
     Every run of at least `length` equal tokens that two documents share is found, unless each of its parts of `length`
     tokens is common, and it is as long as it can be; tokens are compared one by one. Tokens ignore case, punctuation
-    and line breaks. All tokens are held in memory, at 16 bytes each, and about 100 bytes for each place where a run of
-    `length` tokens begins that stands at several places.
+    and line breaks. All tokens are held in memory, at 8 bytes each, about 130 bytes for each place where a run of
+    `length` tokens begins that stands at several places, and about 700 bytes for each listed passage.
 
     Examples
     --------
@@ -121,6 +131,7 @@ def passages(
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
     writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
     output = checks.optional(checks.path, "output", output)
+    memory = None if memory is None else parse_size(memory)
     clock = Clock(progress, noun=None if workers is None else "task")
     columns = CorpusColumns(() if how.date is None else (how.date,), tuple(how.within), writing.by)
     given = [source] if other is None else [source, other]
@@ -154,8 +165,8 @@ def passages(
             if output is not None:
                 place = stack.enter_context(new_folder(output, writing.overwrite, sources.local_files))
             most = engine.batch_bytes or runtime.batch_bytes("set", 0)
-            read = ReadHere(sources, columns, recipe, runtime, most, clock)
-        found = PassageSearch(sources, how, columns.by, read, runtime.backend, clock).run()
+            read = ReadHere(sources, columns, recipe, runtime, most, clock, memory)
+        found = PassageSearch(sources, how, columns.by, read, runtime.backend, clock, memory).run()
         if place is not None:
             with clock.stage("write"):
                 tables = {"passages": found.passages, "documents": found.documents}
@@ -178,6 +189,7 @@ class PassageSearch(NamedTuple):
     read: PassageReading
     backend: Backend
     clock: Clock
+    memory: int | None = None
 
     def run(self) -> SharedText:
         """Read, search and place; return the result."""
@@ -186,7 +198,12 @@ class PassageSearch(NamedTuple):
             layout = lay_out(corpora, self.settings, self.by, self.backend)
             corpora = [corpus.without_tokens() for corpus in corpora]
             most = self.settings.most_places(sum(corpus.counts["documents"] for corpus in corpora))
+            check_windows(self.memory, layout.tokens.values, layout.rows, self.settings.length, WINDOW_BYTES)
             found = find(layout, replace(self.settings, ignore_common=most), self.backend)
+        give_back()
+        number = len(found.passages.first)
+        held, what = 8 * len(layout.tokens.values) + PASSAGE_BYTES * number, f"{number:,} passages"
+        check_memory(self.memory, held, what, "a smaller max_partners")
         split = layout.num_sources or 0
         own = found._replace(passages=found.passages._replace(document=found.passages.document - split))
         placed = self._placed(own, corpora)

@@ -17,8 +17,10 @@ import neardup_gpu as nd
 from neardup_gpu.documents.columns import SEAMS
 from neardup_gpu.documents.edits import Cuts
 from neardup_gpu.documents.seams import new_seams, seams_of
+from neardup_gpu.engine.memory import PROCESS
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.kernels import repeats
+from neardup_gpu.repeated_passages.repeats import WINDOW_BYTES
 
 Texts = list[list[str]]
 TEXTS = st.lists(st.lists(st.sampled_from("ab"), max_size=24), min_size=1, max_size=4)
@@ -476,6 +478,14 @@ def test_hard_cases(name: str, tmp_path: Path) -> None:
 def test_mistakes(options: dict[str, Any], says: str) -> None:
     with pytest.raises((ParameterError, InputError), match=says):
         find(["a b"], **options)
+
+
+def test_a_bound_of_memory() -> None:
+    """A search is refused if its tokens and repeated windows need more, and only then."""
+    held = PROCESS + 12 * 8 + 6 * WINDOW_BYTES
+    with pytest.raises(ParameterError, match="for 12 tokens with 6 places where a passage may repeat"):
+        find(["a b c d"] * 3, length=3, memory=held - 1)
+    assert find(["a b c d"] * 3, length=3, memory=held).counts["windows"] == 6
 
 
 def test_a_stream_cannot_be_read_twice() -> None:
