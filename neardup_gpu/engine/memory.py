@@ -153,7 +153,7 @@ PROCESS = 285 << 20
 
 
 def check_memory(bound: int | None, held: int, what: str, instead: str) -> None:
-    """Raise an error if a process that holds `held` bytes takes more than a bound; None is no bound.
+    """Raise an error if a process that holds `held` bytes takes more than a bound. Without a bound, accept it.
 
     Parameters
     ----------

@@ -188,7 +188,7 @@ def read_corpus(
 ) -> TokenCorpus:
     """Read all documents. Two inputs whose documents are compared with each other are of different `source`.
 
-    Their tokens may take `memory` bytes; None is no bound.
+    Their tokens may take `memory` bytes, or any number if that is None.
 
     Raises
     ------

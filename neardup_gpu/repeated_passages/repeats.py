@@ -85,7 +85,7 @@ class Windows(NamedTuple):
         documents, start = self.order[ranks], self.offsets[ranks]
         return TokenPieces(documents, first - start, last - start).some(np.argsort(documents, kind="stable"))
 
-    def some(self, chosen: np.ndarray) -> Windows:
+    def some(self, chosen: np.ndarray | slice) -> Windows:
         """Return some of the windows."""
         return self._replace(places=self.places[chosen], classes=self.classes[chosen], copies=self.copies[chosen])
 
@@ -116,7 +116,7 @@ WINDOW_BYTES = 130
 def check_windows(
     memory: int | None, tokens: np.ndarray, rows: np.ndarray, length: int, bytes_per_window: int = WINDOW_BYTES
 ) -> None:
-    """Raise an error if the windows that may repeat take more than `memory` bytes; None is no bound.
+    """Raise an error if the windows that may repeat take more than `memory` bytes. Without a bound, accept them.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def _shut(windows: Windows, placed: Placed) -> np.ndarray:
 
 
 def remove(windows: Windows, settings: SubstringSettings, backend: str) -> RemovedWindows:
-    """Decide which windows are removed, of those between open boundaries."""
+    """Decide which windows between open boundaries are removed."""
     if settings.keep == NOTHING:
         windows = windows.some(~windows.known)
         return RemovedWindows(windows, np.full(len(windows.places), -1, np.int64))
