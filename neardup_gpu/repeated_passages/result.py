@@ -222,6 +222,8 @@ def summary(found: Substrings, output: str | None, broken: list[str]) -> list[An
             least = report["settings"]["drop_below"]
             left = "no tokens" if least == 1 else f"fewer than {least:,} tokens"
             kept += f"; {count(counts['dropped'], 'document')} dropped with {left} left"
+        if counts["short_sources"]:
+            kept += f"; {count(counts['short_sources'], 'source')} with as few tokens kept"
         parts.append(row("kept", kept if action == "cut" else "all documents, with marks"))
     if (by := report.get("by")) is not None:
         parts += table_by(by["column"], by["values"], BY_COLUMNS, by["num_values"], "substrings.json")

@@ -319,6 +319,7 @@ def _found(
         "emptied": int(np.count_nonzero((sizes > 0) & (left == 0))),
         "kept": int(kept.sum()),
         "dropped": int((~kept).sum()),
+        "short_sources": int((kept & (lost > 0) & (sizes - lost < settings.drop_below)).sum()),
         "longest_document": int(sizes.max(initial=0)),
         **({"templates": len(passages.document)} if settings.keep == NOTHING and reason == REASONS[0] else {}),
     }

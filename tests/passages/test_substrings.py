@@ -413,7 +413,7 @@ def test_drop_below(lines: Path) -> None:
     assert found.counts["tokens_left"] == 15
     one, two = "a b c d e f g h", "i j k l m n o p"
     found = find([one, f"{one} {two}", two], length=8, drop_below=50, action="list")  # the second keeps the last one
-    assert found.documents["kept"].to_pylist() == [True, True, False]
+    assert found.documents["kept"].to_pylist() == [True, True, False] and found.counts["short_sources"] == 1
 
 
 def test_html_and_joined_columns(tmp_path: Path) -> None:
