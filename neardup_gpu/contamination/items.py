@@ -174,7 +174,7 @@ def _fields_of(each: EvaluationSet, fields: Sequence[str] | None, missing: set[s
             steps = steps_of(field)
             found = [path for path in paths if [step for step in steps_of(path) if step != EACH][: len(steps)] == steps]
             chosen |= dict.fromkeys(found)
-            if found:
+            if found or field in each.reader.schema.names:  # a number, such as that of the right answer, is left out
                 missing.discard(field)
         paths = list(chosen)
     if not paths:

@@ -252,6 +252,7 @@ def test_bad_input(tmp_path, training):
         nd.contaminated(tmp_path, evals)
     with pytest.raises(InputError, match="none of the fields n with text; it has question, n"):
         nd.contaminated(training, evals, fields="n")
+    assert nd.contaminated(training, evals, fields=["question", "n"]).evals["too_short"].to_pylist() == [False]
     with pytest.raises(InputError, match="fields: no evaluation set has answer"):
         nd.contaminated(training, evals, fields=["question", "answer"])
     with pytest.raises(InputError, match="no such file or folder"):
