@@ -103,6 +103,15 @@ def test_shared_passages_of_a_corpus(tmp_path):
     assert passages.matched([[1, 2, 3, 4], [9, 2, 3, 4]], 2) == {(1, 1, 0, 1, 3)}
 
 
+@pytest.mark.parametrize("name", ["bills_116_small", "manpages", "winps_docs", "django_docs", "edinburgh_2500"])
+def test_theorem_7_on_corpora(corpora, name):
+    """The runs that documents of a corpus share are those of the independent program."""
+    from benchmarks import passages
+
+    found = passages.checked(corpora / f"{name}.parquet", 20, 60)
+    assert found["runs"] > 10 and found["same_runs"] and found["same_tokens"]
+
+
 @pytest.mark.parametrize("name", some(["verification", "giant", "scale"], ["verification", "giant"]))
 def test_a_small_run_ends(name, tmp_path):
     from benchmarks import giant, scale, verification
