@@ -34,6 +34,8 @@ import pyarrow.parquet as pq
 
 import neardup_gpu as nd
 
+from .run import machine
+
 WAYS: dict[str, Callable[[list[str], int], str]] = {
     "exact": lambda words, length: " ".join(words),
     "changed": lambda words, length: "; ".join(word.upper() for word in words),
@@ -162,7 +164,8 @@ def main() -> int:
     for name, value in found["rates"].items():
         print(f"{name:10} {value:,.2f}{'' if name == 'ratio' else ' MB per second of a processor'}")
     if given.output is not None:
-        given.output.write_text(json.dumps(found, indent=1) + "\n")
+        about = {"machine": machine(), "corpus": given.corpus.stem}
+        given.output.write_text(json.dumps({**about, **found}, indent=1) + "\n")
     complete = all(counts["found"] == counts["planted"] for counts in found["ways"].values())
     return 0 if complete and found["false"] == 0 and found["without"] == 0 else 1
 

@@ -197,6 +197,8 @@ def placed_again(
         return batch, len(rows), work(PlacedBatch(some, text, tokens))
 
     with clock.stage("locate"):
+        if len(chosen.numbers) == 0:
+            return
         batches = documents.batches(max_bytes=max_bytes)
         pieces = (OfBatch(batch, Span.of_documents(batch.text.offsets, batch.ids)) for batch in batches)
         placed = 0
