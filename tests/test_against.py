@@ -174,7 +174,7 @@ class TestBruteForce:
             check(result, *texts, recipe)
             assert result.documents.equals(before.documents) and result.pairs.equals(before.pairs)
 
-    @hypothesis_settings(10)
+    @hypothesis_settings(5)
     @given(corpora(), RECIPES)
     def test_tasks(self, tmp_path_factory, texts, recipe):
         known, mine = texts

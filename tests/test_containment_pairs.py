@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from grids import some
 from witnesses import shingle_set
 
 import neardup_gpu as nd
@@ -314,7 +315,7 @@ class TestBadInput:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("method", [ModM(m=8), ModM(m=16), BottomK()], ids=["m = 8", "m = 16", "s = 200"])
+@pytest.mark.parametrize("method", some([ModM(m=8), ModM(m=16), BottomK()], [ModM(m=16), BottomK()]))
 def test_bills_in_later_bills(corpora, tmp_path, method):
     """169 pairs of unlike texts have c >= 0.9 and r < 0.8, 33 of these r < 0.5: `dedup` finds none of them.
 

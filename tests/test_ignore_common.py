@@ -199,7 +199,7 @@ WINPS = {
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("bound", some(WINPS, [1_413, 0.01]))
+@pytest.mark.parametrize("bound", some(WINPS, [1_413]))
 def test_pages_of_one_template(bound: Any, corpora: Path) -> None:
     recipe = Recipe(threshold=0.5, max_partners=None, ignore_common=bound)
     result = dedup(corpora / "winps_docs.parquet", **INPUT, recipe=recipe)

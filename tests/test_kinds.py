@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
+from grids import pairs_of
 from page_of import page_of
 
 from neardup_gpu import Index, Recipe, Shingles, SimHash, Workers, Writing, cli, compare, dedup
@@ -122,8 +123,7 @@ def test_a_reference_set(method, only_against):
     assert result.report["counts"]["near_reference"] == 4
 
 
-@pytest.mark.parametrize("method", ["exact", "containment", "minhash", "simhash", SimHash(bits=128)], ids=str)
-@pytest.mark.parametrize("against", [False, True])
+@pytest.mark.parametrize(("method", "against"), pairs_of(METHODS, [True, False]))
 def test_tasks_decide_the_same(method, against, tmp_path):
     draw = random.Random(3)
     texts = [*TEXTS["text"].to_pylist(), *("".join(draw.choices("ab .!", k=5)) for _ in range(200))]

@@ -193,13 +193,13 @@ class TestBits:
         assert 1 - (1 - nobody) ** 128 == pytest.approx(0.04076, abs=1e-5)
 
     def test_blocks_as_the_formula_says(self):
-        """Winners of 300,000 elements: their bits, which have a distribution that is known, within 1% of the mean by
+        """Winners of 75,000 elements: their bits, which have a distribution that is known, within 2% of the mean by
         Chernoff's bound, which is computed; and each place wins one in 128, within Hoeffding's at 1e-9."""
-        distribution, trials = lazy.block_distribution(), 300_000
+        distribution, trials = lazy.block_distribution(), 75_000
         assert math.fsum(distribution.values()) == pytest.approx(1)
         mean = lazy.block_bits()
 
-        assert chernoff(distribution, trials, mean, 0.01 * mean) < 1e-9
+        assert chernoff(distribution, trials, mean, 0.02 * mean) < 1e-9
         bits, wins = RandomBits(), Counter()
         for element in range(trials):
             stream = bits.of(element, -1, "leading")
@@ -207,7 +207,7 @@ class TestBits:
             wins.update(found)
             for _ in found:
                 stream.run()
-        assert bits.used["leading"] == pytest.approx(trials * mean, rel=0.01)
+        assert bits.used["leading"] == pytest.approx(trials * mean, rel=0.02)
         assert all(abs(wins[place] / trials - 1 / 128) < hoeffding(trials) for place in range(128))
 
 

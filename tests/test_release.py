@@ -197,7 +197,7 @@ def workflow(name: str) -> dict[str, Any]:
 
 def test_ci_runs_what_this_repository_runs() -> None:
     job = workflow("ci.yml")["jobs"]["run"]
-    assert job["steps"][-1] == {"run": ".ci/run"} and os.access(REPOSITORY / ".ci" / "run", os.X_OK)
+    assert job["steps"][-1]["run"] == ".ci/run" and os.access(REPOSITORY / ".ci" / "run", os.X_OK)
     machines = job["strategy"]["matrix"]["machine"]
     assert [name.partition("-")[0] for name in machines] == ["ubuntu", "ubuntu", "macos"]
     assert [name.endswith("-arm") for name in machines] == [False, True, False]
@@ -222,7 +222,7 @@ def test_only_a_tag_is_published_by_the_one_job_that_the_index_trusts() -> None:
     assert [name for name, job in jobs.items() if "permissions" in job or "environment" in job] == ["publish"]
     publish = jobs["publish"]
     assert publish["permissions"] == {"id-token": "write"} and publish["environment"]["name"] == "pypi"
-    assert publish["if"] == "github.ref_type == 'tag'" and set(publish["needs"]) == {"wheels", "source"}
+    assert publish["if"] == "github.ref_type == 'tag'" and set(publish["needs"]) == {"tests", "wheels", "source"}
     assert publish["steps"][-1] == {"uses": "pypa/gh-action-pypi-publish@release/v1"}
 
 

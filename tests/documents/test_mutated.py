@@ -11,5 +11,5 @@ import pytest
 @pytest.mark.parametrize("kind", mutated.KINDS)
 def test_mutated_files(kind):
     script = Path(mutated.__file__)
-    ended = subprocess.run([sys.executable, script, kind, "0", "100"], capture_output=True, text=True, timeout=300)
+    ended = subprocess.run([sys.executable, script, kind, "0", "60"], capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stdout + ended.stderr

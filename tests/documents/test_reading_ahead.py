@@ -92,7 +92,7 @@ def files_below(folder):
 def test_any_number_of_threads_gives_the_same(tmp_path, kind):
     path = made(tmp_path, kind)
     seen = []
-    for threads in (1, 2, 5):
+    for threads in (1, 5):
         with with_threads(threads):
             documents = open_documents(path, id_column=None if kind == "texts" else "id")
             ids, texts = read(documents, max_bytes=1500)
@@ -101,7 +101,7 @@ def test_any_number_of_threads_gives_the_same(tmp_path, kind):
             places = {name: column.to_pylist() for name, column in documents.places().items()}
             documents.write_kept(tmp_path / f"kept{threads}", KEEP)
             seen.append((ids, places, files_below(tmp_path / f"kept{threads}")))
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1]
     kept = open_documents(tmp_path / "kept5", id_column=None if kind == "texts" else "id")
     assert read(kept)[1] == [text for text, stays in zip(TEXTS, KEEP, strict=True) if stays]
 

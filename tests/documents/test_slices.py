@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
-from grids import some
+from grids import pairs_of, some
 from hypothesis import given, settings, strategies as st
 
 from neardup_gpu.documents import open_documents
@@ -212,8 +212,10 @@ def test_slices_are_the_whole(tmp_path, make, with_id, slice_bytes):
     assert joined(slices, columns) == everything(flat(open_documents, tmp_path, **options), columns)
 
 
-@pytest.mark.parametrize("slice_bytes", [1, 100, 700, 3000, 1 << 30])
-@pytest.mark.parametrize("kind", ["texts", "plain", "dictionary", "view", "empty"])
+@pytest.mark.parametrize(
+    ("kind", "slice_bytes"),
+    pairs_of(["texts", "plain", "dictionary", "view", "empty"], [1, 100, 700, 3000, 1 << 30]),
+)
 def test_tables_in_memory(tmp_path, kind, slice_bytes):
     columns = [] if kind == "texts" else ["year", "n"]
     if kind == "texts":

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
+from grids import pairs_of
 from pyarrow import feather
 
 from neardup_gpu import Index, Reading, Recipe, Workers, Writing, dedup
@@ -270,6 +271,7 @@ WRITERS = {
 }
 TEXTS = ["one two three four five six", "seven eight nine ten eleven twelve", "one two three four five six"]
 formats = pytest.mark.parametrize("form", list(WRITERS))
+formats_by_turns = pytest.mark.parametrize(("form", "by_tasks"), pairs_of(WRITERS, [True, False]))
 
 
 def write_shards(folder, form, *shards):
@@ -295,8 +297,7 @@ def decided(source, tmp_path, by_tasks=False, keep="first", **how):
     return list(zip(*(table[name].to_pylist() for name in ("id", "kept", "duplicate_of")), strict=True))
 
 
-@formats
-@tasks_too
+@formats_by_turns
 def test_ids_that_are_integers_in_one_shard_and_strings_in_another(tmp_path, form, by_tasks):
     shards = [{"id": 7, "text": TEXTS[0]}, {"id": 8, "text": TEXTS[1]}], [{"id": "x", "text": TEXTS[2]}]
     source = write_shards(tmp_path / "in", form, *shards)
@@ -358,8 +359,7 @@ def test_a_shard_whose_text_is_all_null(tmp_path, kind, place, by_tasks):
         decided(tmp_path / "in", tmp_path, by_tasks)
 
 
-@formats
-@tasks_too
+@formats_by_turns
 def test_a_shard_that_lacks_the_column_that_decides(tmp_path, form, by_tasks):
     shards = [{"text": TEXTS[0]}], [{"v": 1, "text": TEXTS[0]}], [{"v": 3, "text": TEXTS[0]}]
     source = write_shards(tmp_path / "in", form, *shards)
@@ -371,8 +371,7 @@ def test_a_shard_that_lacks_the_column_that_decides(tmp_path, form, by_tasks):
         dedup(source, keep="w")
 
 
-@formats
-@tasks_too
+@formats_by_turns
 def test_folders_stand_for_columns(tmp_path, form, by_tasks):
     names = ["year=2024/lang=de/a", "year=2025/lang=fr%20CA/a", "year=999/lang=__HIVE_DEFAULT_PARTITION__/a"]
     source = write_shards(tmp_path / "in", form, *((name, [{"text": TEXTS[0]}]) for name in names))

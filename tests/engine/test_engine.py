@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+from grids import pairs_of
 from progress import messages
 
 from neardup_gpu import Engine, Recipe, dedup
@@ -476,8 +477,7 @@ def no_device(monkeypatch):
 
 @pytest.mark.usefixtures("no_device")
 class TestHalving:
-    @pytest.mark.parametrize("limit", [2000, 600, 300, 100])
-    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize(("seed", "limit"), pairs_of(range(5), [2000, 600, 300, 100]))
     def test_of_documents(self, limit, seed):
         """In order, each once, and few more times than needed."""
         sizes = np.random.default_rng(seed).integers(0, 100, 40)

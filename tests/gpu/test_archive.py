@@ -30,8 +30,8 @@ from neardup_gpu.kernels import _ahead, _compiled
 from neardup_gpu.kernels._launch import Kernel
 
 KERNELS = kernel_list.all_kernels()
-CHIPS = some(archive.CHIPS, ["sm_80", "sm_90"])
-"""Two of them, because each takes its time; all of them before a release."""
+CHIPS = some(archive.CHIPS, ["sm_90"])
+"""One of them, because each takes its time; all of them before a release."""
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ pytest.importorskip("numba_cuda", reason="needs the environment of tests/gpu/req
 import hostir
 from cupy_calls import DeviceArray, on_device
 from flat import flat
-from grids import pairs_of
+from grids import pairs_of, some
 from versions import WORDS, corpus, decisions, families
 
 from neardup_gpu import BottomK, Engine, MinHash, ModM, Recipe, Shingles, SimHash, dedup, passages, substrings
@@ -159,8 +159,7 @@ PARTNERS = {
 }
 
 
-@pytest.mark.parametrize("memory", [None, 20_000])
-@pytest.mark.parametrize("case", PARTNERS)
+@pytest.mark.parametrize(("case", "memory"), pairs_of(PARTNERS, [None, 20_000]))
 def test_partners_in_several_rounds(gpu, case, memory):
     """With lists so short that decisions need further candidates, among some of the rows, and by other numbers."""
     with mock.patch.object(partners, "ASKED", 1), mock.patch.object(partners, "MOST_ASKED", 2):
@@ -273,15 +272,18 @@ def short_of_memory_at_first(times, module, name, given):
     return mock.patch.object(module, name, limited)
 
 
+NO_MEMORY = [
+    ("simhash, verified, tfidf", simhash_kernel, "gpu"),
+    ("simhash, verified", hamming, "gpu"),
+    ("simhash, tfidf", lookup, "gpu"),
+    ("simhash, tfidf", hamming, "gpu"),
+    ("simhash", identical, "gpu"),
+]
+
+
 @pytest.mark.parametrize(
     ("case", "module", "name"),
-    [
-        ("simhash, tfidf", lookup, "gpu"),
-        ("simhash, verified, tfidf", simhash_kernel, "gpu"),
-        ("simhash, verified", hamming, "gpu"),
-        ("simhash, tfidf", hamming, "gpu"),
-        ("simhash", identical, "gpu"),
-    ],
+    some(NO_MEMORY, NO_MEMORY[:2]),
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_no_memory_for_simhashes(gpu, case, module, name):
@@ -352,7 +354,7 @@ def test_pieces_of_the_set_join_are_halved(gpu, kernel, place, most):
         assert check(gpu)["device"]["halvings"] >= 1
 
 
-@pytest.mark.parametrize("kernel", [rarity, prefixes, runs, setjoin])
+@pytest.mark.parametrize("kernel", some([rarity, prefixes, runs, setjoin], [prefixes, setjoin]))
 def test_no_memory_for_the_set_join(gpu, kernel):
     """Pieces are halved, or shingles go to the file; in the end it is said."""
     given = []
@@ -417,8 +419,7 @@ SKETCHED = [
 ]
 
 
-@pytest.mark.parametrize("memory", [None, 20_000])
-@pytest.mark.parametrize("method", SKETCHED, ids=str)
+@pytest.mark.parametrize(("method", "memory"), pairs_of(SKETCHED, [None, 20_000]))
 def test_sketches_and_their_pairs(gpu, memory, method, tmp_path):
     found = {}
     for backend in ("cpu", "gpu"):

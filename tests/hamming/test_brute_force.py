@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from grids import pairs_of, some
 from hypothesis import given, settings, strategies as st
 from near import CASES, answers, brute, brute_pairs, expanded, of_integers, planted, rows_of
 from strategies import fingerprints
@@ -10,6 +11,8 @@ from neardup_gpu import hamming
 from neardup_gpu.hamming import HammingIndex, TableDesign
 from neardup_gpu.kernels import hamming as kernel
 from neardup_gpu.kernels._cpu import alone
+
+FEW_BITS = [(4, 0), (5, 1), (8, 2), (7, 3), (9, 4), (9, 5), (8, 6), (9, 7), (10, 8)]
 
 
 def designs(radius, bits=64):
@@ -28,8 +31,7 @@ def one_thread():
         yield
 
 
-@pytest.mark.parametrize("radius", range(9))
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("radius", "case"), pairs_of(range(9), CASES))
 @pytest.mark.parametrize("bits", [64, 128])
 def test_every_design_finds_what_brute_force_finds(radius, case, bits, one_thread):
     generator = np.random.default_rng([radius, list(CASES).index(case), bits])
@@ -44,7 +46,7 @@ def test_every_design_finds_what_brute_force_finds(radius, case, bits, one_threa
         assert answers(HammingIndex(values, radius, design=design), queries, radius) == expected
 
 
-@pytest.mark.parametrize(("bits", "radius"), [(4, 0), (5, 1), (8, 2), (7, 3), (9, 4), (9, 5), (8, 6), (9, 7), (10, 8)])
+@pytest.mark.parametrize(("bits", "radius"), some(FEW_BITS, FEW_BITS[::3]))
 def test_every_design_of_few_bits_finds_all_pairs_of_all_fingerprints(bits, radius, one_thread):
     values = np.arange(2**bits, dtype=np.uint64)
     expected = brute_pairs(values, radius)
@@ -66,7 +68,7 @@ def test_backends_find_the_same(backend, bits):
 
 
 @pytest.mark.parametrize("num_words", [1, 2])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data(), radius=st.integers(0, 8))
 def test_batch_equals_online_equals_join_equals_brute_force(num_words, data, radius):
     values, queries = data.draw(fingerprints(num_words)), data.draw(fingerprints(num_words))

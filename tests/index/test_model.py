@@ -136,5 +136,5 @@ def test_an_index_is_a_dictionary_of_texts() -> None:
 
 
 def test_random_steps_equal_brute_force(tmp_path: Path) -> None:
-    """Take 60 steps of each kind of index, or NEARDUP_OPERATIONS steps of all; some add by 9, 17 and 65 commits."""
+    """Take 40 steps of each kind of index, or NEARDUP_OPERATIONS steps of all; some add by 9, 17 and 65 commits."""
     take_steps(int(os.environ.get("NEARDUP_OPERATIONS", STEPS_OF_A_RUN * len(KINDS))), tmp_path)

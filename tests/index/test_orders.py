@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from grids import pairs_of
 from growing import same_as_dedup, table
 from postings import assert_tables_are_those_of_the_entries
 
@@ -28,8 +29,7 @@ def sixteen_words(number: int, seed: int = 1) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("commits", [9, 17, 65, 66])
+@pytest.mark.parametrize(("commits", "threads"), pairs_of([9, 17, 65, 66], [2, 1]))
 def test_one_add_of_many_commits_misses_nothing(commits: int, threads: int, tmp_path) -> None:
     live = sixteen_words(20 * commits)
     with nd.Index.create(tmp_path / "x", recipe=RECIPE, engine=nd.Engine(backend="cpu", threads=threads)) as index:

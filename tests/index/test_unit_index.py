@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from grids import some
 from growing import same_as_dedup, valued
 
 import neardup_gpu as nd
@@ -38,6 +39,7 @@ CASES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "within": (recipe_of(Unit("line"), "exact", 0.5, within=("value",)), {}),
     "simhash": (recipe_of(Unit("line", min_words=2), SimHash(radius=9, bucket_limit=1000), None), {"expected": 99}),
 }
+SOME = ("equal lines, inside", "paragraphs, few partners", "sentences", "windows", "without sets", "within")
 
 
 def same_units(index: Index, live: dict[str, str], **how: str) -> None:
@@ -63,7 +65,7 @@ def same_units(index: Index, live: dict[str, str], **how: str) -> None:
         assert index.decide(**how).units.to_pylist() == units
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", some(CASES, SOME))
 def test_units_are_decided_as_the_job_decides(case: str, tmp_path) -> None:
     recipe, keeps = CASES[case]
     chance, live = random.Random(case), dict[str, str]()

@@ -318,7 +318,7 @@ def test_damage_ends_in_an_error_or_wrong_words(kind, checked_bounds):
     _, rows, tables, queries = near_tables(generator, masks, 1200)
     refused = 0
     with np.errstate(over="ignore"):
-        for _ in range(6):
+        for _ in range(4):
             wrong = damaged(generator, tables, kind)
             try:
                 assert len(decoded(wrong)) == rows.size

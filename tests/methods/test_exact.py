@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from flat import flat
 from gold import DIFFERING, Corpus, words
+from grids import pairs_of, some
 from hypothesis import given, settings, strategies as st
 from rule import check, expected, shingles_of, told
 from versions import corpus
@@ -55,7 +56,7 @@ def known(corpora, request):
 class TestGold:
     """No pair is missed and none is false; by default, exactly what the rule selects of them is listed."""
 
-    @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
+    @pytest.mark.parametrize("threshold", some([0.5, 0.8, 0.95], [0.5]))
     def test_all_pairs(self, known, threshold):
         recipe = Recipe(threshold=threshold, max_partners=None)
         result = flat(dedup, known.path, recipe=recipe, **OPTIONS)
@@ -68,8 +69,7 @@ class TestGold:
                 a, b = sorted((known.representative[a], known.representative[b]))
                 assert a == b or pairs[known.ids[a], known.ids[b]] == resemblance
 
-    @pytest.mark.parametrize("cluster", ["greedy", "components"])
-    @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
+    @pytest.mark.parametrize(("threshold", "cluster"), pairs_of([0.5, 0.8, 0.95], ["greedy", "components"]))
     def test_what_is_listed_by_default(self, known, threshold, cluster):
         recipe = Recipe(threshold=threshold, cluster=cluster)
         check(flat(dedup, known.path, recipe=recipe, **OPTIONS), known.expected(recipe))
@@ -233,7 +233,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("cluster", ["greedy", "components"])
     def test_texts_of_few_sentences(self, cluster):
-        texts = of_few_sentences(150)
+        texts = of_few_sentences(100)
         for threshold, most in ((0.8, 64), (0.2, 4), (0.15, None)):
             result = compare(texts, Recipe(threshold=threshold, cluster=cluster, max_partners=most))
             assert (result.report["counts"]["verified_pairs"] > 0) == (threshold < 0.5)

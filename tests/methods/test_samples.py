@@ -51,7 +51,7 @@ def test_stored_whole(method):
 @EACH
 def test_backends_decide_the_same(method):
     found = [
-        dedup({"text": texts(pages=20)}, method=method, threshold=0.7, engine=name) for name in ("cpu", "reference")
+        dedup({"text": texts(pages=10)}, method=method, threshold=0.7, engine=name) for name in ("cpu", "reference")
     ]
     assert decisions(found[0]) == decisions(found[1])
     assert found[0].report["limits"] == found[1].report["limits"]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from flat import flat
+from grids import ALL
 from versions import corpus, decisions, families
 from witnesses import greedy, jaccard, shingle_set
 
@@ -461,14 +462,17 @@ class TestFiles:
         assert len(near) == len(found) > 10
 
 
+SHARES = [
+    ("bills_116_small", 3, (1402, "99.7%", "70.5%")),
+    ("bills_116_small", 10, (8491, "88.0%", "23.1%")),
+    ("manpages", 3, (4328, "96.0%", "53.2%")),
+]
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     ("name", "radius", "shares"),
-    [
-        ("bills_116_small", 3, (1402, "99.7%", "70.5%")),
-        ("bills_116_small", 10, (8491, "88.0%", "23.1%")),
-        ("manpages", 3, (4328, "96.0%", "53.2%")),
-    ],
+    SHARES if ALL else SHARES[:1],
 )
 def test_how_many_intervals_hold_the_cosine(name, radius, shares, corpora, tmp_path):
     """The shares of docs/concepts/simhash.md, counted over all pairs that are listed: nothing is sampled."""

@@ -1,14 +1,14 @@
-"""Whether tests of whole jobs try all that they can, or some of it, which is enough for a change elsewhere."""
+"""Whether tests try all cases of a grid, or some of them, which is enough for a change elsewhere."""
 
 import os
 from collections.abc import Iterable
 from itertools import cycle, product
 
-ALL = os.environ.get("NEARDUP_TASKS") == "all"
+ALL = os.environ.get("NEARDUP_CASES") == "all"
 
 
 def some(everything, few):
-    """All values of a parameter, or a few of them."""
+    """Return all values of a parameter, or a few of them."""
     return list(everything) if ALL else list(few)
 
 

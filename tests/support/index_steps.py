@@ -24,7 +24,7 @@ import neardup_gpu as nd
 from neardup_gpu.index import merging
 from neardup_gpu.stages import utf8
 
-STEPS_OF_A_RUN = 60
+STEPS_OF_A_RUN = 40
 MOST_DOCUMENTS = 400
 
 KINDS: dict[str, tuple[nd.Recipe, dict[str, Any]]] = {

@@ -187,7 +187,7 @@ def test_one_bucket_of_all_rows(method):
     assert max(len(each.left) for each in found) <= 2 * 1_000_000 // 192
 
 
-@pytest.mark.parametrize("method", some(METHODS, METHODS[::2]), ids=named)
+@pytest.mark.parametrize("method", some(METHODS, METHODS[::3]), ids=named)
 def test_streams_find_what_memory_does(method):
     """However little is held: buckets that do not fit are looked through block by block."""
     keys = keys_of(method, 500)

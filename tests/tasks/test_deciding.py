@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from grids import pairs_of
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from neardup_gpu.kernels import components, greedy, greedy_stream, standing
@@ -103,8 +104,7 @@ class TestRanges:
     def test_against_the_definition(self, check, tmp_path, case, width, size, most):
         check(case, width, size, most, tmp_path)
 
-    @pytest.mark.parametrize("width", WIDTHS)
-    @pytest.mark.parametrize("num_known", [0, 1, 3, 150])
+    @pytest.mark.parametrize(("width", "num_known"), pairs_of(WIDTHS, [0, 1, 3, 150]))
     def test_chains_and_cliques(self, check, tmp_path, width, num_known):
         """Chains up, down and across, and cliques of which each has one pair with the one before."""
         across = [(min(a, b), max(a, b)) for a, b in pairwise([i * 61 % 150 for i in range(150)])]
@@ -145,7 +145,7 @@ def test_any_memory_gives_the_same(tmp_path, cluster, most_bytes):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([REMOVED, LABELS][: 1 + (cluster != "greedy")])
 
 
-@pytest.mark.parametrize(("decide", "rows"), [(decide_greedily, 4_000_000), (decide_by_components, 400_000)])
+@pytest.mark.parametrize(("decide", "rows"), [(decide_greedily, 4_000_000), (decide_by_components, 200_000)])
 def test_memory_is_bounded(tmp_path, decide, rows):
     """50,000 pairs in 400 kB, half of what they take, and less than 4,000,000 bits do."""
     rng = np.random.default_rng(3)
