@@ -305,7 +305,7 @@ def drive(source, work):
 def test_the_driver_holds_nothing_of_a_document(tmp_path):
     """Names of files and counts are as many for many documents as for few, if slices and partitions are; so less than
     a word for each further document is held, which is what the least of arrays would take."""
-    few, many, most = 20_000, 300_000, []
+    few, many, most = 20_000, 800_000, []
     for number in (few, many):
         (source := tmp_path / str(number)).mkdir()
         draw = np.random.default_rng(number)
