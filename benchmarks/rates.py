@@ -91,9 +91,10 @@ def run_tasks(
     check: int = 0,
     against: Path | None = None,
     workers: int = 2,
+    **compared: Any,
 ) -> Shape:
-    """Run a job of tasks whose work folder stays; returns its shape, as planned."""
-    recipe = Recipe(method=method)
+    """Run a job of tasks whose work folder stays; returns its shape, as planned. `compared` is more of its recipe."""
+    recipe = Recipe(method=method, **compared)
     num_bytes = sum(file.stat().st_size for file in folder.iterdir())
     settings = Workers(
         work_dir=str(work),
@@ -166,8 +167,10 @@ def counted(work: Path, shape: Shape) -> Counts:
         number = total("sketch", "present") - copies
         parts = shape.tables * table_parts(shape.tables, number, ranges, shape.task_memory).per_table
     return Counts(
-        documents=total("sketch", "documents"),
-        known_documents=sum(record["facts"]["documents"] for record in records(work, "sketch")[: shape.known]),
+        documents=total("sketch", "units"),
+        owners=total("sketch", "documents") if shape.divides else 0,
+        spared=rows("ids", "spared", range(slices)) if shape.divides else 0,
+        known_documents=sum(record["facts"]["units"] for record in records(work, "sketch")[: shape.known]),
         text_bytes=total("sketch", "text_bytes"),
         shingles=total("sketch", "waiting"),
         present=total("sketch", "present"),
@@ -175,8 +178,8 @@ def counted(work: Path, shape: Shape) -> Counts:
         id_bytes=8,
         copies=copies,
         entries=rows("keys", "entries", range(parts)),
-        counters=0 if shape.tables else rows("merge", "counters", [0]),
-        postings=0 if shape.tables else total("postings", "postings"),
+        counters=rows("merge", "counters", [0]) if shape.posts else 0,
+        postings=total("postings", "postings") if shape.posts else 0,
         containers=total("containers", "postings"),
         found=total("collide", "found"),
         pairs=total("pairs", "pairs"),

@@ -119,7 +119,7 @@ def test_what_cannot_be_counted_is_refused(tmp_path: Path) -> None:
             Recipe(**{"ignore_common": 10, **changes})
     with pytest.raises(ParameterError, match="not planned"):
         plan(Workload(documents=1e6, text_bytes=10**9), Recipe(ignore_common=10))
-    with pytest.raises(ParameterError, match="files of parts are not planned"):
+    with pytest.raises(ParameterError, match="units must be given for unit"):
         plan(Workload(documents=1e6, text_bytes=10**9), Recipe(unit="line"))
 
 

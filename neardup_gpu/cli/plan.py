@@ -10,6 +10,7 @@ from cyclopts import Group
 from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
+from ..text.unit_options import Unit
 from .console import say, say_json
 from .methods import DECIDING, Choice, chosen_recipe
 from .options import DOCUMENTS, MATCHING, RUNNING, JsonFlags, flags, given, method_flags
@@ -21,6 +22,9 @@ class PlannedDocuments:
 
     documents: float | None = setting(None, "Number of documents, such as 1e10.", metavar="N")
     text: str | None = setting(None, "Size of their text, such as 50TB.", metavar="SIZE")
+    units: float | None = setting(
+        None, "With --unit: number of parts of all documents, to which the numbers below then apply.", metavar="N"
+    )
     copies: float = setting(0.2, "Share of the documents that have the same words as others.", metavar="X")
     pairs: float | None = setting(
         None, "Number of pairs of near-duplicates that are not copies.", metavar="N", shown="a tenth of the documents"
@@ -71,7 +75,7 @@ class PlannedTasks:
 TASKS = Group("Tasks", sort_key=RUNNING.sort_key)
 
 WorkFlags: Any = flags(DOCUMENTS, PlannedDocuments)
-ChoiceFlags: Any = flags(MATCHING, Choice)
+ChoiceFlags: Any = flags(MATCHING, Choice, Unit)
 MethodFlags: Any = method_flags(MATCHING, DECIDING, without=("frequencies",))
 MachineryFlags: Any = flags(RUNNING, Machinery)
 DivisionFlags: Any = flags(TASKS, PlannedTasks)
@@ -109,7 +113,8 @@ def plan(
         if name in cut:
             cut[name] = parse_size(cut[name], name)
     cluster, rates_of = Machines(**machines), load_rates()
-    recipe = chosen_recipe(DECIDING, method, **given(choice))
+    unit = Unit(**given(choice, of=Unit))
+    recipe = chosen_recipe(DECIDING, method, **given(choice, of=Choice), unit=unit)
     division_of: dict[str, Any] = {"machines": cluster, "rates": rates_of, **cut}
     made = choices.plan(load, recipe, **division_of)
     if load.containers is not None and not made.shape.directed:
@@ -117,9 +122,11 @@ def plan(
             f"containers {load.containers:,.0f}: only containment has any; plan that, or leave them out"
         )
     threshold, plans = given(choice).get("threshold"), {}
-    for name in choices.COMPARED:
+    for name in () if unit.divides and recipe.only_equal else choices.COMPARED:
         same = name == made.shape.method
-        plans[name] = made if same else choices.plan(load, Recipe(method=name, threshold=threshold), **division_of)
+        plans[name] = (
+            made if same else choices.plan(load, Recipe(method=name, threshold=threshold, unit=unit), **division_of)
+        )
     plans.setdefault(made.shape.method, made)
     rates = {name: rates_of[name] for name in ("machine", "date", "note")}
     if given(written).get("json"):
@@ -139,8 +146,10 @@ def _page(made: Any, plans: dict[str, Any], machines: Any, rates: dict[str, str]
     job = f"{count(shape.slices, 'slice')} of {size(made.slice_bytes)}, {count(shape.partitions, 'partition')}"
     cluster = f"{count(machines.nodes, 'node')} of {count(machines.cores, 'core')}"
     speed = f"each {size(machines.disk)}/s by disk and {size(machines.network)}/s by network"
+    number = count(made.counts.owners or made.counts.documents, "document")
+    number += f" in {count(made.counts.documents, 'part')}" if shape.divides else ""
     parts: list[Any] = [
-        row("documents", f"{count(made.counts.documents, 'document')}, {size(made.counts.text_bytes)} of text", wide),
+        row("documents", f"{number}, {size(made.counts.text_bytes)} of text", wide),
         row("method", f"{shape.method}{', shingles in files' if shape.spool else ''}", wide),
         *_wrapped("tasks", f"{job}, {size(shape.task_memory)} of memory a task", wide),
         *_wrapped("machines", f"{cluster}; {speed}", wide),

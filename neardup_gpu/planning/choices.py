@@ -123,8 +123,10 @@ def plan(
     checks.flag("spool", spool)
     machines = Machines() if machines is None else machines
     recipe = Recipe() if recipe is None else checks.instance("recipe", recipe, Recipe)
-    if recipe.unit.divides:
-        raise ParameterError(f"unit '{recipe.unit}': files of parts are not planned; give documents")
+    if recipe.unit.divides != (work.units is not None):
+        if work.units is None:
+            raise ParameterError(f"units must be given for unit '{recipe.unit}': the number of parts of all documents")
+        raise ParameterError(f"units {work.units:,.0f}: documents are not divided; give a unit such as line as well")
     if recipe.ignore_common is not None:
         raise ParameterError("ignore_common: how shingles are counted is not planned; leave it out")
     if recipe.method.needs_statistics:
@@ -151,7 +153,7 @@ def plan(
     slices += known
     shape = shape_of(
         recipe,
-        int((1 - work.copies) * work.documents + work.against_documents),
+        int(work.compared[1] - work.copies * work.compared[0]),
         slices=slices,
         partitions=min(1 << 16, partitions or usual_partitions(slices, work.all_bytes, cores)),
         task_memory=task_memory,

@@ -20,7 +20,7 @@ from ..tasks.pairs import FOUND_BYTES, TOGETHER, TOGETHER_BYTES
 from ..tasks.ranking import SAMPLED
 from ..tasks.work import WAITING, WAITING_BESIDE
 from .counts import Counts
-from .files import Exchange, Shape, exchanges
+from .files import PLACE_BYTES, Exchange, Shape, exchanges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +103,10 @@ READS = {
     "decide": {"verify left": 1},
     "name": {"verify left": 1, "verify right": 1, "copies ranges": 1},
     "listed": {"name listed": 1, "copies ranges": 1, "name grouped": 1},
-    "fates": {"name fates": 1},
-    "ids": {"listed wanted": 1, "fates wanted": 1, "sketch ids": 1, "sketch alike": 1},
+    "fates": {"name fates": 1, "sketch units": 1},
+    "ids": {"listed wanted": 1, "fates wanted": 1, "fates claims": 1, "sketch ids": 1, "sketch alike": 1},
     "tables": {"listed pairs": 1, "ids ids": 1},
-    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1, "sketch alike": 1},
+    "write": {"name fates": 1, "ids ids": 1, "sketch ids": 2, "sketch rows": 1, "sketch alike": 1, "sketch units": 1},
     "sample": {"sketch rows": 1},
     "choose": {"sample sample": 1},
     "spread": {"sketch rows": 1, "choose cuts": 1},
@@ -207,9 +207,10 @@ def stage_names(shape: Shape) -> list[str]:
     found = ["sketch"]
     if shape.directed:
         found += ["sample", "choose", "spread", "order", "rows", "rank"]
-    found += ["copies", "keys"] if shape.tables else ["copies", "merge", "postings"]
-    found += ["marks", "containers"] if shape.directed else []
-    found += ["collide", "pairs", "sets", "verify", "decide", "name", "listed", "fates", "ids", "tables", "write"]
+    found += ["copies"] if shape.only_equal else ["copies", "keys"] if shape.tables else ["copies", "merge", "postings"]
+    found += ["marks", "containers"] if shape.directed and shape.posts else []
+    found += [] if shape.only_equal else ["collide", "pairs", "sets"]
+    found += ["verify", "decide", "name", "listed", "fates", "ids", "tables", "write"]
     if shape.checked:
         found += ["draw", "drawn", "drawn-sets", "sampled", "near", "nearest", "near-sets"]
         found += ["near-keys", "check"] if shape.tables else ["check"]
@@ -318,7 +319,8 @@ def _written(stage: str, counts: Counts) -> float:
     if stage == "write":
         own = counts.documents - counts.known_documents
         share = own / counts.documents
-        return share * (counts.place_bytes + counts.text_bytes * (1 - counts.removed / own)) + 17 * own
+        rows = own * (2 * counts.id_bytes + 50) if counts.owners else 17 * own  # of units or documents
+        return share * (counts.place_bytes + counts.text_bytes * (1 - counts.removed / own)) + rows
     return 0
 
 
@@ -328,7 +330,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
     rows = c.documents / shape.slices
     table = c.counters * 17 / 16
     counting = table if shape.counts_in_table(c) else min(most / WAITING, SLOT_BYTES * c.shingles / shape.slices)
-    a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents)
+    a_slice = rows * slice_row_bytes(shape, c.place_bytes / c.documents + PLACE_BYTES * shape.divides)
     of_slice = {
         "sketch": a_slice + counting + min(most / WAITING, 24 * rows) + min(most / 8, 4 * c.text_bytes / shape.slices),
         "keys": rows * (76 + 8 * shape.keys) + min(most / WAITING, shape.entry_bytes * c.entries / shape.slices),
@@ -352,7 +354,7 @@ def memory_of(stage: str, counts: Counts, shape: Shape) -> float:
         "marks": 2 * min(c.counters, 1 << MOST_MARK_BITS) / ranges_of(ranges),
         "merge": 2 * table / ranges_of(ranges),
         "postings": table + min(most / WAITING_BESIDE, 32 * c.postings / shape.posting_tasks(c))
-        if not shape.tables
+        if shape.posts
         else 0.0,
         "containers": table + min(c.counters, 1 << MOST_MARK_BITS) + most / WAITING_BESIDE,
         "collide": min(most / 2, ENTRY_BYTES * c.entries / parts) + most / 8 if shape.tables else most / 8 * 3,

@@ -28,7 +28,12 @@ class Counts:
     known_documents : int, default 0
         Documents of a reference set.
     documents, text_bytes, shingles : int
-        Of all documents; shingles are those of their sets.
+        Of all documents; shingles are those of their sets. If parts of documents are compared, these are counted as
+        documents, here and below.
+    owners : int, default 0
+        Documents that are divided into parts; 0 if they are not divided.
+    spared : int, default 0
+        Repeated parts that are kept, as several copies of a part are.
     present : int
         Documents with tokens.
     place_bytes : int
@@ -91,6 +96,8 @@ class Counts:
     known_documents: int = 0
     entries: int = 0
     containers: int = 0
+    owners: int = 0
+    spared: int = 0
     checked: Checked = field(default_factory=lambda: Checked())
 
     @property
@@ -138,6 +145,9 @@ class Workload:
         Documents of a reference set.
     against_bytes : int, default 0
         Their text.
+    units : float, optional
+        Number of parts of all documents of the input, if parts are compared. Parts of a reference set are assumed to be
+        as long. All settings that follow then count parts in place of documents, except `id_bytes` and `place_bytes`.
     copies : float, default 0.2
         Share of the documents that have the same words as others.
     pairs : float, optional
@@ -168,6 +178,7 @@ class Workload:
     token_bytes: float = 6.0
     id_bytes: int = 8
     place_bytes: int = 48
+    units: float | None = None
 
     def __post_init__(self) -> None:
         most = 2.0**48
@@ -175,6 +186,8 @@ class Workload:
             raise ParameterError(f"documents must be a whole number, got {self.documents}")
         if checks.number("against_documents", self.against_documents, 0, most) != int(self.against_documents):
             raise ParameterError(f"against_documents must be a whole number, got {self.against_documents}")
+        if checks.optional(checks.number, "units", self.units, 1, most) not in (None, int(self.units or 0)):
+            raise ParameterError(f"units must be a whole number, got {self.units}")
         checks.integer("text", self.text_bytes, 1)
         checks.integer("against_text", self.against_bytes, 0)
         if (self.against_documents == 0) != (self.against_bytes == 0):
@@ -188,6 +201,13 @@ class Workload:
         checks.number("token_bytes", self.token_bytes, 1, 1000)
         checks.integer("id_bytes", self.id_bytes, 1, 1000)
         checks.integer("place_bytes", self.place_bytes, 1, 10_000)
+
+    @property
+    def compared(self) -> tuple[int, int]:
+        """Documents or parts of the input, and those of the input and the reference set together."""
+        if self.units is None:
+            return int(self.documents), int(self.documents + self.against_documents)
+        return int(self.units), int(self.units) + round(self.units * self.against_bytes / self.text_bytes)
 
     @property
     def all_bytes(self) -> int:
@@ -209,21 +229,22 @@ def expected(work: Workload, shape: Shape, threshold: float) -> Counts:
     shape : Shape
     threshold : float
     """
-    own, n = int(work.documents), int(work.documents + work.against_documents)
-    size = max(1, round(work.all_bytes / work.token_bytes / n) - SHINGLE_SIZE + 1)
+    (own, n), documents = work.compared, int(work.documents + work.against_documents)
+    size = max(1, round(work.all_bytes * shape.overlap / work.token_bytes / n) - SHINGLE_SIZE + 1)
     copies = int(work.copies * own)
-    verified = int(0.1 * own if work.pairs is None else work.pairs)
+    verified = 0 if shape.only_equal else int(0.1 * own if work.pairs is None else work.pairs)
     pairs, representatives = 2 * verified, n - copies
     wanted, removed = 2 * pairs, copies + min(verified, representatives // 2)
     prefix = prefix_lengths(size, threshold).long
     counters = postings = 0
-    if not shape.tables:
+    if shape.posts:
         counters = 1 << counter_bits(work.all_bytes, shape.task_memory)
         alone = math.exp(-n * size / counters)
         related = min(wanted, representatives)
         others = max(0.0, prefix - alone * size)
         postings = int(related * prefix + (representatives - related) * others)
     kept_ids, more = removed, 0
+    listed_pairs = verified if shape.divides else verified + copies  # units.parquet lists copies of parts
     if shape.directed:
         more = postings if work.containers is None else int(work.containers)
     entries = shape.tables * representatives * min(shape.entries, size)
@@ -248,7 +269,9 @@ def expected(work: Workload, shape: Shape, threshold: float) -> Counts:
             wanted_shingles=(drawn + near) * size,
         ),
         present=n,
-        place_bytes=work.place_bytes * n,
+        owners=documents if shape.divides else 0,
+        spared=removed if shape.spares else 0,
+        place_bytes=work.place_bytes * documents,
         id_bytes=work.id_bytes,
         copies=copies,
         counters=counters,
@@ -259,8 +282,8 @@ def expected(work: Workload, shape: Shape, threshold: float) -> Counts:
         wanted_shingles=wanted * size if shape.verifies else 0,
         verified=verified,
         listed=verified,
-        listed_pairs=verified + copies,
+        listed_pairs=listed_pairs,
         removed=removed,
-        wanted_ids=2 * (verified + copies) + kept_ids,
+        wanted_ids=2 * listed_pairs + kept_ids,
         kept_ids=kept_ids,
     )

@@ -22,6 +22,9 @@ from .counts import Counts
 TABLE_BYTES = 2048
 """Most bytes of a table in a file, as a stream of Arrow, in addition to its values."""
 
+PLACE_BYTES = 33
+"""Bytes of the place of a part of a document: see `documents.units.Places`."""
+
 TAIL_BYTES = 1 << 16
 """Bytes at the end of an exchange file that a reader reads at least."""
 
@@ -52,6 +55,14 @@ class Shape:
         Slices of a reference set.
     checked : bool, default False
         Whether the recall is checked.
+    only_equal : bool, default False
+        Whether only equal documents are found, which are compared by their hashes alone.
+    divides : bool, default False
+        Whether parts of documents are compared, which counts then call documents.
+    inside, spares : bool, default False
+        Whether parts of one document are compared with each other, and whether several copies of a part are kept.
+    overlap : float, default 1
+        The parts that each byte of text belongs to.
     """
 
     method: str
@@ -68,6 +79,16 @@ class Shape:
     directed: bool = False
     known: int = 0
     checked: bool = False
+    only_equal: bool = False
+    divides: bool = False
+    inside: bool = False
+    spares: bool = False
+    overlap: float = 1.0
+
+    @property
+    def posts(self) -> bool:
+        """Whether shingles are counted, and rare ones posted."""
+        return not self.tables and not self.only_equal
 
     def table_parts(self, counts: Counts) -> cutting.TableParts:
         """How tables of keys are divided."""
@@ -79,7 +100,7 @@ class Shape:
 
     def posting_tasks(self, counts: Counts) -> int:
         """Tasks that make postings; none by methods that sketch."""
-        if self.tables:
+        if not self.posts:
             return 0
         bits = counts.counters.bit_length() - 1
         return cutting.posting_tasks(self.slices, counts.text_bytes, bits, self.partitions)
@@ -87,7 +108,7 @@ class Shape:
     def counts_in_table(self, counts: Counts) -> bool:
         """Whether slices of one size count their shingles in tables."""
         bits = counts.counters.bit_length() - 1
-        return not self.tables and cutting.counts_in_table(counts.text_bytes // self.slices, bits)
+        return self.posts and cutting.counts_in_table(counts.text_bytes // self.slices, bits)
 
 
 def shape_of(
@@ -130,6 +151,7 @@ def shape_of(
             "entry_bytes": sum(column.itemsize for column in columns.values()),
             "entry_columns": len(columns),
         }
+    size, step = recipe.unit.grouped
     return Shape(
         method=method.name,
         slices=slices,
@@ -140,6 +162,11 @@ def shape_of(
         directed=method.measure.directed,
         known=known,
         checked=checked and recipe.verifies,
+        only_equal=recipe.only_equal,
+        divides=recipe.unit.divides,
+        inside=recipe.unit.inside,
+        spares=recipe.unit.keep_copies > 1 and not recipe.unit.overlaps,
+        overlap=size / step,
         **of_keys,
     )
 
@@ -213,7 +240,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
     n, told = c.documents, 24 + (0 if shape.verifies else 8 * k)  # hashes of words and text, and keys
     made = [
         Exchange("sketch", "rows", n, 16 * n, 2, slices),
-        Exchange("sketch", "ids", n, c.place_bytes, 3, slices),
+        Exchange("sketch", "ids", c.owners or n, c.place_bytes, 3, slices),
         Exchange("sketch", "alike", n, 24 * n, 2, slices),
         Exchange("sketch", "hashes", c.present, 24 * c.present, 3, slices, ranges),
         Exchange("copies", "slices", c.copies, 16 * c.copies, 2, ranges, slices, WAITING_BESIDE),
@@ -227,11 +254,14 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         made.append(Exchange("sketch", "order", n, 8 * n, 1, slices))
     if shape.directed:
         made += _ranking(n, c.known_documents, shape)
+    if shape.divides:
+        told += 32  # the number of the part, its bytes, and its copies
+        made.append(Exchange("sketch", "units", n, PLACE_BYTES * n, 6, slices))
     if k:
         parts = shape.tables * shape.table_parts(c).per_table
         given = c.entries, shape.entry_bytes * c.entries, shape.entry_columns, slices, parts
         made.append(Exchange("keys", "entries", *given))
-    else:
+    elif shape.posts:
         number, parts = c.counters, ranges_of(ranges)
         made += [
             *_counting(c, shape),
@@ -241,22 +271,18 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
                 "postings", "postings", c.postings, 32 * c.postings, 5, shape.posting_tasks(c), ranges, WAITING_BESIDE
             ),
         ]
-    if shape.directed:
+    if shape.directed and shape.posts:
         marks, tasks, more = min(c.counters, 1 << MOST_MARK_BITS), shape.posting_tasks(c), c.containers
         made += [
             Exchange("postings", "marks", tasks * marks, tasks * marks, 1, tasks, parts),
             Exchange("marks", "marks", marks, marks, 1, parts),
             Exchange("containers", "postings", more, 32 * more, 5, tasks, ranges, WAITING_BESIDE),
         ]
-    finders = shape.collide_tasks(c)
+    if not shape.only_equal:
+        made += _candidates(c, shape)
     num_requests = c.wanted_ids - c.kept_ids
     return [
         *made,
-        Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges, WAITING_BESIDE),
-        Exchange("collide", "crowded", c.crowded, 8 * c.crowded, 1, finders, share=WAITING_BESIDE),
-        Exchange("pairs", "pairs", c.pairs, 16 * c.pairs, 2, ranges, share=WAITING_BESIDE),
-        Exchange("pairs", "wanted", c.wanted, 16 * c.wanted, 2, ranges, slices),
-        _answered("sets", c.wanted, c.wanted_shingles if shape.verifies else None, shape, ranges),
         Exchange("verify", "left", c.verified, 24 * c.verified, 3, ranges, ranges, WAITING_BESIDE),
         Exchange("verify", "right", c.verified, 24 * c.verified, 3, ranges, share=WAITING_BESIDE),
         Exchange("decide", "removed", -(-n // 64), 8 * -(-n // 64), 1, 1),
@@ -269,7 +295,32 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
         Exchange("listed", "wanted", num_requests, 16 * num_requests, 2, ranges, slices),
         Exchange("fates", "wanted", c.kept_ids, 16 * c.kept_ids, 2, slices, slices),
         Exchange("ids", "ids", c.wanted_ids, (8 + c.id_bytes + told) * c.wanted_ids, 5, slices, ranges + slices),
+        *(_claims(c, shape) if shape.divides else ()),
         *(_checking(c, shape) if shape.checked else ()),
+    ]
+
+
+def _candidates(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the files of candidate pairs, and of what verifies them."""
+    finders, ranges = shape.collide_tasks(c), shape.partitions
+    return [
+        Exchange("collide", "found", c.found, 18 * c.found, 3, finders, ranges, WAITING_BESIDE),
+        Exchange("collide", "crowded", c.crowded, 8 * c.crowded, 1, finders, share=WAITING_BESIDE),
+        Exchange("pairs", "pairs", c.pairs, 16 * c.pairs, 2, ranges, share=WAITING_BESIDE),
+        Exchange("pairs", "wanted", c.wanted, 16 * c.wanted, 2, ranges, shape.slices),
+        _answered("sets", c.wanted, c.wanted_shingles if shape.verifies else None, shape, ranges),
+    ]
+
+
+def _claims(c: Counts, shape: Shape) -> list[Exchange]:
+    """Return the files by which parts of documents tell their sources that they repeat them."""
+    n, slices = c.documents, shape.slices
+    return [
+        Exchange("fates", "claims", c.removed, 32 * c.removed, 4, slices, slices),
+        Exchange("fates", "repeats", n, n, 1, slices),
+        Exchange("ids", "copies", n, 8 * n, 1, slices),
+        Exchange("ids", "named", c.owners, c.owners, 1, slices),
+        Exchange("ids", "spared", c.spared, 8 * c.spared, 1, slices, slices),
     ]
 
 
@@ -291,9 +342,10 @@ def _ranking(all_of: int, known: int, shape: Shape) -> list[Exchange]:
 
 def _answered(stage: str, wanted: int, shingles: int | None, shape: Shape, askers: int) -> Exchange:
     """Return the files of documents that other slices need: what waits of them, or their keys if that is None."""
+    more = 8 * (shape.divides and not shape.inside)  # which document a part is of
     if shingles is None:
-        return Exchange(stage, "keys", wanted, (8 + 8 * shape.keys) * wanted, 2, shape.slices, askers)
-    return Exchange(stage, "sets", wanted, 16 * wanted + 8 * shingles, 2, shape.slices, askers)
+        return Exchange(stage, "keys", wanted, (8 + 8 * shape.keys + more) * wanted, 2, shape.slices, askers)
+    return Exchange(stage, "sets", wanted, (16 + more) * wanted + 8 * shingles, 2, shape.slices, askers)
 
 
 def _checking(counts: Counts, shape: Shape) -> list[Exchange]:

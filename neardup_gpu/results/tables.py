@@ -704,7 +704,7 @@ REMOVED_COUNTS = tuple(f"removed_{kind}" for kind in KINDS)
 UNIT_COUNTS = ("tokens_left", "units", "units_cut", "units_listed", "short_sources")
 """Further counts of a report about documents that are divided into units."""
 
-NO_GROUPS = dict.fromkeys((*REMOVED_COUNTS, "removed_unverified", "verified_pairs", "groups"), 0)
+NO_GROUPS = dict.fromkeys((*REMOVED_COUNTS, "removed_unverified", "groups"), 0)
 """Counts of a report about documents that are divided into units, which are in no groups."""
 
 COUNTS = (
@@ -736,10 +736,11 @@ def kinds_of_groups(copies: np.ndarray, removed: np.ndarray) -> dict[str, int]:
 
 def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[str, Any]]:
     """Count the decisions and the sizes of groups, as a report has them."""
+    ranked, groups, decisions, ids, *_ = facts
+    listed = {"verified_pairs": len(decisions.verified.pairs) if recipe.verifies else 0}
     if facts.fates is not None:
         no_groups = {"group_sizes": [], "group_kinds": kinds_of_groups(*np.zeros((2, 0))), "largest_groups": []}
-        return {**NO_GROUPS, **facts.fates.counts(recipe.unit)}, no_groups
-    ranked, groups, decisions, ids, *_ = facts
+        return {**NO_GROUPS, **listed, **facts.fates.counts(recipe.unit)}, no_groups
     mine = ranked.of_input
     removed = decisions.keeper[mine] != mine
     gone = mine[removed]
@@ -756,7 +757,7 @@ def decided_counts(facts: Facts, recipe: Recipe) -> tuple[dict[str, int], dict[s
         "removed": int(removed.sum()),
         **counts_of_kinds(kinds),
         "removed_unverified": int(np.count_nonzero(np.isnan(decisions.resemblance[gone]) & (kinds == IS_NEAR))),
-        "verified_pairs": len(decisions.verified.pairs) if recipe.verifies else 0,
+        **listed,
         "groups": len(found),
     }
     if decisions.nearest is not None:

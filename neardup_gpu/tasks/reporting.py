@@ -55,9 +55,7 @@ def report_of(job: Job, made: Made, sources: Sources, skipped: pa.Table | None) 
     if recipe.ignore_common is not None:
         counts["common_shingles"] = made.weighed[0].facts[0]["elements"]
     if recipe.unit.divides:
-        counts |= {"verified_pairs": 0} | {
-            name: written.total(name) for name in written.facts[0] if name in UNIT_COUNTS
-        }
+        counts |= {name: written.total(name) for name in written.facts[0] if name in UNIT_COUNTS}
     unlisted = None
     if recipe.verifies:  # of a crowd, pairs that are not listed may not be known
         known = made.verified.total("verified") + _of_crowd(made, "further")

@@ -75,6 +75,14 @@ def test_a_plan_as_json(run: Run) -> None:
     assert found["machines"]["cores"] == 2
 
 
+def test_a_plan_of_equal_parts(run: Run) -> None:
+    status, said, err = run("plan", "--documents", 1e6, "--text", "1GB", "--unit", "line", "--units", 1e7)
+    assert (status, err) == (0, "")
+    assert "1,000,000 documents in 10,000,000 parts, 1.0 GB of text" in said
+    stages = ["sketch", "copies", "verify", "decide", "name", "listed", "fates", "ids", "tables", "write"]
+    assert re.findall(r"^(\w+) +[\d.e-]+ +[\d.]", said, re.MULTILINE) == [*stages, "all"]
+
+
 def test_flags_change_the_plan(run: Run) -> None:
     def totals(*more: object) -> dict[str, float]:
         said = run("plan", "--documents", 1e6, "--text", "5GB", "--method", "minhash", "--json", *more)[1]
@@ -129,6 +137,14 @@ def test_flags_change_the_plan(run: Run) -> None:
         (
             "--documents 10 --text 1GB --containers 5",
             "--containers 5: only containment has any; plan that, or leave them out",
+        ),
+        (
+            "--documents 10 --text 1GB --unit line",
+            "--units must be given for unit 'line': the number of parts of all documents",
+        ),
+        (
+            "--documents 10 --text 1GB --units 50",
+            "--units 50: documents are not divided; give a unit such as line as well",
         ),
         ("--documents 10 --text 1GB --threshold 2", "--threshold must be > 0 and <= 1, got 2.0; 0.8 is usual"),
         ("--documents 10 --text 1GB --task-memory 1MB", "--task-memory must be >= 16777216, got 1000000"),

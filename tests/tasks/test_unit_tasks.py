@@ -20,7 +20,7 @@ from neardup_gpu.engine.tasks import TaskFailedError
 from neardup_gpu.planning import forecast
 from neardup_gpu.results.explanation import explain
 from neardup_gpu.sketches import sketch
-from neardup_gpu.store.artefacts import UNITS, read_report
+from neardup_gpu.store.artefacts import PAIRS, UNITS, read_report
 from neardup_gpu.tasks import unit_results
 
 SENTENCES = [
@@ -113,6 +113,8 @@ def test_tasks_decide_as_a_job_in_memory_does(place, tmp_path, case):
     compare_units(tmp_path / "memory", tmp_path / "tasks")
     report = read_report(tmp_path / "tasks")
     assert report["tasks"]["slices"] > 4 and report["counts"]["units"] > 100
+    listed = 0 if case == "simhash" else len(rows(tmp_path / "tasks", PAIRS)[1])  # which verifies nothing
+    assert report["counts"]["verified_pairs"] == listed
     assert "near_reference" not in report["counts"]
     assert report["counts"]["units_cut"] > 0 or options["unit"].startswith("window")
 
