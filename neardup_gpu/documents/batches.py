@@ -124,6 +124,13 @@ def some_rows(text: Ragged, rows: np.ndarray) -> Ragged:
     return ragged(pa.Array.from_buffers(pa.large_binary(), len(text), buffers).take(arrow(rows)))
 
 
+def spans_of(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> Ragged:
+    """Return the bytes of some spans, which ascend and do not overlap."""
+    bounds = np.empty(2 * len(begins) + 1, np.int64)  # spans and what is between
+    bounds[:-1:2], bounds[1::2], bounds[-1] = begins, ends, len(values)
+    return some_rows(Ragged._trusted(values, bounds), np.arange(0, len(bounds) - 1, 2))
+
+
 def _read_only(buffer: pa.Buffer, dtype: Any) -> np.ndarray:
     """A read-only array of the buffer, even if that is writable: kernels are compiled for each of the two."""
     array = np.frombuffer(buffer, dtype)

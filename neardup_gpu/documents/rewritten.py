@@ -30,10 +30,10 @@ from ..errors import InputError, ParameterError
 from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, closing, in_order
-from .batches import ragged
+from .batches import ragged, spans_of
 from .columns import SEAMS, decoded, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
-from .edits import Cuts, EditQueue, Edits, StoredRows, inside, kept_rows
+from .edits import Cuts, EditQueue, Edits, StoredRows, kept_rows
 from .formats import format_of
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END, as_bytes
 from .jsonlines import JsonLines
@@ -319,6 +319,13 @@ def _readable(text: pa.Array, name: str) -> pa.Array:
     raise InputError(f"{name}: holds text that is not UTF-8, which {EXTRACTED} cannot hold; name its encoding.")
 
 
+def _outside(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return the bytes outside some spans, which ascend and do not overlap."""
+    first, stop = np.append(0, ends), np.append(begins, len(values))
+    kept = np.flatnonzero(first < stop)
+    return spans_of(values, first[kept], stop[kept]).values
+
+
 def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
     """Return rows without some spans of the text in a column.
 
@@ -336,7 +343,7 @@ def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | No
     begins = np.minimum(np.maximum(starts + cuts.begins, np.append(0, ends[:-1])), ends)
     offsets = offsets - np.append(0, np.cumsum(ends - begins))[cuts.offsets]
     kind = pa.large_binary() if is_binary(plain_type(batch.schema.field(place).type)) else pa.large_string()
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values[~inside(begins, ends, len(values))])]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(_outside(values, begins, ends))]
     edited = pa.Array.from_buffers(kind, len(texts), buffers)
     if texts.null_count:
         edited = pc.if_else(texts.is_valid(), edited, pa.scalar(None, kind))

@@ -21,7 +21,7 @@ from ..text import boundaries
 from ..text.boundaries import Spans, full, grouped, read_only
 from ..text.unit_options import Unit
 from .ahead import ahead
-from .batches import ragged
+from .batches import spans_of
 from .edits import Cuts, Edits
 from .joined_text import BETWEEN_COLUMNS, COLUMN_END
 from .nested import holder, steps_of
@@ -186,12 +186,7 @@ def divided(batch: Batch, unit: Unit) -> Units:
 def _texts(values: np.ndarray, spans: Spans) -> Ragged:
     """Return the texts of some spans."""
     if (spans.begin[1:] >= spans.end[:-1]).all():
-        bounds = np.append(
-            np.stack([spans.begin, spans.end], axis=1).reshape(-1), len(values)
-        )  # units and what is between
-        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(values)]
-        pieces = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
-        return ragged(pieces.take(arrow(np.arange(0, len(bounds) - 1, 2))))
+        return spans_of(values, spans.begin, spans.end)
     sizes = spans.end - spans.begin
     offsets = np.append(0, np.cumsum(sizes))
     values = values[np.arange(offsets[-1]) + np.repeat(spans.begin - offsets[:-1], sizes)]
@@ -367,9 +362,10 @@ def fates_of(places: Places, decided: UnitDecisions, unit: Unit) -> Fates:
     reason[decided.spared], cut[decided.spared] = COPY, False
     joins = _joining(places, cut)
     reason[joins], cut[joins] = SEAM, False
-    num_units, num_cut, num_left, tokens = (
-        np.bincount(owner, weights, number).astype(np.int64)
-        for weights in (None, cut, np.where(cut, 0, decided.num_tokens), decided.num_tokens)
+    first_unit = np.searchsorted(owner, np.arange(number + 1))
+    num_cut, num_left, tokens = (
+        np.diff(np.append(0, np.cumsum(values))[first_unit])
+        for values in (cut, np.where(cut, 0, decided.num_tokens), decided.num_tokens)
     )
     is_short = (num_cut > 0) & (num_left < unit.drop_below)
     kept = ~is_short | decided.named
@@ -379,7 +375,7 @@ def fates_of(places: Places, decided: UnitDecisions, unit: Unit) -> Fates:
     cut_first = np.flatnonzero(cut & dropped)[::-1]  # the first one of a document is assigned last
     first[owner[cut_first]] = cut_first
     return Fates(
-        num_units=num_units,
+        num_units=np.diff(first_unit),
         num_cut=num_cut,
         num_tokens=tokens,
         num_left=np.where(kept, num_left, 0),

@@ -12,6 +12,7 @@ from ..data import whole_in_pandas
 from ..kernels._cached import cached_property
 from ..recipe import Recipe
 from .result import Result
+from .tables import plain_ids
 
 
 class EqualResult(Result):
@@ -45,7 +46,8 @@ class EqualResult(Result):
 
     @cached_property
     def units(self) -> pa.Table | None:  # type: ignore[override]
-        return whole_in_pandas(pa.concat_tables(self._parts()))
+        table = pa.concat_tables(self._parts())
+        return whole_in_pandas(table.cast(plain_ids(table.schema)))
 
     def _unit_parts(self) -> Iterator[pa.Table]:
         return self._parts()

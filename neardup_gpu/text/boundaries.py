@@ -105,9 +105,10 @@ def lines(values: np.ndarray, offsets: np.ndarray) -> Spans:
         From 0 to the number of values.
     """
     is_stop = np.empty(len(values) + 1, bool)
+    np.equal(values, ord("\r"), out=is_stop[1:])
+    returns = np.flatnonzero(is_stop[1:]) if is_stop[1:].any() else np.empty(0, np.int64)
     np.equal(values, ord("\n"), out=is_stop[1:])
     is_stop[offsets[1:]] = True
-    returns = np.flatnonzero(values == ord("\r"))
     if len(returns):
         begins_document = np.zeros(len(values) + 1, bool)
         begins_document[offsets] = True
@@ -126,9 +127,12 @@ def lines(values: np.ndarray, offsets: np.ndarray) -> Spans:
 
 def full(values: np.ndarray, spans: Spans) -> np.ndarray:
     """Return which of some adjacent spans hold more than white space and control characters of ASCII."""
-    if len(spans.begin) == 0:
-        return np.empty(0, bool)
-    return np.logical_or.reduceat(values > ord(" "), spans.begin)
+    found = spans.begin < spans.end
+    rest = np.flatnonzero(found)
+    rest = rest[values[spans.end[rest] - 1] <= ord(" ")]  # of others the last byte tells it
+    if len(rest):
+        found[rest] = np.logical_or.reduceat(values > ord(" "), spans.begin)[rest]
+    return found
 
 
 def paragraphs(values: np.ndarray, offsets: np.ndarray) -> Spans:
