@@ -120,6 +120,13 @@ def test_text_files_are_counted_by_folder(tmp_path: Path) -> None:
     assert dedup(tmp_path, output=tmp_path / ".out", workers=workers).report["lost_most"] == here
 
 
+def test_values_that_lost_most_are_named() -> None:
+    table = table_of([(f"page {number} of the site", site) for site in "xy" for number in range(20)], "site")
+    report = dedup(table, writing=Writing(by="site"), **INPUT | {"id_column": "id"}).report
+    lost = {"value": "y", "documents": 20, "removed": 20}
+    assert report["lost_most"] == {"by": "site", "number": 1, "values": [lost]}
+
+
 def test_pairs_with_the_reference_set_are_left_out() -> None:
     table = table_of([("to be or not", "x"), ("to be or not", "y")])
     result = dedup(table, against={"id": ["r"], "text": ["to be or not"]}, **INPUT | {"id_column": "id"})

@@ -249,7 +249,7 @@ def _run_here(arguments: Arguments) -> Result:
         result.report.update(lost_of(result.documents))
         if writing.by is not None:
             with clock.stage("read"):
-                result.report["by"] = result.by(writing.by).to_report(writing.by)
+                result.report.update(result.by(writing.by).to_report(writing.by))
         if folder is None:
             result.report["seconds"] = clock.elapsed
         else:

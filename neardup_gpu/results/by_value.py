@@ -63,14 +63,18 @@ class ByValue(NamedTuple):
         return cls(pa.Table.from_pylist(values, _VALUES), pa.Table.from_pylist(between, schema))
 
     def to_report(self, column: str) -> dict[str, Any]:
-        """Return the counts as report.json holds them: those of the largest `LISTED` values and pairs of values."""
-        return {
+        """Return the counts as report.json holds them: those of the largest `LISTED` values and pairs of values.
+
+        If values of a column lost most of their documents, they take the place of files in `lost_most`.
+        """
+        by = {
             "column": column,
             "num_values": len(self.values),
             "values": self.values.slice(0, LISTED).to_pylist(),
             "num_pairs": len(self.pairs),
             "pairs": self.pairs.slice(0, LISTED).to_pylist(),
         }
+        return {"by": by, **({} if column == FILE else lost_most(column, self.values.to_pylist()))}
 
 
 _VALUES = pa.schema(

@@ -97,7 +97,7 @@ def run_job(runner: Runner, arguments: Arguments, workers: Workers, clock: Clock
             said["written"] = told
         if writing.by is not None:
             with clock.stage("read"):
-                said["by"] = _counted_by(writing.by, job, folder, documents).to_report(writing.by)
+                said.update(_counted_by(writing.by, job, folder, documents).to_report(writing.by))
         said = {**said, "timings": clock.seconds, "seconds": clock.elapsed}
         if writing.report:
             written = {**said, "files": list(files_in(folder))}
