@@ -237,6 +237,11 @@ def explain(
         paths = parts_of(folder, report["files"], DOCUMENTS)
         read = lru_cache(maxsize=1)(read_table)  # one part at a time; where there are no others, it is read once
         recipe = Recipe.of(read(paths[0]).schema, str(paths[0]))
+        known = None
+        if vocabulary is not None:
+            if not recipe.shingles.token_kind.of_integers:
+                raise ParameterError(f"vocabulary: the tokens of {folder} are not integers; leave it out")
+            known = Vocabulary(checks.path("vocabulary", vocabulary))
         if recipe.unit.divides:
             return explained_units(
                 lambda: map(read, paths),
@@ -249,11 +254,6 @@ def explain(
         measure: Any = recipe.method.measure
         if recipe.ignored is not None or (measure.weighted and recipe.method.needs_statistics):
             measure = recipe.measure_by(Frequencies.load(Path(folder) / "frequencies.parquet"))
-        known = None
-        if vocabulary is not None:
-            if not recipe.shingles.token_kind.of_integers:
-                raise ParameterError(f"vocabulary: the tokens of {folder} are not integers; leave it out")
-            known = Vocabulary(checks.path("vocabulary", vocabulary))
         found = explained(
             lambda: map(read, paths),
             recipe,
