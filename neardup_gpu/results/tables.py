@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -222,7 +222,7 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: Nam
     against : NamedSets or None
         The reference sets, by the numbers of their documents; None if there are none.
     """
-    nobody, named = np.empty(0, bool), taken
+    nobody, named = np.empty(0, bool), cast("Callable[[pa.Array, pa.Array], Any]", taken)
     if pa.types.is_string(ids.type) and (pc.max(pc.binary_length(ids)).as_py() or 0) <= MOST_ID_BYTES:
         named = _as_dictionary
     nothing = UnitColumns(
