@@ -12,7 +12,6 @@ from ..data import whole_in_pandas
 from ..kernels._cached import cached_property
 from ..recipe import Recipe
 from .result import Result
-from .tables import plain_ids
 
 
 class EqualResult(Result):
@@ -46,8 +45,7 @@ class EqualResult(Result):
 
     @cached_property
     def units(self) -> pa.Table | None:  # type: ignore[override]
-        table = pa.concat_tables(self._parts())
-        return whole_in_pandas(table.cast(plain_ids(table.schema)))
+        return whole_in_pandas(pa.concat_tables(self._parts()))
 
     def _unit_parts(self) -> Iterator[pa.Table]:
         return self._parts()

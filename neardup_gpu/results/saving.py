@@ -18,7 +18,6 @@ from ..documents.writing_options import Writing
 from ..store.artefacts import ASCENDING, DOCUMENTS, KEPT, KEPT_IDS, PAIRS, UNITS
 from ..store.checksums import seal
 from ..store.parquet import encodings, write_table, write_tables
-from .tables import plain_ids
 
 
 def write_result(
@@ -61,10 +60,10 @@ def _write_tables(folder: Path, result: Any, ids_only: bool) -> None:
 def write_units(parts: Iterator[pa.Table], folder: Path) -> None:
     """Write the table of units, which is given in parts, at least one; several parts are encoded at once."""
     path, first = folder / f"{UNITS}.parquet", next(parts)
-    how = encodings(first.schema, ASCENDING)
+    schema, how = first.schema, encodings(first.schema, ASCENDING)
     with open(path, "wb") as file:
-        output = RowGroupWriter(file, plain_ids(first.schema), **how)
-        with closing(encoded_in_order(first.schema, chain([first], parts), **how)) as groups:
+        output = RowGroupWriter(file, schema, **how)
+        with closing(encoded_in_order(schema, chain([first], parts), **how)) as groups:
             for group in groups:
                 output.add(group)
         output.finish()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import __version__
-from ..data import arrow, numpy_of, strings, taken
+from ..data import arrow, strings, taken
 from ..definitions import METADATA_KEY
 from ..documents.references import NamedSets
 from ..documents.skipped import summary_of
@@ -184,34 +184,8 @@ def equal_tables(
     return Tables(documents_table(cut_documents(columns, fates, recipe, places), recipe), pairs)
 
 
-MOST_ID_BYTES = 1 << 12
-"""Bytes of the longest id, if ids are written by their numbers in a dictionary."""
-
-
-def _as_dictionary(ids: pa.Array, rows: pa.Array) -> pa.DictionaryArray:
-    """Return the ids of some rows as a dictionary, without ids that do not occur."""
-    occurs = np.zeros(len(ids), bool)
-    occurs[numpy_of(rows.drop_null())] = True
-    some, number = np.flatnonzero(occurs), np.empty(len(ids), np.int32)
-    number[some] = np.arange(len(some))
-    return pa.DictionaryArray.from_arrays(arrow(number).take(rows), ids.take(arrow(some)))
-
-
-def plain_ids(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a table of units, whose ids are dictionaries in its parts."""
-    fields = [
-        each.with_type(each.type.value_type)
-        if each.name in ("id", "source_id") and pa.types.is_dictionary(each.type)
-        else each
-        for each in schema
-    ]
-    return pa.schema(fields, schema.metadata)
-
-
 def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: NamedSets | None) -> Iterator[pa.Table]:
     """Yield the table of equal units, of some documents at a time; at least one part.
-
-    Short ids of strings come as dictionaries, as Parquet files have them; the table has the types of `plain_ids`.
 
     Parameters
     ----------
@@ -222,12 +196,10 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: Nam
     against : NamedSets or None
         The reference sets, by the numbers of their documents; None if there are none.
     """
-    nobody, named = np.empty(0, bool), cast("Callable[[pa.Array, pa.Array], Any]", taken)
-    if pa.types.is_string(ids.type) and (pc.max(pc.binary_length(ids)).as_py() or 0) <= MOST_ID_BYTES:
-        named = _as_dictionary
+    nobody = np.empty(0, bool)
     nothing = UnitColumns(
         ids[:0],
-        named(ids, arrow(NO_PLACES.owner)),
+        ids[:0],
         in_reference=None if against is None else nobody,
         reference=None if against is None else against.column(NO_PLACES.owner, nobody),
     )
@@ -237,7 +209,7 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: Nam
             ids=ids[block.first : block.first + block.num_documents],
             places=block.all_places(),
             repeats=found.repeats,
-            source_ids=named(ids, arrow(found.document, ~found.repeats)),
+            source_ids=taken(ids, arrow(found.document, ~found.repeats)),
             source_units=found.number,
             resemblance=np.ones(len(found.number)),
             copies=found.copies,
@@ -467,11 +439,8 @@ def cut_documents(found: UnitColumns, fates: Fates, recipe: Recipe, places: dict
 def units_table(found: UnitColumns, reason: np.ndarray, kept: np.ndarray, recipe: Recipe) -> pa.Table:
     """Return the table of units, or a part of it; `reason` and `kept` are those of `Fates`."""
     places, alone = found.places, ~found.repeats
-    owner = arrow(places.owner)
     columns = {
-        "id": pa.DictionaryArray.from_arrays(owner.cast(pa.int32()), found.ids)
-        if pa.types.is_dictionary(found.source_ids.type)
-        else taken(found.ids, owner),
+        "id": taken(found.ids, arrow(places.owner)),
         **{name: arrow(values) for name, values in places.columns.items()},
         "kept": arrow(kept),
         "source_id": found.source_ids,
