@@ -221,7 +221,9 @@ def test_edits_over_skipped_rows_and_files():
     ("options", "told"),
     [
         ({"method": "minhash", "threshold": 1}, "unit 'line' and method: at threshold 1 only equal lines are found"),
-        ({"shingle_size": 3}, "unit 'line' and shingles"),
+        ({"shingle_size": 3}, "unit 'line' and shingle_size"),
+        ({"length_ratio": 0.5}, "unit 'line' and length_ratio: at threshold 1"),
+        ({"empty": "equal"}, "unit 'line' and empty: a document without text has no lines"),
         ({"cluster": "components"}, "unit 'line' and cluster"),
         ({"unit": "page"}, "unit must be one of document, paragraph, line, sentence, sentences:N, .* not 'page'"),
         ({"unit": "window:50/200"}, "the step is above the size"),
