@@ -190,6 +190,14 @@ def test_invalid_bytes_in_files(tmp_path, name, data, left):
         assert pq.read_table(tmp_path / "out/kept")["text"].cast(pa.binary()).to_pylist() == left
 
 
+def test_seams_of_an_earlier_run_move_with_the_text(tmp_path):
+    table = {"text": ["a b\nx", "a b\nc é| d"], "seams": ["", "8"]}
+    dedup(table, unit="line", text_columns="text", output=tmp_path / "out")
+    assert pq.read_table(tmp_path / "out/kept").to_pylist()[1] == {"text": "c é| d", "seams": "0 4"}
+    dedup({**table, "seams": ["mine", None]}, unit="line", text_columns="text", output=tmp_path / "mine")
+    assert pq.read_table(tmp_path / "mine/kept")["seams"].to_pylist() == ["mine", None]
+
+
 def test_bytes_in_another_encoding_become_utf_8(tmp_path):
     texts = ["Привет\nмир".encode("cp1251"), "привет\nдругой".encode("cp1251")]
     dedup({"text": texts}, unit="line", encoding="cp1251", output=tmp_path / "out")
