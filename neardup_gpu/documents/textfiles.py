@@ -174,7 +174,9 @@ class TextFiles(Reader):
     def batches(self, rows: Items[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for found in self._found(rows.items, self.schema, ROW_GROUP_BYTES):
             if not isinstance(found, Problem):
-                yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
+                yield pa.RecordBatch.from_arrays(
+                    [found.batch.column(0), self._strings_of(found)], self.kept_schema().names
+                )
 
     def _strings_of(self, found: ReadRows) -> pa.Array:
         """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
