@@ -102,7 +102,7 @@ def test_a_text_file_that_is_not_utf8_becomes_no_other_format(tmp_path):
     for name, text in (("a", b"fine"), ("b", b"caf\xe9 noir")):
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / f"in/{name}.txt").write_bytes(text)
-    with pytest.raises(InputError, match=r"in/b.txt: is not UTF-8 at byte 4, .* leave out what rewrites files"):
+    with pytest.raises(InputError, match=r"in/b.txt: is not UTF-8 at byte 4, .* leave out what writes rows anew"):
         dedup(tmp_path / "in", output=tmp_path / "out", writing=Writing(output_format="jsonl"))
     dedup(tmp_path / "in", output=tmp_path / "out")
     assert (tmp_path / "out/kept/b.txt").read_bytes() == b"caf\xe9 noir"
