@@ -64,8 +64,6 @@ class Arguments:
             if self.output is None:
                 raise ParameterError("report: is written into the output; name one with output=...")
             check_installed()
-        if self.writing.check and not self.recipe.verifies:
-            raise ParameterError("check: nothing is verified, so no recall can be estimated; leave it out")
         if self.writing.counts and self.recipe.unit.divides:
             raise ParameterError(
                 f"counts and unit '{self.recipe.unit}': parts are counted in units.parquet; leave one out"

@@ -58,7 +58,7 @@ class Writing:
         needs ``pip install 'neardup-gpu[report]'``, and about 600 bytes of memory per document.
     check : int, default None
         Number of documents sampled to estimate the recall, which the report states; 0 for none. If None, it is 200, or
-        0 for the exact method and containment, which miss no pair. Not where nothing is verified.
+        0 for the exact method and containment, which miss no pair. It has no effect if nothing is verified.
     counts : bool, default False
         Add the columns `copies` and `near` to the table of documents and to kept/: how many documents were removed for
         a kept one, those of the same words (or bytes, or key), and others. They are null for removed documents. Rows

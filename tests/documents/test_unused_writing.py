@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from neardup_gpu import Recipe, Workers, Writing, audit, contaminated, dedup, passages, substrings
+from neardup_gpu import Workers, Writing, audit, contaminated, passages, substrings
 from neardup_gpu.cli.options import flags_of
+from neardup_gpu.cli.process import main
 from neardup_gpu.cli.substrings import substrings as command
 from neardup_gpu.errors import ParameterError
 
@@ -21,7 +22,6 @@ TABLE = {"text": ["to be or not to be", "to be or not"]}
         (contaminated, {"evals": {"e": TABLE}, "writing": Writing(check=3)}, "check: contaminated does not use it"),
         (contaminated, {"evals": {"e": TABLE}, "writing": Writing(shard_bytes=9)}, "action 'list' does not use it"),
         (audit, {"kept": TABLE, "writing": Writing(by="text")}, "by: audit does not use it"),
-        (dedup, {"recipe": Recipe(unit="line"), "writing": Writing(check=3)}, "check: nothing is verified"),
     ],
 )
 def test_options_without_effect_are_refused(function: Any, options: dict[str, Any], says: str) -> None:
@@ -32,6 +32,12 @@ def test_options_without_effect_are_refused(function: Any, options: dict[str, An
 def test_options_of_tasks_without_effect_are_refused(tmp_path) -> None:
     with pytest.raises(ParameterError, match="partitions: passages does not use it"):
         passages(TABLE, output=tmp_path / "out", workers=Workers(work_dir=str(tmp_path / "work"), partitions=3))
+
+
+def test_a_check_of_what_is_not_verified_is_refused(tmp_path, capsys) -> None:
+    (tmp_path / "a.txt").write_text("to be")
+    assert main(["dedup", str(tmp_path / "a.txt"), "--dry-run", "--method", "simhash", "--check", "3"]) == 2
+    assert "--check: nothing is verified" in capsys.readouterr().err
 
 
 def test_commands_have_no_such_flags() -> None:
