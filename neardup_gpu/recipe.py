@@ -357,32 +357,47 @@ class Recipe:
             raise ParameterError(
                 f"unit '{self.unit}' and tokens '{tokens}': {noun}s have no {self.unit}s; leave one out"
             )
-        if self.method.equal_by is not None:
-            self._check_equal()
-        elif self.only_equal:
-            usual_shingles = replace(self.shingles, size=self.shingles.token_kind.size, kind="set", stop_words=None)
-            unused = {"shingles": usual_shingles, "method": as_method("exact"), "cluster": "greedy"}
-            for name, value in unused.items():
-                if getattr(self, name) != value:
-                    raise ParameterError(
-                        f"unit '{unit}' and {name}: at threshold 1 only equal {unit}s are found; leave {name} out, or "
-                        "give a lower threshold"
-                    )
+        self._check_effects()
 
-    def _check_equal(self) -> None:
-        """Raise ParameterError for settings that have no effect on a method that finds equal documents alone."""
-        unused = {
-            "shingle_size": self.shingles.size == self.shingles.token_kind.size,
-            "shingling": self.shingles.kind == "set",
-            "length_ratio": self.length_ratio is None,
-            "ignore_common": self.ignore_common is None,
-            "cluster": self.cluster == "greedy",
-            "key": not (self.method.equal_by and self.unit.divides),
+    def _check_effects(self) -> None:
+        """Raise ParameterError for settings that would have no effect, because of the method or of the unit."""
+        by_equality, by_key, unit = self.method.equal_by is not None, bool(self.method.equal_by), self.unit
+        given = {
+            "shingle_size": self.shingles.size != self.shingles.token_kind.size,
+            "shingling": self.shingles.kind != "set",
+            "fold": self.shingles.fold is not None,
+            "drop_words": self.shingles.drop_words is not None,
+            "length_ratio": self.length_ratio is not None,
+            "ignore_common": self.ignore_common is not None,
+            "cluster": self.cluster != "greedy",
+            "method": self.method != as_method("exact"),
+            "key": by_key,
+            "empty": self.empty != "kept",
         }
-        for name, is_usual in unused.items():
-            if not is_usual:
-                why = "parts of documents have no key" if name == "key" else "only equal documents are found"
-                raise ParameterError(f"method {self.method.name} and {name}: {why}; leave {name} out")
+        compared = ("shingle_size", "shingling", "length_ratio", "cluster")
+        equal_units = f"at threshold 1 only equal {unit}s are found"
+        unused: list[tuple[bool, str, tuple[str, ...], str, str]] = [
+            (unit.divides, f"unit '{unit}'", ("empty",), f"a document without text has no {unit}s", ""),
+            (unit.divides, f"unit '{unit}'", ("key",), "parts of documents have no key", ""),
+            (by_key, "key", ("empty",), "documents are compared by it, whatever their text", ""),
+            (
+                by_equality,
+                f"method {self.method.name}",
+                (*compared, "ignore_common", "fold", "drop_words"),
+                "only equal documents are found",
+                "",
+            ),
+            (
+                self.only_equal and not by_equality,
+                f"unit '{unit}'",
+                ("method", *compared),
+                equal_units,
+                ", or give a lower threshold",
+            ),
+        ]
+        for holds, what, names, why, otherwise in unused:
+            if holds and (found := [name for name in names if given[name]]):
+                raise ParameterError(f"{what} and {found[0]}: {why}; leave {found[0]} out{otherwise}")
 
     @property
     def only_equal(self) -> bool:

@@ -5,10 +5,11 @@ Each field has its own help text. The command line makes its flag from the field
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, fields
 from typing import Any, TypeVar
 
-from .errors import ArgumentTypeError
+from .errors import ArgumentTypeError, ParameterError
 
 T = TypeVar("T")
 
@@ -47,3 +48,11 @@ def settings_of(kind: type[T], function: str, given: dict[str, Any]) -> T:
     if unknown := [name for name in given if name not in known]:
         raise ArgumentTypeError(f"{unknown[0]}: {function} takes no such keyword; it takes {', '.join(known)}")
     return kind(**given)
+
+
+def refuse_unused(settings: Any, function: str, unused: Iterable[str]) -> None:
+    """Raise ParameterError if a field that a function does not use has another value than its default."""
+    usual = {each.name: each.default for each in fields(settings)}
+    for name in unused:
+        if getattr(settings, name) != usual[name]:
+            raise ParameterError(f"{name}: {function} does not use it; leave it out")

@@ -190,6 +190,14 @@ def test_invalid_bytes_in_files(tmp_path, name, data, left):
         assert pq.read_table(tmp_path / "out/kept")["text"].cast(pa.binary()).to_pylist() == left
 
 
+def test_seams_of_an_earlier_run_move_with_the_text(tmp_path):
+    table = {"text": ["a b\nx", "a b\nc é| d"], "seams": ["", "8"]}
+    dedup(table, unit="line", text_columns="text", output=tmp_path / "out")
+    assert pq.read_table(tmp_path / "out/kept").to_pylist()[1] == {"text": "c é| d", "seams": "0 4"}
+    dedup({**table, "seams": ["mine", None]}, unit="line", text_columns="text", output=tmp_path / "mine")
+    assert pq.read_table(tmp_path / "mine/kept")["seams"].to_pylist() == ["mine", None]
+
+
 def test_bytes_in_another_encoding_become_utf_8(tmp_path):
     texts = ["Привет\nмир".encode("cp1251"), "привет\nдругой".encode("cp1251")]
     dedup({"text": texts}, unit="line", encoding="cp1251", output=tmp_path / "out")
@@ -221,7 +229,9 @@ def test_edits_over_skipped_rows_and_files():
     ("options", "told"),
     [
         ({"method": "minhash", "threshold": 1}, "unit 'line' and method: at threshold 1 only equal lines are found"),
-        ({"shingle_size": 3}, "unit 'line' and shingles"),
+        ({"shingle_size": 3}, "unit 'line' and shingle_size"),
+        ({"length_ratio": 0.5}, "unit 'line' and length_ratio: at threshold 1"),
+        ({"empty": "equal"}, "unit 'line' and empty: a document without text has no lines"),
         ({"cluster": "components"}, "unit 'line' and cluster"),
         ({"unit": "page"}, "unit must be one of document, paragraph, line, sentence, sentences:N, .* not 'page'"),
         ({"unit": "window:50/200"}, "the step is above the size"),

@@ -23,7 +23,7 @@ from ..definitions import METADATA_KEY
 from ..documents import Documents, open_documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.skipped import count_skipped
-from ..documents.writing_options import Writing
+from ..documents.writing_options import DECISIONS, ROWS, Writing, chosen_writing
 from ..engine.clock import Clock, with_bars
 from ..engine.settings import Engine, as_engine
 from ..errors import ArgumentTypeError, InputError, ParameterError
@@ -89,7 +89,7 @@ class AuditOptions:
             settings=AuditSettings(**own),
             recipe=found.with_(keep="first", cluster="greedy", only_against=False),
             reading=reading,
-            writing=Writing() if writing is None else checks.instance("writing", writing, Writing),
+            writing=chosen_writing(writing, "audit", (*DECISIONS, *ROWS, "by")),
             workers=None if workers is None else checks.instance("workers", workers, Workers),
             job={"engine": engine, **job},
         )

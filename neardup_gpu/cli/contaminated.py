@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..contamination.settings import ContaminationSettings
-from ..documents.writing_options import Writing
+from ..documents.writing_options import DECISIONS, Writing
 from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
@@ -38,7 +38,7 @@ class Certificate(ResultFolder):
 
 
 EvalsFlags: Any = flags(LOOKED_FOR, Evals, ContaminationSettings)
-CertificateFlags: Any = flags(OUTPUT, Certificate, Writing, without=("ids_only", "report", "check", "counts", "shared"))
+CertificateFlags: Any = flags(OUTPUT, Certificate, Writing, without=DECISIONS)
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool", "partitions"))
 
 

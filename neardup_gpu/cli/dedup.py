@@ -121,6 +121,8 @@ def dedup(
     against = _references(reference.pop("against", None), reading, reference)
     recipe = chosen_recipe(methods.DECIDING, method, **given(choice), **kept, **reference)
     writing = Writing(**given(written, of=Writing))
+    if writing.check and not recipe.verifies:
+        raise ParameterError("check: nothing is verified, so no recall can be estimated; leave it out")
     from ..jobs import dedup as job
 
     with running(shown, documents, engine, tasks) as options:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from ..documents.writing_options import Writing
+from ..documents.writing_options import DECISIONS, ROWS, Writing
 from ..records import dataclass
 from ..shared_passages.settings import PassageSettings
 from ..tasks.workers import Workers
@@ -25,12 +25,7 @@ class PassagesFolder(ResultFolder):
 
 
 PassagesFlags: Any = flags(PASSAGES, PassageSettings)
-OutputFlags: Any = flags(
-    OUTPUT,
-    PassagesFolder,
-    Writing,
-    without=("ids_only", "report", "check", "output_format", "shard_bytes", "counts", "shared"),
-)
+OutputFlags: Any = flags(OUTPUT, PassagesFolder, Writing, without=(*DECISIONS, *ROWS))
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool", "partitions"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..documents.writing_options import Writing
+from ..documents.writing_options import DECISIONS, Writing
 from ..records import dataclass
 from ..repeated_passages.settings import SubstringSettings
 from ..settings import setting
@@ -35,7 +35,7 @@ class SubstringsFolder(ResultFolder):
 
 
 PassagesFlags: Any = flags(PASSAGES, SubstringSettings, PassagesOfReference)
-OutputFlags: Any = flags(OUTPUT, SubstringsFolder, Writing, without=("ids_only", "report", "check", "counts", "shared"))
+OutputFlags: Any = flags(OUTPUT, SubstringsFolder, Writing, without=DECISIONS)
 WorkersFlags: Any = flags(TASKS, Workers, without=("spool",))
 
 

@@ -24,11 +24,12 @@ from ..documents.rewritten import write_kept
 from ..documents.skipped import check_skipped
 from ..documents.source import names_of
 from ..documents.units import check_action
-from ..documents.writing_options import Writing
+from ..documents.writing_options import DECISIONS, Writing, chosen_writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.settings import Engine, EngineName, as_engine, for_text
 from ..errors import InputError, OutputError
 from ..results.by_value import FILE, check_by
+from ..settings import refuse_unused
 from ..store.artefacts import CERTIFICATE, KEPT, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
@@ -137,7 +138,7 @@ def contaminated(
     """
     settings = ContaminationSettings(fields=fields, tokens=tokens, length=length, share=share, action=action)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
-    writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
+    writing = chosen_writing(writing, "contaminated", DECISIONS)
     output = checks.optional(checks.path, "output", output)
     clock = Clock(progress, noun=None if workers is None else "task")
     if output is None and settings.action != "list":
@@ -171,6 +172,7 @@ def contaminated(
             )
             reads = _files_read(documents, sets)
             workers = checks.instance("workers", workers, Workers)
+            refuse_unused(workers, "contaminated", ("partitions",))
             place, scanned = stack.enter_context(in_tasks(check, arguments, workers, reads, clock))
         else:
             if output is not None:

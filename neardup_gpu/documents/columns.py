@@ -12,6 +12,9 @@ from ..definitions import METADATA_KEY, TELLING
 from ..errors import InputError
 from .nested import is_list, likeliest
 
+WRITTEN_ANEW = "leave out what writes rows anew: another output_format, units, cuts, marks and counts"
+"""Advice about rows that can only be written as they are stored."""
+
 SEAMS = "seams"
 """The column of the bytes of a text at which passages were cut out, as numbers with spaces between them."""
 
@@ -223,3 +226,9 @@ def mixed_integers(name: str, column: str, other: str) -> InputError:
 def outside_int64(name: str, column: str) -> InputError:
     """Make the error for an integer that cannot be a token."""
     return InputError(f"{name}: column {column!r} holds an integer that is not one of 64 bits with a sign.")
+
+
+def holds_floats(kind: pa.DataType) -> bool:
+    """Whether a type is of floating-point numbers, or a member of it is."""
+    children = [kind.field(i).type for i in range(kind.num_fields)]
+    return pa.types.is_floating(kind) or any(map(holds_floats, children))

@@ -19,8 +19,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,7 @@ from ..store.uris import brief
 from . import nested
 from .ahead import Step, ahead, check_stopped, closing, in_order
 from .batches import ReadRows
-from .columns import is_utf8, mixed_integers, outside_int64
+from .columns import WRITTEN_ANEW, holds_floats, is_utf8, mixed_integers, outside_int64
 from .contract import InferringReader
 from .files import File
 from .json_blocks import MARK, Block, LineRange
@@ -564,11 +566,50 @@ class JsonLines(InferringReader):
         ):
             if schema not in found:
                 found.append(schema)
-        return united(found, self.name)
+        wide = {field.name for schema in found for field in schema if field.type == pa.uint64()}
+        given = [
+            [
+                each.with_type(pa.uint64() if each.name in wide and each.type == pa.int64() else each.type)
+                for each in one
+            ]
+            for one in found
+        ]
+        return united([pa.schema(each) for each in given], self.name)
 
     def _schema_of(self, block: Block) -> list[pa.Schema]:
-        schema = self._table(block.select(np.ones(block.num_rows, bool)), None).schema
-        return [pa.schema([(field.name, _as_written(field.type)) for field in schema])]
+        block = block.select(np.ones(block.num_rows, bool))
+        fields = [field.with_type(_as_written(field.type)) for field in self._table(block, None).schema]
+        if any(holds_floats(field.type) for field in fields) and _LONG_NUMBER.search(block.data):
+            fields = self._exact(block, fields)
+        return [pa.schema(fields)]
+
+    def _exact(self, block: Block, fields: list[pa.Field]) -> list[pa.Field]:
+        """Return the columns of a block, uint64 where pyarrow.json would round such numbers to float64.
+
+        Raises
+        ------
+        InputError
+            If a whole number would be rounded that is not uint64, or that shares its column with other numbers.
+        """
+        objects: list[dict[str, Any]] = []
+        for row in range(block.num_rows):
+            found = self._object_or_problem(block, row)
+            objects.append({} if isinstance(found, str) else found)
+        exact = []
+        for field in fields:
+            values = [value.get(field.name) for value in objects]
+            rounded = next((row for row, value in enumerate(values) if _is_rounded(value, field.type)), None)
+            if rounded is not None:
+                if not all(value is None or (type(value) is int and 0 <= value < 2**64) for value in values):
+                    raise InputError(
+                        f"{self.name} line {block.lines[rounded]}: column {field.name!r} holds a whole number that no "
+                        f"type of its column holds exactly, {_STAYS}",
+                        path=self.name,
+                        row=int(block.lines[rounded]),
+                    )
+                field = field.with_type(pa.uint64())
+            exact.append(field)
+        return exact
 
     def stored(self) -> Iterator[Block]:
         return self._blocks()
@@ -598,8 +639,7 @@ class JsonLines(InferringReader):
                 values.append(line.encode())
             except UnicodeEncodeError:
                 raise InputError(
-                    f"{self.name} line {block.lines[row]}: holds what is not Unicode, so it can only stay the line "
-                    "that it is; correct it, or write JSON lines with output_format='jsonl', without unit.",
+                    f"{self.name} line {block.lines[row]}: holds what is not Unicode, {_STAYS}",
                     path=self.name,
                     row=int(block.lines[row]),
                 ) from None
@@ -621,6 +661,8 @@ class JsonLines(InferringReader):
             yield from as_array(pieces) if self.spread is not None and self.spread.is_array else pieces
 
 
+_STAYS = f"so that its row can only be written as the line that it is; correct it, or {WRITTEN_ANEW}."
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _ARRAY = "an array, not an object; an array of a whole file has to hold objects."
 _SPREAD = "begins an object that goes on in the next line; write each object on one line (jq -c .)."
 _UTF16 = "is UTF-16; read it with encoding='utf-16'."
@@ -642,6 +684,20 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_as_written(kind.value_type))
     return pa.string() if pa.types.is_null(kind) or pa.types.is_temporal(kind) else kind
+
+
+def _is_rounded(value: Any, kind: pa.DataType) -> bool:
+    """Whether a value holds a whole number of more digits than the floats of a type keep."""
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        return any(_is_rounded(value.get(field.name), field.type) for field in kind)
+    if isinstance(value, list) and pa.types.is_list(kind):
+        return any(_is_rounded(each, kind.value_type) for each in value)
+    if type(value) is not int or not pa.types.is_floating(kind):
+        return False
+    try:
+        return Decimal(repr(float(value))) != value
+    except OverflowError:
+        return True
 
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:

@@ -31,7 +31,7 @@ from ..report import shorten
 from ..store.uris import brief
 from .ahead import Step, ahead, closing, in_order
 from .batches import ragged, spans_of
-from .columns import SEAMS, decoded, is_binary, is_string, is_view, plain_type
+from .columns import SEAMS, decoded, holds_floats, is_binary, is_string, is_view, plain_type
 from .contract import Reader, infers_types
 from .edits import Cuts, EditQueue, Edits, StoredRows, kept_rows
 from .formats import format_of
@@ -44,6 +44,7 @@ from .parquet_types import check_parquet, parquet_columns, parquet_schema
 from .passes import over_readers
 from .reading import reading
 from .row_groups import ROW_GROUP_BYTES, RowGroupWriter, encoded_in_order
+from .seams import new_seams, seams_as_text, seams_of
 from .stream import Documents
 from .writing_options import OUTPUT_FORMATS, Writing, format_for
 
@@ -121,7 +122,11 @@ def write_rewritten(
         if extracts:
             text = _readable(documents._text(batch, reader)[0], reader.name)
             batch, column, encoding = batch.append_column(EXTRACTED, text), EXTRACTED, None
-        return with_cuts(batch, cuts, column, encoding) if edits.marks is None else with_marks(batch, cuts, edits.marks)
+        if edits.marks is not None:
+            return with_marks(batch, cuts, edits.marks)
+        if edits.seams is None and not extracts:
+            batch = with_moved_seams(batch, cuts, column, encoding)
+        return with_cuts(batch, cuts, column, encoding)
 
     def own_schema(reader: Reader) -> pa.Schema:
         if schema is not None:
@@ -326,6 +331,20 @@ def _outside(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.nda
     return spans_of(values, first[kept], stop[kept]).values
 
 
+def with_moved_seams(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
+    """Return rows whose column of seams, if they have one, has the places in the text that cuts leave of a column."""
+    place = batch.schema.get_field_index(SEAMS)
+    if len(cuts.begins) == 0 or place < 0 or not is_string(batch.schema.field(place).type):
+        return batch
+    sizes = pc.binary_length(as_bytes(batch.column(batch.schema.get_field_index(column)), encoding)).fill_null(0)
+    try:
+        seams = seams_of(batch.column(place), sizes.to_numpy().astype(np.int64))
+    except InputError:  # a column of that name which another program wrote
+        return batch
+    field = batch.schema.field(place)
+    return batch.set_column(place, field, seams_as_text(new_seams(cuts, seams)).cast(field.type))
+
+
 def with_cuts(batch: pa.RecordBatch, cuts: Cuts, column: str, encoding: str | None) -> pa.RecordBatch:
     """Return rows without some spans of the text in a column.
 
@@ -518,7 +537,7 @@ def _as_lines(piece: pa.RecordBatch) -> bytes:
     """Return rows as lines of JSON."""
     dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
     rows = _rows(piece)
-    if any(map(_holds_floats, piece.schema.types)):
+    if any(map(holds_floats, piece.schema.types)):
         rows = map(_finite, rows)
     return "".join(f"{dumps(row)}\n" for row in rows).encode()
 
@@ -552,11 +571,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (datetime.date, datetime.time)):  # and their subclass datetime
         return value.isoformat()
     raise TypeError(type(value).__name__)
-
-
-def _holds_floats(kind: pa.DataType) -> bool:
-    children = [kind.field(i).type for i in range(kind.num_fields)]
-    return pa.types.is_floating(kind) or any(map(_holds_floats, children))
 
 
 def _finite(value: Any) -> Any:

@@ -15,6 +15,7 @@ from ..errors import InputError
 from .ahead import Step, in_order
 from .batches import PIECE_BYTES, ROW_BYTES, ReadRows
 from .charsets import file_as_utf8, page_as_utf8
+from .columns import WRITTEN_ANEW
 from .contract import Reader
 from .edits import Items
 from .files import File, relative_names
@@ -174,7 +175,9 @@ class TextFiles(Reader):
     def batches(self, rows: Items[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for found in self._found(rows.items, self.schema, ROW_GROUP_BYTES):
             if not isinstance(found, Problem):
-                yield pa.RecordBatch.from_arrays([found.batch.column(0), self._strings_of(found)], schema.names)
+                yield pa.RecordBatch.from_arrays(
+                    [found.batch.column(0), self._strings_of(found)], self.kept_schema().names
+                )
 
     def _strings_of(self, found: ReadRows) -> pa.Array:
         """Return the texts of some files as strings; raise InputError for a file that is not UTF-8."""
@@ -187,7 +190,7 @@ class TextFiles(Reader):
             except UnicodeDecodeError as error:
                 raise InputError(
                     f"{self.files[row].name}: is not UTF-8 at byte {error.start + 1:,}, so its text cannot become a "
-                    "string; convert it, name its encoding, or leave out what rewrites files (output_format, unit)."
+                    f"string; convert it, name its encoding, or {WRITTEN_ANEW}."
                 ) from None
         raise AssertionError("a text that Arrow refuses is valid UTF-8")
 

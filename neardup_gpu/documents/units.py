@@ -17,6 +17,7 @@ from ..data import Ragged, arrow
 from ..engine.processors import own_threads
 from ..errors import InputError, ParameterError
 from ..records import dataclass
+from ..settings import refuse_unused
 from ..text import boundaries
 from ..text.boundaries import Spans, full, grouped, read_only
 from ..text.unit_options import Unit
@@ -27,7 +28,7 @@ from .joined_text import BETWEEN_COLUMNS, COLUMN_END
 from .nested import holder, steps_of
 from .rewritten import EXTRACTED, check_writing
 from .stream import Batch, Documents
-from .writing_options import Writing, rewriting
+from .writing_options import ROWS, Writing, rewriting
 
 
 class Places(NamedTuple):
@@ -246,6 +247,7 @@ def check_action(action: str, marks: str, writing: Writing, documents: Documents
         If the documents cannot be read again, their texts cannot be cut, or columns cannot be written.
     """
     if action == "list":
+        refuse_unused(writing, "action 'list'", ROWS)
         return writing
     if not documents.rewindable:
         raise InputError("the input is a stream and cannot be read again to write kept/; pass a table or files")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .. import checks
 from ..engine.memory import parse_size
 from ..errors import InputError, ParameterError
 from ..records import dataclass
-from ..settings import setting
+from ..settings import refuse_unused, setting
 from .reading_options import SEVERAL
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ OUTPUT_FORMATS = {
 
 _OWN: dict[str, OutputFormat] = {"parquet": "parquet", "memory": "parquet", "ipc": "arrow", "jsonl": "jsonl"}
 """The output format of documents of some formats."""
+
+ROWS = ("output_format", "shard_bytes")
+"""The fields of `Writing` that say how kept/ is written."""
+
+DECISIONS = ("ids_only", "report", "check", "counts", "shared")
+"""The fields of `Writing` that only `dedup` uses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +133,19 @@ class Writing:
     def most_bytes(self) -> int | None:
         """Maximum bytes per file before the next file begins."""
         return None if self.shard_bytes is None else int(self.shard_bytes)
+
+
+def chosen_writing(writing: Any, function: str, unused: Iterable[str] = ()) -> Writing:
+    """Return the options of writing that a function was given, or the usual ones.
+
+    Raises
+    ------
+    ParameterError, ArgumentTypeError
+        If a field that the function does not use was given, or the argument has another type.
+    """
+    found = Writing() if writing is None else checks.instance("writing", writing, Writing)
+    refuse_unused(found, function, unused)
+    return found
 
 
 def format_for(writing: Writing, documents: Documents) -> OutputFormat:

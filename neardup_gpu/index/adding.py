@@ -1,4 +1,4 @@
-"""Adding documents: sketched batch by batch, committed some at a time, decided of as they come."""
+"""Adding documents: sketched batch by batch, committed some at a time, and decided about."""
 
 from __future__ import annotations
 

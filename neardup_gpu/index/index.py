@@ -160,7 +160,12 @@ class Index:
         check_able(chosen.method, "finder", "cannot find candidates in an index")
         keeps = chosen_keeps(chosen, sets, expected, containment, keep_tokens)
         if chosen.keep != "first" or chosen.cluster != "greedy":
-            raise ParameterError("keep and cluster: documents are decided of as they come; give them to decide")
+            raise ParameterError(
+                "keep and cluster: documents are decided about when they are added, the first one first; give these "
+                "settings to decide"
+            )
+        if chosen.only_against:
+            raise ParameterError("only_against: an index has no reference set; leave it out")
         if chosen.ignore_common is not None and containment is not None:
             raise ParameterError(
                 "ignore_common and containment: a search by containment has a limit of its own, `common`; leave one out"

@@ -167,7 +167,8 @@ def wanted_windows(tokens: Ragged, width: int, backend: str) -> common_runs.List
     values = lower_halves(tokens.values).astype(np.uint64)
     begins = np.ones(len(values), bool)
     for i in range(1, width):
-        begins[np.maximum(tokens.offsets[1:] - i, tokens.offsets[:-1])] = False
+        last = tokens.offsets[1:] - i
+        begins[last[last >= tokens.offsets[:-1]]] = False
     places, classes = map(to_host, kernel(repeats, backend)(values, tokens.offsets, width, max(1, width // 2)))
     begins[places[classes != np.arange(len(places))]] = False
     changes = np.diff(begins.astype(np.int8), prepend=0, append=0)

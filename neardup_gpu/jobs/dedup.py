@@ -22,7 +22,7 @@ from ..documents import Documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.rewritten import check_writing, infers_columns, schema_of
 from ..documents.sources import Sources
-from ..documents.writing_options import Writing, described
+from ..documents.writing_options import Writing, chosen_writing, described
 from ..engine.arrays import some_rows
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Rows
@@ -175,7 +175,7 @@ def dedup(
         reading=chosen_reading(reading, id_column, text_columns, holds=recipe.shingles.token_kind.holds),
         recipe=recipe,
         output=checks.optional(checks.path, "output", output),
-        writing=Writing() if writing is None else checks.instance("writing", writing, Writing),
+        writing=chosen_writing(writing, "dedup"),
         engine=as_engine(engine),
         memory=None if memory is None else parse_size(memory, "memory"),
         progress=progress,

@@ -24,7 +24,7 @@ from ..documents.seams import find_seams, new_seams, seams_as_text
 from ..documents.skipped import count_skipped
 from ..documents.sources import Sources
 from ..documents.units import check_action
-from ..documents.writing_options import Writing
+from ..documents.writing_options import DECISIONS, Writing, chosen_writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.heap import give_back
 from ..engine.memory import parse_size
@@ -132,7 +132,7 @@ def substrings(
     """
     how = settings_of(SubstringSettings, "substrings", settings)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
-    writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
+    writing = chosen_writing(writing, "substrings", DECISIONS)
     output = checks.optional(checks.path, "output", output)
     memory = None if memory is None else parse_size(memory)
     clock = Clock(progress, noun=None if workers is None else "task")

@@ -19,7 +19,7 @@ from ..documents.reading_options import Reading, chosen_reading
 from ..documents.seams import find_seams
 from ..documents.skipped import count_skipped
 from ..documents.sources import Sources
-from ..documents.writing_options import Writing
+from ..documents.writing_options import DECISIONS, ROWS, Writing, chosen_writing
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Backend
 from ..engine.heap import give_back
@@ -30,7 +30,7 @@ from ..recipe import Recipe, Shingles
 from ..repeated_passages.corpus import CorpusColumns, TokenCorpus
 from ..repeated_passages.repeats import check_windows
 from ..results.by_value import check_by
-from ..settings import settings_of
+from ..settings import refuse_unused, settings_of
 from ..store.artefacts import PASSAGES, write_report
 from ..store.outputs import new_folder
 from ..store.parquet import write_tables
@@ -129,7 +129,7 @@ def passages(
     """
     how = settings_of(PassageSettings, "passages", settings)
     reading, engine = chosen_reading(reading, id_column, text_columns), as_engine(engine)
-    writing = Writing() if writing is None else checks.instance("writing", writing, Writing)
+    writing = chosen_writing(writing, "passages", (*DECISIONS, *ROWS))
     output = checks.optional(checks.path, "output", output)
     memory = None if memory is None else parse_size(memory)
     clock = Clock(progress, noun=None if workers is None else "task")
@@ -150,6 +150,7 @@ def passages(
         read: PassageReading
         if workers is not None:
             workers = checks.instance("workers", workers, Workers)
+            refuse_unused(workers, "passages", ("partitions",))
             arguments = Arguments(
                 source=source,
                 against=other,

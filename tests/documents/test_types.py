@@ -61,6 +61,21 @@ def test_two_ids_of_bytes_stay_two_in_a_report(tmp_path):
     )
 
 
+def test_whole_numbers_of_json_are_not_rounded(tmp_path):
+    numbers = [5, 2**64 - 1, 2**63 - 1]
+    lines = [f'{{"text": "{number}", "h": {number}}}\n' for number in numbers]
+    (tmp_path / "in.jsonl").write_text("".join(lines))
+    dedup(tmp_path / "in.jsonl", output=tmp_path / "out", writing=Writing(output_format="parquet"))
+    assert pq.read_table(tmp_path / "out/kept")["h"].to_pylist() == numbers
+    for beyond in (b"1.5", b"-1", b"123456789012345678901234567890"):
+        (tmp_path / "in.jsonl").write_bytes(
+            b'{"text": "a", "h": 18446744073709551615}\n{"text": "b", "h": %s}\n' % beyond
+        )
+        with pytest.raises(InputError, match=r"in.jsonl line 1: column 'h' holds a whole number that no type"):
+            dedup(tmp_path / "in.jsonl", output=tmp_path / "bad", writing=Writing(counts=True))
+    assert not (tmp_path / "bad").exists()
+
+
 @pytest.mark.parametrize(
     "line", [b'{"text": "caf\xe9"}', b'{"text": "a \\ud800"}', b'{"text": "a", "b": {"c": ["\xff"]}}']
 )
@@ -87,7 +102,7 @@ def test_a_text_file_that_is_not_utf8_becomes_no_other_format(tmp_path):
     for name, text in (("a", b"fine"), ("b", b"caf\xe9 noir")):
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / f"in/{name}.txt").write_bytes(text)
-    with pytest.raises(InputError, match=r"in/b.txt: is not UTF-8 at byte 4, .* leave out what rewrites files"):
+    with pytest.raises(InputError, match=r"in/b.txt: is not UTF-8 at byte 4, .* leave out what writes rows anew"):
         dedup(tmp_path / "in", output=tmp_path / "out", writing=Writing(output_format="jsonl"))
     dedup(tmp_path / "in", output=tmp_path / "out")
     assert (tmp_path / "out/kept/b.txt").read_bytes() == b"caf\xe9 noir"

@@ -207,6 +207,8 @@ def test_what_is_refused(grown, tmp_path) -> None:
         nd.Index.create(tmp_path / "x", method="containment")
     with pytest.raises(nd.errors.ParameterError, match="keep and cluster"):
         nd.Index.create(tmp_path / "x", recipe=exact().with_(keep="longest"))
+    with pytest.raises(nd.errors.ParameterError, match="only_against: an index has no reference set"):
+        nd.Index.create(tmp_path / "x", recipe=exact().with_(only_against=True))
     assert not (tmp_path / "x").exists()
 
 

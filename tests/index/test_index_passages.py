@@ -143,3 +143,11 @@ def test_mistakes(tmp_path: Path) -> None:
             index.passages("a", reading=nd.Reading(encoding="latin1"))
         with pytest.raises(InputError, match="a stream"):
             index.passages(pa.RecordBatchReader.from_batches(pa.schema({"text": pa.string()}), []))
+
+
+def test_queries_without_words_change_no_other_answer(tmp_path: Path) -> None:
+    with nd.Index.create(tmp_path / "x", keep_tokens=True, engine="cpu") as index:
+        index.add({"text": ["to be or not to be"]})
+        for texts in (["", "to be or not"], ["to be or not", ""], ["", ""]):
+            found = index.passages({"text": texts}, length=4).passages
+            assert found["id"].to_pylist() == [row for row, text in enumerate(texts) if text]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from neardup_gpu import Index, Recipe, Result, Workers, dedup
+from neardup_gpu import Index, Recipe, Result, Shingles, Workers, dedup
 from neardup_gpu.cli.process import main
 from neardup_gpu.errors import InputError, ParameterError
 from neardup_gpu.methods import METHODS
@@ -173,6 +173,9 @@ def test_a_recipe_is_read_back() -> None:
         ({"cluster": "components"}, "method identical and cluster: only equal documents are found"),
         ({"length_ratio": 0.5}, "method identical and length_ratio"),
         ({"ignore_common": 3}, "method identical and ignore_common"),
+        ({"shingles": Shingles(fold="digits")}, "method identical and fold"),
+        ({"shingles": Shingles(drop_words="en")}, "method identical and drop_words"),
+        ({"method": Identical(key="u"), "empty": "equal"}, "key and empty: documents are compared by it"),
         ({"method": Identical(key="u"), "unit": "line"}, "parts of documents have no key"),
     ],
 )

@@ -492,3 +492,16 @@ def test_a_stream_cannot_be_read_twice() -> None:
     batches = pa.RecordBatchReader.from_batches(pa.schema({"text": pa.string()}), [])
     with pytest.raises(InputError, match="is a stream"):
         nd.substrings(batches)
+
+
+@pytest.mark.parametrize("action", ["cut", "mark"])
+def test_text_files_become_rows_with_new_columns(tmp_path: Path, action: Any) -> None:
+    (tmp_path / "in").mkdir()
+    for name, text in (("a", "one two three"), ("b", "one two three four")):
+        (tmp_path / f"in/{name}.txt").write_text(text)
+    nd.substrings(tmp_path / "in", length=3, output=tmp_path / "out", action=action)
+    assert pq.read_table(tmp_path / "out/kept").to_pylist()[1] == (
+        {"path": "b.txt", "text": " four", "seams": "0"}
+        if action == "cut"
+        else {"path": "b.txt", "text": "one two three four", "repeated": [{"begin": 0, "end": 13}]}
+    )
