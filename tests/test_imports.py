@@ -154,7 +154,8 @@ def test_an_import_inside_a_function_loads_something_heavy() -> None:
 def test_the_ground_floor_does_not_call_the_roof() -> None:
     """Kernels know no files and no settings; the store knows no documents and no pages; engines know no tasks.
 
-    Documents know no stages, stages no tables of results, and neither tables nor tasks know jobs.
+    Methods know no index: it asks `method.finder()`. Documents know no stages, stages no tables of results, and neither
+    tables nor tasks know jobs.
     """
     ground = {
         "arrow_versions",
@@ -174,6 +175,7 @@ def test_the_ground_floor_does_not_call_the_roof() -> None:
         "engine": {"kernels", "store", "engine", *ground},
         "text": {"kernels", "engine", "text", *ground},
         "theory": {"theory", *ground},
+        "methods": {"kernels", "store", "engine", "theory", "hamming", "methods", *ground},
     }
     below = {
         "kernels",

@@ -12,8 +12,7 @@ import numpy as np
 
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.index.opened import Opened
-from neardup_gpu.index.sketches import SketchedEntries
-from neardup_gpu.index.snapshot import WITHOUT_END
+from neardup_gpu.methods.finding.contract import WITHOUT_END, SketchedEntries
 from neardup_gpu.stages import Ragged
 
 

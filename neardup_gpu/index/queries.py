@@ -16,6 +16,7 @@ from ..documents.stream import Batch
 from ..documents.units import Units, divided, units_in
 from ..errors import InputError, ParameterError
 from ..methods.contract import RowEstimates
+from ..methods.finding.contract import WITHOUT_END, SketchedEntries
 from ..printable import readable_id
 from ..stages.conditions import group_words, of_like_lengths
 from .columns import with_columns
@@ -23,15 +24,15 @@ from .comparing import compared
 from .estimates import estimated
 from .manifest import Manifest
 from .opened import Opened
-from .sketches import SketchedEntries, sketched
-from .snapshot import WITHOUT_END, Snapshot
+from .sketches import sketched
+from .snapshot import Snapshot
 from .uncommon import UncommonEntries
 
 if TYPE_CHECKING:
     from ..documents import Documents
     from ..engine.contract import Runtime
+    from ..methods.finding.contract import Finder
     from ..recipe import Recipe
-    from .finding.contract import Finder
 
 
 AT_ONCE = 1 << 23

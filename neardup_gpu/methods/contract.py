@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from ..data import Pairs, Ragged
     from ..engine.contract import Backend
-    from ..index.finding.contract import Finder
-    from ..index.keeps import Keeps
     from ..recipe import Recipe
+    from .finding.contract import Finder
+    from .finding.keeps import Keeps
     from .frequencies import Frequencies, FrequencyPass
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from ..data import Ragged
     from ..engine.contract import Backend
-    from ..index.finding.contract import Finder
-    from ..index.keeps import Keeps
     from ..recipe import Recipe
+    from .finding.contract import Finder
+    from .finding.keeps import Keeps
     from .frequencies import Frequencies
 
 Weighting = Literal["none", "tf", "log", "tfidf"]
@@ -734,7 +734,7 @@ class MinHash(WeighingSketch):
 
     def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
         """Return the finder that looks features up in sorted tables."""
-        from ..index.finding.minhash import ByFeatures
+        from .finding.minhash import ByFeatures
 
         if self.weighting != "none":
             raise ParameterError(f"weighting {self.weighting!r}: an index compares sets without weights; leave it out")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from ..data import Ragged
     from ..engine.contract import Backend
-    from ..index.finding.contract import Finder
-    from ..index.keeps import Keeps
     from ..recipe import Recipe
+    from .finding.contract import Finder
+    from .finding.keeps import Keeps
     from .frequencies import Frequencies
 
 Elements = Literal["tokens", "shingles"]
@@ -469,7 +469,7 @@ class SimHash(WeighingSketch):
 
     def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
         """Return the finder that looks bits up in sorted tables."""
-        from ..index.finding.simhash import ByBits
+        from .finding.simhash import ByBits
 
         if self.needs_statistics:
             raise ParameterError("weighting 'tfidf': an index cannot count all documents first; take 'tf' or 'log'")

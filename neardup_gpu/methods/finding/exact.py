@@ -17,17 +17,13 @@ from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from ...data import Ragged
 from ...engine.choice import kernel
 from ...records import dataclass
-from ..order import Order
-from ..segments import sorted_table
-from .by_segment import by_segment
-from .contract import FoundEntries
+from .by_segment import by_segment, sorted_table
+from .contract import FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .keeps import Keeps
+from .order import Order
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
-    from ..keeps import Keeps
-    from ..segments import Segment
-    from ..sketches import SketchedEntries
-    from ..snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +94,7 @@ class ByPrefixes:
         """Return stored entries with their prefixes for keys."""
         return sketches if order is None else self.prepared(sketches, order)[0]
 
-    def lengths(self, segment: Segment) -> np.ndarray:
+    def lengths(self, segment: StoredSegment) -> np.ndarray:
         """Return how many postings each entry of a segment should have: those of its long prefix."""
         sizes = segment.set_sizes(np.arange(segment.num_entries))
         return np.minimum(prefix_lengths_of(sizes, self.threshold)[1], sizes)
@@ -114,7 +110,7 @@ class ByPrefixes:
 
     def first(
         self,
-        snapshot: Snapshot,
+        snapshot: StoredEntries,
         sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
@@ -126,7 +122,7 @@ class ByPrefixes:
         if snapshot.order is not None and not isinstance(mine, Prefixes):
             mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
 
-        def search(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def search(segment: StoredSegment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if segment.order is None:  # of entries without shingles
                 return np.empty(0, np.int64), np.zeros(len(some) + 1, np.int64)
             asking = mine if len(some) == len(first) else mine[some]
@@ -135,6 +131,6 @@ class ByPrefixes:
 
         return by_segment(snapshot, first, stop, most, allowed, search)
 
-    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
         """Nothing of each entry: documents are joined by their shingles."""
         return np.empty((len(entries), 0), np.uint64)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .contract import FoundEntries
+from neardup_gpu.kernels._tables import sorted_tables
 
-if TYPE_CHECKING:
-    from ..segments import Segment
-    from ..snapshot import Snapshot
+from .contract import FoundEntries, StoredEntries, StoredSegment
 
 SearchSegment = Callable[
-    ["Segment", np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+    [StoredSegment, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
 ]
 """Searches a segment for some documents, given by their numbers. Returns the first allowed rows of each document in a
 range of rows, up to a limit, as (rows, where the rows of each document begin)."""
 
 
 def by_segment(
-    snapshot: Snapshot,
+    snapshot: StoredEntries,
     first: np.ndarray,
     stop: np.ndarray,
     most: int,
@@ -56,3 +53,9 @@ def found_of(parts: list[tuple[np.ndarray, np.ndarray]]) -> FoundEntries:
     queries, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(queries, kind="stable")
     return FoundEntries(queries[order], entries[order])
+
+
+def sorted_table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(key, row) by key, equal keys in the order given."""
+    found, numbers = sorted_tables(np.ascontiguousarray(keys)[:, None], np.arange(len(keys), dtype=np.uint32))
+    return found[0], rows[numbers[0]].astype(np.uint32)

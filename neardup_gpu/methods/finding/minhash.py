@@ -10,20 +10,15 @@ from neardup_gpu.kernels._probing import sort_queries
 from neardup_gpu.kernels._tables import sorted_tables
 
 from ...data import Ragged
-from ...stages.conditions import apart
-from ..segments import SortedQueries
-from ..snapshot import WITHOUT_END
+from ...engine.arrays import apart
 from .by_segment import found_of
-from .contract import FoundEntries
+from .contract import WITHOUT_END, FoundEntries, SketchedEntries, SortedQueries, StoredEntries, StoredSegment
+from .keeps import Keeps
+from .order import Order
 
 if TYPE_CHECKING:
-    from ...methods.minhash import MinHash
     from ...recipe import Recipe
-    from ..keeps import Keeps
-    from ..order import Order
-    from ..segments import Segment
-    from ..sketches import SketchedEntries
-    from ..snapshot import Snapshot
+    from ..minhash import MinHash
 
 
 class ByFeatures:
@@ -75,7 +70,7 @@ class ByFeatures:
             return None
         return sketches._replace(keys=keys if sketches.words is None else self.method.keys_apart(keys, sketches.words))
 
-    def lengths(self, segment: Segment) -> np.ndarray:
+    def lengths(self, segment: StoredSegment) -> np.ndarray:
         """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
         return (segment["tokens"] >= self._least).astype(np.int64)
 
@@ -87,7 +82,7 @@ class ByFeatures:
 
     def first(
         self,
-        snapshot: Snapshot,
+        snapshot: StoredEntries,
         sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
@@ -127,7 +122,7 @@ class ByFeatures:
                 parts.append((np.repeat(np.arange(size), sizes), segment.some("founders", rows)))
         return found_of(parts)
 
-    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
         """The features of entries, restored from their tables: uint64, shape (entries, k)."""
         found = np.zeros((len(entries), self.method.key_columns), np.uint64)
         for segment, some, rows in snapshot.located(entries):
@@ -138,7 +133,7 @@ class ByFeatures:
         return found
 
 
-def _sorted_features(sketches: SketchedEntries, snapshot: Snapshot) -> SortedQueries:
+def _sorted_features(sketches: SketchedEntries, snapshot: StoredEntries) -> SortedQueries:
     """Return the features of documents as sorted queries: the tables of the new segment, if it has just these."""
     new = snapshot.new
     if new is not None and new.num_entries == len(sketches.keys) == new["feature_keys"].shape[1]:

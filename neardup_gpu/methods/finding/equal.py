@@ -6,18 +6,11 @@ alike, and only a query has to be looked up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from .contract import FoundEntries
-
-if TYPE_CHECKING:
-    from ..keeps import Keeps
-    from ..order import Order
-    from ..segments import Segment
-    from ..sketches import SketchedEntries
-    from ..snapshot import Snapshot
+from .contract import FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .keeps import Keeps
+from .order import Order
 
 
 class ByEquality:
@@ -52,7 +45,7 @@ class ByEquality:
         """Return the entries as they are."""
         return sketches
 
-    def lengths(self, segment: Segment) -> np.ndarray:
+    def lengths(self, segment: StoredSegment) -> np.ndarray:
         """Return zeros: no entry is in a table."""
         return np.zeros(segment.num_entries, np.int64)
 
@@ -62,7 +55,7 @@ class ByEquality:
 
     def first(
         self,
-        snapshot: Snapshot,
+        snapshot: StoredEntries,
         sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
@@ -76,6 +69,6 @@ class ByEquality:
         queries = np.flatnonzero((found >= first) & (found < stop))
         return FoundEntries(queries, found[queries])
 
-    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
         """Return no keys of each entry."""
         return np.empty((len(entries), 0), np.uint64)

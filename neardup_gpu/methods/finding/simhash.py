@@ -20,18 +20,14 @@ from neardup_gpu.kernels import bucket_probe
 
 from ...engine.choice import kernel
 from ...hamming.design import SEARCH, TableDesign, choose
-from ..segments import sorted_table
-from .by_segment import by_segment
-from .contract import FoundEntries
+from .by_segment import by_segment, sorted_table
+from .contract import FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .keeps import Keeps
+from .order import Order
 
 if TYPE_CHECKING:
-    from ...methods.simhash import SimHash
     from ...recipe import Recipe
-    from ..keeps import Keeps
-    from ..order import Order
-    from ..segments import Segment
-    from ..sketches import SketchedEntries
-    from ..snapshot import Snapshot
+    from ..simhash import SimHash
 
 EXPECTED = 1_000_000
 """Documents that tables are chosen for, unless others are expected."""
@@ -91,7 +87,7 @@ class ByBits:
         """Return stored entries with their simhashes for keys, which are stored."""
         return sketches._replace(keys=sketches.sketch)
 
-    def lengths(self, segment: Segment) -> np.ndarray:
+    def lengths(self, segment: StoredSegment) -> np.ndarray:
         """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
         return (segment["tokens"] >= self._least).astype(np.int64)
 
@@ -106,7 +102,7 @@ class ByBits:
 
     def first(
         self,
-        snapshot: Snapshot,
+        snapshot: StoredEntries,
         sketches: SketchedEntries,
         first: np.ndarray,
         stop: np.ndarray,
@@ -116,12 +112,12 @@ class ByBits:
         """The first `most` entries within the radius of each document, from `first` on and before `stop`."""
         run = kernel(bucket_probe, snapshot.backend)
 
-        def search(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def search(segment: StoredSegment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             tables = segment["simhash_keys"], segment["simhash_rows"], self.design.array, segment["sketch"]
             return run(*tables, sketches.keys[some], self.method.radius, *bounds)
 
         return by_segment(snapshot, first, stop, most, allowed, search)
 
-    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
         """The simhashes of entries: uint64, shape (entries,) or (entries, 2)."""
         return snapshot.sketches_of(entries)
