@@ -28,7 +28,7 @@ from ..methods.finding.contract import SketchedEntries
 from ..results.result import Result
 from ..results.tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
 from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed, unverified
-from ..stages.partners import partners_of, selected
+from ..stages.partners import JoinedRows, partners_of, selected
 from ..stages.priority import rows_by_priority
 from ..stages.verification import Verified, in_host_memory
 from ..store.artefacts import ASCENDING, DOCUMENTS, PAIRS, UNITS, write_report
@@ -254,11 +254,8 @@ def _found_anew(
         candidates = proposed(groups, recipe, runtime)
     rows = np.searchsorted(sets.entries, entries)
     measure, spool = recipe.method.measure, cast("Rows", sets)
-    found = partners_of(
-        *(groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, None, clock, runtime),
-        num_tokens=groups.num_tokens,
-        owner=groups.owner,
-    )
+    joined = JoinedRows(groups.keys, groups.pinned, spool, rows, groups.num_tokens, groups.owner)
+    found = partners_of(joined, candidates, recipe, measure, clock, runtime)
     return found.listed, found.deciding
 
 
