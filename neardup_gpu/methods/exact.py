@@ -38,4 +38,4 @@ class Exact(Join):
         from .finding.equal import ByEquality
         from .finding.exact import ByPrefixes
 
-        return ByEquality(keeps) if recipe.only_equal else ByPrefixes(recipe, keeps)
+        return ByEquality(recipe, keeps) if recipe.only_equal else ByPrefixes(recipe, keeps)

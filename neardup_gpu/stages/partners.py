@@ -805,7 +805,7 @@ def _where(verified: Verified, chosen: np.ndarray) -> Verified:
 
 
 class JoinedRows(NamedTuple):
-    """Representatives in order of priority, of which pairs at the threshold are looked for.
+    """Representatives in order of priority, among which a join finds the pairs at the threshold.
 
     keys : array, a row for each representative, or None
         The keys of a method that sketches.

@@ -7,6 +7,7 @@ becomes of candidates, see `index/candidates.py`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -18,6 +19,7 @@ from ...data import Ragged
 
 if TYPE_CHECKING:
     from ...engine.contract import Backend
+    from ...recipe import Recipe
     from .keeps import Keeps
     from .order import Order
 
@@ -205,37 +207,43 @@ class StoredEntries(Protocol):
         ...
 
 
-class Finder(Protocol):
+class Finder(ABC):
     """How an index finds candidates by a method; `Method.finder` makes one for a recipe.
 
+    Unless it says otherwise, it stores no tables and no sketches, and needs no order of shingles.
+
+    Parameters
+    ----------
+    recipe : Recipe
     keeps : Keeps
         What the index stores: as given, and completed for a new index.
-    least : float or None
-        The least threshold at which it finds all pairs; None if the threshold does not matter.
-    radius : int or None
-        The most bits in which simhashes that it finds differ; None if it does not find by distance.
     """
 
-    keeps: Keeps
-    least: float | None
-    radius: int | None
+    least: float | None = None
+    """The least threshold at which it finds all pairs; None if the threshold does not matter."""
+
+    radius: int | None = None
+    """The most bits in which simhashes that it finds differ; None if it does not find by distance."""
+
+    def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
+        self.keeps, self.least_words = keeps, recipe.unit.min_words
 
     @property
     def tables(self) -> dict[str, int | None]:
         """The names of its tables, and how many tables lie under each; None where it is one, of one dimension."""
-        ...
+        return {}
 
     @property
     def sketch(self) -> tuple[str, tuple[int, ...]] | None:
         """The dtype of the array `sketch` and the shape of each of its rows; None if the method stores none."""
-        ...
+        return None
 
     def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """New entries as `arrays` and `first` take them, and the order of shingles of the whole index, if it needs one.
 
         The order is made from the entries if there is none yet. Queries are not prepared.
         """
-        ...
+        return sketches, None
 
     def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries as `arrays` takes them, with keys that are made again; None where they cannot be.
@@ -247,11 +255,11 @@ class Finder(Protocol):
         order : Order or None
             The order of the index, if it has one.
         """
-        ...
+        return sketches
 
     def lengths(self, segment: StoredSegment) -> np.ndarray:
-        """Return how many rows each entry of a segment should have in each of its tables."""
-        ...
+        """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
+        return (segment["tokens"] >= self.least_words).astype(np.int64) * bool(self.tables)
 
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The parts of entries that a segment keeps: columns named in `segments.COLUMNS`, and sorted tables.
@@ -259,8 +267,9 @@ class Finder(Protocol):
         A table is two arrays, `X_keys` and `X_rows`; the rows are 32-bit numbers of entries. Both may have
         several tables as their rows. Merging keeps whatever tables there are.
         """
-        ...
+        return {}
 
+    @abstractmethod
     def first(
         self,
         snapshot: StoredEntries,
@@ -278,8 +287,7 @@ class Finder(Protocol):
         allowed : list of arrays of uint8
             Of each segment, which rows count; the live ones, unless given.
         """
-        ...
 
     def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
         """Return the keys of some stored entries that `Sketch.collide` compares."""
-        ...
+        return np.empty((len(entries), 0), np.uint64)

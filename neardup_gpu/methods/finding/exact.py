@@ -18,7 +18,7 @@ from ...data import Ragged
 from ...engine.choice import kernel
 from ...records import dataclass
 from .by_segment import by_segment, sorted_table
-from .contract import FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .contract import Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
 from .keeps import Keeps
 from .order import Order
 
@@ -57,7 +57,7 @@ class Prefixes:
         return Prefixes(keys, gather.cpu(self.places, self.offsets, rows)[0], offsets, self.sizes[rows])
 
 
-class ByPrefixes:
+class ByPrefixes(Finder):
     """Candidates share a shingle of their prefixes: `posting_keys` and `posting_rows`, see `kernels/prefix_probe.py`.
 
     Parameters
@@ -66,22 +66,15 @@ class ByPrefixes:
     keeps : Keeps
     """
 
-    radius: int | None = None
-
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         assert recipe.threshold is not None
-        self.keeps, self.threshold = keeps, recipe.threshold
-        self.least: float | None = recipe.threshold
+        super().__init__(recipe, keeps)
+        self.threshold = self.least = recipe.threshold
 
     @property
     def tables(self) -> dict[str, int | None]:
         """The table of postings."""
         return {"posting": None}
-
-    @property
-    def sketch(self) -> None:
-        """Nothing: sets are all that is stored."""
-        return None
 
     def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """With prefixes for keys; the order is frozen with the first documents that have shingles."""
@@ -130,7 +123,3 @@ class ByPrefixes:
             return run(*table, asking.keys, asking.places, asking.offsets, asking.sizes, self.threshold, *bounds)
 
         return by_segment(snapshot, first, stop, most, allowed, search)
-
-    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
-        """Nothing of each entry: documents are joined by their shingles."""
-        return np.empty((len(entries), 0), np.uint64)

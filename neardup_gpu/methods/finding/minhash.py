@@ -12,7 +12,7 @@ from neardup_gpu.kernels._tables import sorted_tables
 from ...data import Ragged
 from ...engine.arrays import apart
 from .by_segment import found_of
-from .contract import WITHOUT_END, FoundEntries, SketchedEntries, SortedQueries, StoredEntries, StoredSegment
+from .contract import WITHOUT_END, Finder, FoundEntries, SketchedEntries, SortedQueries, StoredEntries
 from .keeps import Keeps
 from .order import Order
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..minhash import MinHash
 
 
-class ByFeatures:
+class ByFeatures(Finder):
     """Candidates share r of k features: `feature_keys` and `feature_rows`, shape (k, entries with words).
 
     Parameters
@@ -30,12 +30,10 @@ class ByFeatures:
     keeps : Keeps
     """
 
-    least: float | None = None
-    radius: int | None = None
-
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: MinHash = recipe.method
-        self.seed, self.keeps, self._least = recipe.seed, keeps, recipe.unit.min_words
+        super().__init__(recipe, keeps)
+        self.seed = recipe.seed
 
     @property
     def tables(self) -> dict[str, int | None]:
@@ -48,10 +46,6 @@ class ByFeatures:
         schema = self.method.schema()
         kind = schema["packed" if "packed" in schema else "signature"]
         return str(kind.value_type), (kind.list_size,)
-
-    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
-        """As they are; features need no order."""
-        return sketches, None
 
     def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries with their features for keys: made of the sets, or of samples if these are whole."""
@@ -70,13 +64,9 @@ class ByFeatures:
             return None
         return sketches._replace(keys=keys if sketches.words is None else self.method.keys_apart(keys, sketches.words))
 
-    def lengths(self, segment: StoredSegment) -> np.ndarray:
-        """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
-        return (segment["tokens"] >= self._least).astype(np.int64)
-
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those with too few words are in none."""
-        rows = np.flatnonzero(sketches.tokens >= self._least).astype(np.uint32)
+        rows = np.flatnonzero(sketches.tokens >= self.least_words).astype(np.uint32)
         found = sorted_tables(sketches.keys, rows)
         return dict(zip(("feature_keys", "feature_rows"), found, strict=True))
 

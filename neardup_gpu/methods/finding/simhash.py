@@ -21,7 +21,7 @@ from neardup_gpu.kernels import bucket_probe
 from ...engine.choice import kernel
 from ...hamming.design import SEARCH, TableDesign, choose
 from .by_segment import by_segment, sorted_table
-from .contract import FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .contract import Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
 from .keeps import Keeps
 from .order import Order
 
@@ -47,7 +47,7 @@ def design_for(expected: int, method: SimHash) -> TableDesign:
     )
 
 
-class ByBits:
+class ByBits(Finder):
     """Candidates are within the radius: `simhash_keys` and `simhash_rows`, shape (tables, entries with words).
 
     Parameters
@@ -57,17 +57,15 @@ class ByBits:
         Says how many bits lead in a table at least; of a new index, how many documents are expected.
     """
 
-    least: float | None = None
-
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: SimHash = recipe.method
-        self._least = recipe.unit.min_words
-        self.radius: int | None = self.method.radius
+        self.radius = self.method.radius
         if keeps.leading is None:
             expected = keeps.expected or EXPECTED
             keeps = replace(keeps, expected=expected, leading=design_for(expected, self.method).prefix)
         assert keeps.leading is not None
-        self.keeps, self.design = keeps, TableDesign(self.method.bits, self.method.radius, keeps.leading)
+        super().__init__(recipe, keeps)
+        self.design = TableDesign(self.method.bits, self.method.radius, keeps.leading)
 
     @property
     def tables(self) -> dict[str, int | None]:
@@ -79,21 +77,13 @@ class ByBits:
         """A simhash of 64 or 128 bits."""
         return "uint64", () if self.method.bits == 64 else (2,)
 
-    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
-        """As they are; tables of bits need no order of shingles."""
-        return sketches, None
-
     def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries with their simhashes for keys, which are stored."""
         return sketches._replace(keys=sketches.sketch)
 
-    def lengths(self, segment: StoredSegment) -> np.ndarray:
-        """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
-        return (segment["tokens"] >= self._least).astype(np.int64)
-
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The tables of entries; those with too few words are in none."""
-        rows = np.flatnonzero(sketches.tokens >= self._least).astype(np.uint32)
+        rows = np.flatnonzero(sketches.tokens >= self.least_words).astype(np.uint32)
         keys = bucket_probe.buckets(sketches.keys[rows], self.design.array)
         found_rows = np.empty(keys.shape, np.uint32)
         for number in range(len(keys)):
