@@ -123,7 +123,7 @@ def dedup(
     writing = Writing(**given(written, of=Writing))
     from ..jobs import dedup as job
 
-    with running(shown, documents, engine, tasks) as options:
+    with running(shown, reading, engine, tasks) as options:
         found = job.dedup(
             one_or_all(inputs),
             against=against,
