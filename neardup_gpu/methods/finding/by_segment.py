@@ -8,7 +8,7 @@ import numpy as np
 
 from neardup_gpu.kernels._tables import sorted_tables
 
-from .contract import FoundEntries, StoredEntries, StoredSegment
+from .contract import FoundEntries, Reach, StoredEntries, StoredSegment
 
 SearchSegment = Callable[
     [StoredSegment, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
@@ -17,15 +17,9 @@ SearchSegment = Callable[
 range of rows, up to a limit, as (rows, where the rows of each document begin)."""
 
 
-def by_segment(
-    snapshot: StoredEntries,
-    first: np.ndarray,
-    stop: np.ndarray,
-    most: int,
-    allowed: list[np.ndarray] | None,
-    search: SearchSegment,
-) -> FoundEntries:
-    """The first `most` candidates of each document, as `Finder.first` says, by what `search` finds in each segment."""
+def by_segment(snapshot: StoredEntries, reach: Reach, search: SearchSegment) -> FoundEntries:
+    """Return the first candidates of each document, as `Finder.first` says, by what `search` finds in each segment."""
+    first, stop, most, _ = reach
     remaining = np.full(len(first), most, np.int64)
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     for number, segment in enumerate(snapshot.segments):
@@ -36,7 +30,7 @@ def by_segment(
         if not len(some):
             continue
         begin, end = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
-        live = segment.live_entries if allowed is None else allowed[number]
+        live = reach.rows_of(number, segment)
         rows, offsets = search(segment, some, begin, end, remaining[some], live)
         sizes = np.diff(offsets)
         remaining[some] -= sizes

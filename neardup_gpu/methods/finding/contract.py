@@ -90,6 +90,27 @@ class SketchedEntries(NamedTuple):
         return SketchedEntries(self.hashes[rows], self.tokens[rows], keys, sets, sketch, words, are_written=written)
 
 
+class Reach(NamedTuple):
+    """The entries among which some documents look for candidates.
+
+    first, stop : arrays of int64, shape (documents,)
+        Each document looks among entries from `first` on and before `stop`.
+    most : int
+        The number of candidates at which each document stops.
+    allowed : list of arrays of uint8, or None
+        For each segment, the rows that count. None means the live ones.
+    """
+
+    first: np.ndarray
+    stop: np.ndarray
+    most: int
+    allowed: list[np.ndarray] | None = None
+
+    def rows_of(self, number: int, segment: StoredSegment) -> np.ndarray:
+        """Return which rows of a segment count, given also by its number."""
+        return segment.live_entries if self.allowed is None else self.allowed[number]
+
+
 class FoundEntries(NamedTuple):
     """Candidates of some documents.
 
@@ -270,22 +291,10 @@ class Finder(ABC):
         return {}
 
     @abstractmethod
-    def first(
-        self,
-        snapshot: StoredEntries,
-        sketches: SketchedEntries,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: int,
-        allowed: list[np.ndarray] | None = None,
-    ) -> FoundEntries:
-        """The first `most` candidates of each document among entries from `first` on and before `stop`.
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+        """Return the first candidates of each document among the entries in its reach.
 
         A segment in memory holds the documents themselves. Each looks for entries before itself.
-
-        first, stop : arrays of int64, shape (documents,)
-        allowed : list of arrays of uint8
-            Of each segment, which rows count; the live ones, unless given.
         """
 
     def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .contract import Finder, FoundEntries, SketchedEntries, StoredEntries
+from .contract import Finder, FoundEntries, Reach, SketchedEntries, StoredEntries
 
 
 class ByEquality(Finder):
@@ -16,16 +16,9 @@ class ByEquality(Finder):
 
     least: float | None = 1.0
 
-    def first(
-        self,
-        snapshot: StoredEntries,
-        sketches: SketchedEntries,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: int,
-        allowed: list[np.ndarray] | None = None,
-    ) -> FoundEntries:
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
         """Return the entry of equal words of each query; new entries have none."""
+        first, stop, *_ = reach
         if snapshot.new is not None or not len(first):
             return FoundEntries(np.empty(0, np.int64), np.empty(0, np.int64))
         found = snapshot.same_words(np.ascontiguousarray(sketches.hashes))

@@ -18,7 +18,7 @@ from ...data import Ragged
 from ...engine.choice import kernel
 from ...records import dataclass
 from .by_segment import by_segment, sorted_table
-from .contract import Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .contract import Finder, FoundEntries, Reach, SketchedEntries, StoredEntries, StoredSegment
 from .keeps import Keeps
 from .order import Order
 
@@ -101,16 +101,8 @@ class ByPrefixes(Finder):
         keys, rows = sorted_table(keys, rows)
         return {"posting_keys": keys, "posting_rows": rows}
 
-    def first(
-        self,
-        snapshot: StoredEntries,
-        sketches: SketchedEntries,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: int,
-        allowed: list[np.ndarray] | None = None,
-    ) -> FoundEntries:
-        """The first `most` entries from `first` on and before `stop` that share a shingle of prefixes with each."""
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+        """Return the first entries in reach that share a shingle of prefixes with each document."""
         run, mine = kernel(prefix_probe, snapshot.backend), sketches.keys
         if snapshot.order is not None and not isinstance(mine, Prefixes):
             mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
@@ -118,8 +110,8 @@ class ByPrefixes(Finder):
         def search(segment: StoredSegment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if segment.order is None:  # of entries without shingles
                 return np.empty(0, np.int64), np.zeros(len(some) + 1, np.int64)
-            asking = mine if len(some) == len(first) else mine[some]
+            asking = mine if len(some) == len(reach.first) else mine[some]
             table = segment["posting_keys"], segment["posting_rows"], segment["set_offsets"]
             return run(*table, asking.keys, asking.places, asking.offsets, asking.sizes, self.threshold, *bounds)
 
-        return by_segment(snapshot, first, stop, most, allowed, search)
+        return by_segment(snapshot, reach, search)

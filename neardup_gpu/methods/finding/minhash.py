@@ -12,7 +12,7 @@ from neardup_gpu.kernels._tables import sorted_tables
 from ...data import Ragged
 from ...engine.arrays import apart
 from .by_segment import found_of
-from .contract import WITHOUT_END, Finder, FoundEntries, SketchedEntries, SortedQueries, StoredEntries
+from .contract import WITHOUT_END, Finder, FoundEntries, Reach, SketchedEntries, SortedQueries, StoredEntries
 from .keeps import Keeps
 from .order import Order
 
@@ -70,17 +70,10 @@ class ByFeatures(Finder):
         found = sorted_tables(sketches.keys, rows)
         return dict(zip(("feature_keys", "feature_rows"), found, strict=True))
 
-    def first(
-        self,
-        snapshot: StoredEntries,
-        sketches: SketchedEntries,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: int,
-        allowed: list[np.ndarray] | None = None,
-    ) -> FoundEntries:
-        """The first `most` entries that share r features with each document, from `first` on and before `stop`."""
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+        """Return the first entries in reach that share r features with each document."""
         assert self.method.filter is not None
+        first, stop, most, _ = reach
         size, r = len(first), self.method.filter.r
         if size == 0:
             return found_of([])
@@ -99,7 +92,7 @@ class ByFeatures(Finder):
             if latest > begin or earliest < end:
                 founders = segment["founders"]
                 bounds = np.searchsorted(founders, first), np.searchsorted(founders, stop)
-            live = segment.live_entries if allowed is None else allowed[number]
+            live = reach.rows_of(number, segment)
             if snapshot.new is not None and segment is snapshot.new:
                 rows, offsets = segment.earlier("feature", bounds[1], r, bounds[0], remaining, live)
             else:

@@ -21,7 +21,7 @@ from neardup_gpu.kernels import bucket_probe
 from ...engine.choice import kernel
 from ...hamming.design import SEARCH, TableDesign, choose
 from .by_segment import by_segment, sorted_table
-from .contract import Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .contract import Finder, FoundEntries, Reach, SketchedEntries, StoredEntries, StoredSegment
 from .keeps import Keeps
 from .order import Order
 
@@ -90,23 +90,15 @@ class ByBits(Finder):
             keys[number], found_rows[number] = sorted_table(keys[number], rows)
         return {"simhash_keys": keys, "simhash_rows": found_rows}
 
-    def first(
-        self,
-        snapshot: StoredEntries,
-        sketches: SketchedEntries,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: int,
-        allowed: list[np.ndarray] | None = None,
-    ) -> FoundEntries:
-        """The first `most` entries within the radius of each document, from `first` on and before `stop`."""
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+        """Return the first entries in reach that are within the radius of each document."""
         run = kernel(bucket_probe, snapshot.backend)
 
         def search(segment: StoredSegment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             tables = segment["simhash_keys"], segment["simhash_rows"], self.design.array, segment["sketch"]
             return run(*tables, sketches.keys[some], self.method.radius, *bounds)
 
-        return by_segment(snapshot, first, stop, most, allowed, search)
+        return by_segment(snapshot, reach, search)
 
     def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
         """The simhashes of entries: uint64, shape (entries,) or (entries, 2)."""
