@@ -32,4 +32,4 @@ def test_few_functions_have_many_parameters() -> None:
     # Verbs: dedup, sketch, contaminated, passages, substrings, and four of an index.
     assert len(outside) > 200 and len(found) <= 9, found
     inside = crowded([*(ROOT / "kernels").glob("*.py")])
-    assert 0 < len(inside) <= 71, inside
+    assert 0 < len(inside) <= 70, inside

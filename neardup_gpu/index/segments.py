@@ -304,8 +304,8 @@ class Segment:
         """
         keys, rows, sound = self.tables(name)
         if self.file is None or self.file.num_left == 0:
-            return find_rows(keys, rows, queries, r, first, stop, most, allowed)[:2]
-        found, offsets, wanted = find_rows(keys, rows, queries, r, first, stop, most, allowed, sound)
+            return find_rows((keys, rows), queries, r, first, stop, most, allowed)[:2]
+        found, offsets, wanted = find_rows((keys, rows), queries, r, first, stop, most, allowed, sound)
         for part, blocks in zip(("keys", "rows"), wanted, strict=True):
             if blocks[-1]:
                 self.file.verify_blocks(f"{name}_{part}", np.flatnonzero(blocks[:-1]))
