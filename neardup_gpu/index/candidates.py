@@ -23,7 +23,7 @@ from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
 
 from ..data import Pairs
 from ..engine.choice import to_host
-from ..methods.finding.contract import WITHOUT_END, FoundEntries, Reach
+from ..methods.finding.contract import WITHOUT_END, EntryRange, FoundEntries
 from ..methods.measures import worth
 from ..stages.conditions import of_like_lengths
 from ..stages.partners import TOGETHER, ask_in_rounds, settle
@@ -99,7 +99,7 @@ class EntryJoin:
             asking = rows[some]
             mine = self.sketches.take(asking)
             candidates = self.finder.first(
-                self.snapshot, mine, Reach(first[asking], self.founders[asking], most, allowed)
+                self.snapshot, mine, EntryRange(first[asking], self.founders[asking], most, allowed)
             )
             counts = np.bincount(candidates.queries, minlength=len(asking))
             full[some] = counts == most

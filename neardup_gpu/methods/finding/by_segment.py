@@ -8,7 +8,7 @@ import numpy as np
 
 from neardup_gpu.kernels._tables import sorted_tables
 
-from .contract import FoundEntries, Reach, StoredEntries, StoredSegment
+from .contract import EntryRange, FoundEntries, StoredEntries, StoredSegment
 
 SearchSegment = Callable[
     [StoredSegment, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
@@ -17,7 +17,7 @@ SearchSegment = Callable[
 range of rows, up to a limit, as (rows, where the rows of each document begin)."""
 
 
-def by_segment(snapshot: StoredEntries, reach: Reach, search: SearchSegment) -> FoundEntries:
+def by_segment(snapshot: StoredEntries, reach: EntryRange, search: SearchSegment) -> FoundEntries:
     """Return the first candidates of each document, as `Finder.first` says, by what `search` finds in each segment."""
     first, stop, most, _ = reach
     remaining = np.full(len(first), most, np.int64)

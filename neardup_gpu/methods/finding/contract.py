@@ -90,7 +90,7 @@ class SketchedEntries(NamedTuple):
         return SketchedEntries(self.hashes[rows], self.tokens[rows], keys, sets, sketch, words, are_written=written)
 
 
-class Reach(NamedTuple):
+class EntryRange(NamedTuple):
     """The entries among which some documents look for candidates.
 
     first, stop : arrays of int64, shape (documents,)
@@ -291,7 +291,7 @@ class Finder(ABC):
         return {}
 
     @abstractmethod
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the first candidates of each document among the entries in its reach.
 
         A segment in memory holds the documents themselves. Each looks for entries before itself.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .contract import Finder, FoundEntries, Reach, SketchedEntries, StoredEntries
+from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries
 
 
 class ByEquality(Finder):
@@ -16,7 +16,7 @@ class ByEquality(Finder):
 
     least: float | None = 1.0
 
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the entry of equal words of each query; new entries have none."""
         first, stop, *_ = reach
         if snapshot.new is not None or not len(first):

@@ -18,7 +18,7 @@ from ...data import Ragged
 from ...engine.choice import kernel
 from ...records import dataclass
 from .by_segment import by_segment, sorted_table
-from .contract import Finder, FoundEntries, Reach, SketchedEntries, StoredEntries, StoredSegment
+from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
 from .keeps import Keeps
 from .order import Order
 
@@ -101,7 +101,7 @@ class ByPrefixes(Finder):
         keys, rows = sorted_table(keys, rows)
         return {"posting_keys": keys, "posting_rows": rows}
 
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the first entries in reach that share a shingle of prefixes with each document."""
         run, mine = kernel(prefix_probe, snapshot.backend), sketches.keys
         if snapshot.order is not None and not isinstance(mine, Prefixes):

@@ -12,7 +12,7 @@ from neardup_gpu.kernels._tables import sorted_tables
 from ...data import Ragged
 from ...engine.arrays import apart
 from .by_segment import found_of
-from .contract import WITHOUT_END, Finder, FoundEntries, Reach, SketchedEntries, SortedQueries, StoredEntries
+from .contract import WITHOUT_END, EntryRange, Finder, FoundEntries, SketchedEntries, SortedQueries, StoredEntries
 from .keeps import Keeps
 from .order import Order
 
@@ -70,7 +70,7 @@ class ByFeatures(Finder):
         found = sorted_tables(sketches.keys, rows)
         return dict(zip(("feature_keys", "feature_rows"), found, strict=True))
 
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the first entries in reach that share r features with each document."""
         assert self.method.filter is not None
         first, stop, most, _ = reach

@@ -21,7 +21,7 @@ from neardup_gpu.kernels import bucket_probe
 from ...engine.choice import kernel
 from ...hamming.design import SEARCH, TableDesign, choose
 from .by_segment import by_segment, sorted_table
-from .contract import Finder, FoundEntries, Reach, SketchedEntries, StoredEntries, StoredSegment
+from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
 from .keeps import Keeps
 from .order import Order
 
@@ -90,7 +90,7 @@ class ByBits(Finder):
             keys[number], found_rows[number] = sorted_table(keys[number], rows)
         return {"simhash_keys": keys, "simhash_rows": found_rows}
 
-    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: Reach) -> FoundEntries:
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
         """Return the first entries in reach that are within the radius of each document."""
         run = kernel(bucket_probe, snapshot.backend)
 
