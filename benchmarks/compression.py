@@ -5,7 +5,8 @@
 Compressed answers are checked against raw ones, and decoded words against what was encoded, before anything is timed.
 Prints a JSON list of figures. Of random words each size has
 
-    expected    what `_huffman.expected_bits` derives for as many random words; `deviation` is measured less expected
+    expected    what `compressed_tables.expected_bits` derives for as many random words; `deviation` is measured less
+                expected
     bound       log2 of the number of such sets, over their size: what no code beats on average
 
 and the last figure is `expected` at 8 billion words, as in the paper, where nothing can be measured here. Of a corpus
@@ -36,6 +37,7 @@ from neardup_gpu.kernels import (
     tokens,
 )
 from neardup_gpu.kernels._cpu import num_threads, set_num_threads
+from neardup_gpu.papers import compressed_tables
 
 from .measure import SEED, Bench, figure, figures_of, load, shuffled, timed
 
@@ -65,7 +67,7 @@ def sizes(words: np.ndarray, random: bool, **context: Any) -> tuple[dict[str, An
     measured = num_bits(tables) / n
     more = {"words": n, "raw": 64, "share_of_raw": round(measured / 64, 4), "blocks": len(tables.blocks)}
     if random:
-        expected = _huffman.expected_bits(n) / n
+        expected = compressed_tables.expected_bits(n) / n
         more["expected"], more["deviation"] = round(expected, 4), round(measured - expected, 4)
         more["bound"] = round(_huffman.information_bits(n) / n, 4)
     return figure("compressed table", [measured], "bits/word", **more, **context), tables
@@ -151,7 +153,7 @@ def main() -> None:
             figures.append(
                 sizes(words, False, of=f"simhashes of {path.stem}", mask=f"{mask:016x}", distinct=distinct)[0]
             )
-    paper = _huffman.expected_bits(PAPER) / PAPER
+    paper = compressed_tables.expected_bits(PAPER) / PAPER
     context = {"words": PAPER, "raw": 64, "share_of_raw": round(paper / 64, 4)}
     bound = round(_huffman.information_bits(PAPER) / PAPER, 4)
     figures.append(figure("compressed table, derived", [paper], "bits/word", bound=bound, of="random words", **context))

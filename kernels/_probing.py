@@ -317,14 +317,16 @@ def sort_queries(queries):
     return *sorted_tables(queries, np.arange(len(queries), dtype=np.uint32)), sizes
 
 
-def find_rows(keys, rows, queries, r, first, stop, most, allowed, sound=_SOUND):
+def find_rows(table, queries, r, first, stop, most, allowed, sound=_SOUND):
     """Find the first rows that share keys with each query, in tables with possibly damaged blocks.
 
     Parameters
     ----------
-    keys, rows, r, first, stop, most, allowed :
-        As in `probe.reference`. Damaged blocks may hold anything: the answer is then useless, but the search does no
-        harm.
+    table : (array of uint64, array of uint32)
+        `keys` and `rows` of `probe.reference`. Damaged blocks may hold anything: the answer is then useless, but the
+        search does no harm.
+    r, first, stop, most, allowed :
+        As in `probe.reference`.
     queries : (array of uint64, array of uint32, array of int64)
         The answer of `sort_queries`, or what `bloom` leaves of it.
     sound : (array of uint8, array of uint8)
@@ -337,6 +339,7 @@ def find_rows(keys, rows, queries, r, first, stop, most, allowed, sound=_SOUND):
     wanted : (array of uint8, array of uint8)
         For each block, whether it has to be verified before the answer is used; and last, whether any block has to be.
     """
+    keys, rows = table
     r, number, (tables, width) = np.int64(r), len(first), queries[0].shape
     if is_alone() or number <= FEW:
         return _probe_few(keys, rows, *queries, r, first, stop, most, allowed, sound)

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._launch import Device, cuda, kernel, namespace, on_device
 from ._probing import find_rows, sort_queries
-from ._search import lower_bound, upper_bound
 
 
 def reference(keys, rows, queries, r, first, stop, most, allowed):
@@ -66,70 +64,4 @@ def reference(keys, rows, queries, r, first, stop, most, allowed):
 
 def cpu(keys, rows, queries, r, first, stop, most, allowed):
     """As `reference`; the queries of each table are sorted, and pieces of them run in parallel."""
-    return find_rows(keys, rows, sort_queries(queries), r, first, stop, most, allowed)[:2]
-
-
-@Device
-def _merge_heads(rows, heads, ends, query, r, most, allowed, found, place):
-    """Merge the runs of all tables as `_probing._merge` does, moving the `heads` of a query."""
-    number, tables = np.int64(0), heads.shape[1]
-    while number < most:
-        least = np.int64(1) << np.int64(40)
-        for table in range(tables):
-            if heads[query, table] < ends[query, table]:
-                least = min(least, np.int64(rows[table, heads[query, table]]))
-        if least == np.int64(1) << np.int64(40):
-            break
-        shared = np.int64(0)
-        for table in range(tables):
-            if heads[query, table] < ends[query, table] and np.int64(rows[table, heads[query, table]]) == least:
-                heads[query, table] += np.int64(1)
-                shared += np.int64(1)
-        if shared >= r and allowed[least] != np.uint8(0):
-            if place >= np.int64(0):
-                found[place + number] = least
-            number += np.int64(1)
-    return number
-
-
-@kernel("void(uint64[:,::1], uint32[:,::1], uint64[:,::1], int64[::1], int64[::1], int64[:,::1], int64[:,::1])")
-def _find_each(keys, rows, queries, first, stop, starts, ends):
-    """One thread per query and table, by bisection."""
-    at = np.int64(cuda.grid(1))
-    if at < queries.shape[0] * queries.shape[1]:
-        query = at // queries.shape[1]
-        table = at - query * queries.shape[1]
-        key = queries[query, table]
-        start = lower_bound(keys[table], np.int64(0), np.int64(keys.shape[1]), key)
-        end = upper_bound(keys[table], start, np.int64(keys.shape[1]), key)
-        start = lower_bound(rows[table], start, end, first[query])
-        starts[query, table] = start
-        ends[query, table] = lower_bound(rows[table], start, end, stop[query])
-
-
-@kernel(
-    "void(uint32[:,::1], int64[:,::1], int64[:,::1], int64, int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1])"
-)
-def _merge_each(rows, heads, ends, r, most, allowed, found, places, counts):
-    """One thread per query."""
-    query = cuda.grid(1)
-    if query < len(counts):
-        counts[query] = _merge_heads(rows, heads, ends, query, r, most[query], allowed, found, places[query])
-
-
-def gpu(keys, rows, queries, r, first, stop, most, allowed):
-    """As `reference`; a thread per query and table, then a thread per query."""
-    xp = namespace()
-    keys, rows, queries, allowed = on_device(keys), on_device(rows), on_device(queries), on_device(allowed)
-    first, stop, most = on_device(first), on_device(stop), on_device(most)
-    starts, ends = xp.empty(queries.shape, np.int64), xp.empty(queries.shape, np.int64)
-    _find_each.threads(queries.size, keys, rows, queries, first, stop, starts, ends)
-    counts, found = xp.zeros(len(queries), np.int64), xp.empty(1, np.int64)
-    places = xp.full(len(queries), -1, np.int64)
-    _merge_each.threads(len(queries), rows, starts.copy(), ends, r, most, allowed, found, places, counts)
-    offsets = xp.zeros(len(queries) + 1, np.int64)
-    offsets[1:] = xp.cumsum(counts)
-    found, places = xp.empty(int(offsets[-1]), np.int64), offsets[:-1].copy()
-    if len(found):
-        _merge_each.threads(len(queries), rows, starts, ends, r, most, allowed, found, places, counts)
-    return found, offsets
+    return find_rows((keys, rows), sort_queries(queries), r, first, stop, most, allowed)[:2]

@@ -29,6 +29,7 @@ LAZY = {"neardup_gpu.documents": "neardup_gpu.documents.source"}
 NOT_AT_THE_TOP = {
     "neardup_gpu.installation.doctor",  # it has to work where something cannot be imported
     "neardup_gpu.tasks.warming",  # its imports are its work, and a driver that names it needs none of them
+    "neardup_gpu.methods._modules",  # modules that are imported when they are used, by their full names
     "neardup_gpu.engine.ray",  # a function that is sent to nodes on which the package may be missing
 }
 """Modules whose functions may import anything."""
@@ -76,6 +77,15 @@ def imports() -> dict[str, list[Import]]:
     """Return what each module imports when it runs: what only type checkers read is left out."""
     found: dict[str, list[Import]] = {}
 
+    def lazy(path: Path) -> Iterator[Import]:
+        """Yield the modules that `LazyModule` imports when a function uses them."""
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "LazyModule":
+                (name,) = node.args
+                assert isinstance(name, ast.Constant)
+                inside = [each for each in modules() if each.startswith(f"{name.value}.")]
+                yield from (Import(each, node.lineno, True) for each in [str(name.value), *inside])
+
     def walk(node: ast.AST, inside: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Import | ast.ImportFrom):
@@ -91,6 +101,7 @@ def imports() -> dict[str, list[Import]]:
             for node, inside in walk(ast.parse(path.read_text()), False)
             for name in names_of(node, module, path)
         ]
+        found[module] += lazy(path)
     return found
 
 
@@ -154,7 +165,8 @@ def test_an_import_inside_a_function_loads_something_heavy() -> None:
 def test_the_ground_floor_does_not_call_the_roof() -> None:
     """Kernels know no files and no settings; the store knows no documents and no pages; engines know no tasks.
 
-    Documents know no stages, stages no tables of results, and neither tables nor tasks know jobs.
+    Methods know no index: it asks `method.finder()`. Documents know no stages, stages no tables of results, and neither
+    tables nor tasks know jobs.
     """
     ground = {
         "arrow_versions",
@@ -174,6 +186,7 @@ def test_the_ground_floor_does_not_call_the_roof() -> None:
         "engine": {"kernels", "store", "engine", *ground},
         "text": {"kernels", "engine", "text", *ground},
         "theory": {"theory", *ground},
+        "methods": {"kernels", "store", "engine", "theory", "hamming", "methods", *ground},
     }
     below = {
         "kernels",

@@ -12,17 +12,16 @@ import numpy as np
 
 from neardup_gpu.engine.settings import Engine
 from neardup_gpu.index.opened import Opened
-from neardup_gpu.index.sketches import SketchedEntries
-from neardup_gpu.index.snapshot import WITHOUT_END
+from neardup_gpu.methods.finding.contract import WITHOUT_END, EntryRange, SketchedEntries
 from neardup_gpu.stages import Ragged
 
 
-def documents(keys: np.ndarray) -> tuple[SketchedEntries, np.ndarray, np.ndarray, int]:
+def documents(keys: np.ndarray) -> tuple[SketchedEntries, EntryRange]:
     """What finders are asked: documents of which nothing is known but keys, and which entries may be found."""
     number = len(keys)
     nothing = Ragged(np.empty(0, np.uint64), np.zeros(number + 1, np.int64))
     asked = SketchedEntries(np.zeros((number, 2), np.uint64), np.ones(number, np.int64), keys, nothing)
-    return asked, np.zeros(number, np.int64), np.full(number, WITHOUT_END), int(WITHOUT_END)
+    return asked, EntryRange(np.zeros(number, np.int64), np.full(number, WITHOUT_END), int(WITHOUT_END))
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..auditing.settings import AuditSettings
+from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..methods.containment import Containment
 from ..methods.exact import Exact
@@ -84,7 +85,7 @@ def audit(
     from ..auditing import audit as auditing
     from ..documents.writing_options import Writing
 
-    with running(shown, documents, engine, tasks) as options:
+    with running(shown, Reading(**given(documents)), engine, tasks) as options:
         found = auditing.audit(
             one_or_all(inputs),
             output=shown.output,

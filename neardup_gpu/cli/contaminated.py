@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..contamination.settings import ContaminationSettings
+from ..documents.reading_options import Reading
 from ..documents.writing_options import DECISIONS, Writing
 from ..errors import ParameterError
 from ..records import dataclass
@@ -59,7 +60,7 @@ def contaminated(
     limits = limits_among(shown, LIMITED)
     from ..contamination import contaminated as checking
 
-    with running(shown, documents, engine, tasks) as options:
+    with running(shown, Reading(**given(documents)), engine, tasks) as options:
         writing = Writing(**given(written, of=Writing))
         found = checking.contaminated(one_or_all(inputs), output=shown.output, writing=writing, **options, **sought)
     return say_result(found, shown, limits, summary)

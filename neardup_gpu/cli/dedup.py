@@ -125,7 +125,7 @@ def dedup(
         raise ParameterError("check: nothing is verified, so no recall can be estimated; leave it out")
     from ..jobs import dedup as job
 
-    with running(shown, documents, engine, tasks) as options:
+    with running(shown, reading, engine, tasks) as options:
         found = job.dedup(
             one_or_all(inputs),
             against=against,

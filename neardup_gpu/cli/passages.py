@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+from ..documents.reading_options import Reading
 from ..documents.writing_options import DECISIONS, ROWS, Writing
 from ..records import dataclass
 from ..shared_passages.settings import PassageSettings
@@ -50,7 +51,7 @@ def passages(
     limits = limits_among(shown, LIMITED)
     from ..shared_passages.search import passages as finding
 
-    with running(shown, documents, engine, tasks) as options:
+    with running(shown, Reading(**given(documents)), engine, tasks) as options:
         writing = Writing(**given(written, of=Writing))
         options |= given(engine, of=SearchBound) | given(sought)
         found = finding(a, b, output=shown.output, writing=writing, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..documents.reading_options import Reading
 from ..engine.settings import Engine
 from ..printable import shell_path
 from ..records import dataclass
@@ -54,7 +55,7 @@ def sketch(
     recipe = chosen_recipe(SKETCHING, method, **given(choice), unit=Unit(**given(unit)))
     from ..jobs import sketch_jobs
 
-    with running(shown, reading, engine, tasks) as options:
+    with running(shown, Reading(**given(reading)), engine, tasks) as options:
         options |= {"shard_bytes": shown.shard_bytes, "overwrite": shown.overwrite}
         counts = sketch_jobs.sketch(one_or_all(inputs), shown.output, recipe=recipe, **options)
     broken = exceeded(limits, of_rows(counts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..documents.reading_options import Reading
 from ..documents.writing_options import DECISIONS, Writing
 from ..records import dataclass
 from ..repeated_passages.settings import SubstringSettings
@@ -53,7 +54,7 @@ def substrings(
     from ..repeated_passages.result import summary
     from ..repeated_passages.substrings import substrings as finding
 
-    with running(shown, documents, engine, tasks) as options:
+    with running(shown, Reading(**given(documents)), engine, tasks) as options:
         found = finding(
             one_or_all(inputs),
             output=shown.output,

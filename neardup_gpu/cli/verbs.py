@@ -47,15 +47,13 @@ def one_or_all(inputs: tuple[str, ...]) -> str | list[str]:
 
 
 @contextlib.contextmanager
-def running(
-    shown: Output, reading: Given | None, engine: Given | None, tasks: Given | None
-) -> Iterator[dict[str, Any]]:
+def running(shown: Output, reading: Reading, engine: Given | None, tasks: Given | None) -> Iterator[dict[str, Any]]:
     """Show progress, and yield the options that every job takes; with a work folder, an interruption loses nothing."""
     workers = Workers(**given(tasks)) if given(tasks) else None
-    read, run = Reading(**given(reading, of=Reading)), Engine(**given(engine, of=Engine))
+    run = Engine(**given(engine, of=Engine))
     try:
         with shown_progress(shown) as progress:
-            yield {"reading": read, "engine": run, "workers": workers, "progress": progress}
+            yield {"reading": reading, "engine": run, "workers": workers, "progress": progress}
     except KeyboardInterrupt:
         if workers is None or workers.work_dir is None:
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,12 @@ from .choice import to_host
 
 MOVED = 1 << 16
 """Rows that are moved at a time."""
+
+_AT_ONCE = 1 << 15
+"""Elements that words are mixed into at once."""
+
+_LONG = 256
+"""Elements of one word from which it is mixed into them by itself."""
 
 
 def same_device(array: Any, *others: Any) -> tuple[Any, ...]:
@@ -148,3 +155,28 @@ class Stack:
         if on_host is not None and not self._on_gpu:
             return on_host
         return concat_and_clear(self._on_gpu, [] if on_host is None else [on_host], dtype=dtype, width=width)
+
+
+def apart(elements: Ragged, words: Any) -> Ragged:
+    """Mix the group word of each document into its elements, which are written over.
+
+    Elements of equal values stay as equal as they were. Words that stand for many elements are mixed in run by run,
+    others a block of documents at a time.
+    """
+    values, offsets = elements.values, elements.offsets
+    xp = array_module(values)
+    (words,) = same_device(values, words)
+    if xp is not np:
+        values ^= words[xp.searchsorted(offsets[1:], xp.arange(len(values)), side="right")]
+        return elements
+    runs = np.flatnonzero(np.append(True, words[1:] != words[:-1])) if len(words) else np.empty(0, np.int64)
+    if len(values) > _LONG * len(runs):
+        ends = np.append(offsets[runs], offsets[-1]).tolist()
+        for word, (begin, end) in zip(words[runs], itertools.pairwise(ends), strict=True):
+            if word:
+                values[begin:end] ^= word
+        return elements
+    cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, len(values), _AT_ONCE)), len(words)))
+    for first, last in itertools.pairwise(cuts.tolist()):  # in a core's cache
+        values[offsets[first] : offsets[last]] ^= np.repeat(words[first:last], np.diff(offsets[first : last + 1]))
+    return elements

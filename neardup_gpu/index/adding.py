@@ -25,6 +25,7 @@ from ..documents.units import placed_after, units_in
 from ..engine.pieces import OfBatch, Span
 from ..errors import InputError, ParameterError
 from ..log import log
+from ..methods.finding.contract import SketchedEntries
 from ..records import dataclass
 from ..report import count, skipped_in_words
 from ..results.nothing_removed import NO_DOCUMENTS
@@ -38,7 +39,7 @@ from .inputs import first_of, inputs_of, rows_done, with_progress
 from .marks import Marks
 from .opened import Opened
 from .remembered import checked_reading
-from .sketches import SketchedEntries, joined, sketched_span
+from .sketches import joined, sketched_span
 from .snapshot import Snapshot, on_host, order_of
 from .texts import KeptTexts, arrays_of
 from .writer import (

@@ -23,20 +23,20 @@ from neardup_gpu.kernels.standing import KEPT as IS_KEPT, REMOVED, UNDECIDED
 
 from ..data import Pairs
 from ..engine.choice import to_host
+from ..methods.finding.contract import WITHOUT_END, EntryRange, FoundEntries
 from ..methods.measures import worth
 from ..stages.conditions import of_like_lengths
 from ..stages.partners import TOGETHER, ask_in_rounds, settle
 from ..stages.verification import Verified
 from .estimates import estimated
-from .finding.contract import FoundEntries
 from .segments import KEPT, OPEN, OWNER, Segment
-from .snapshot import WITHOUT_END, Snapshot
+from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
+    from ..methods.finding.contract import SketchedEntries
+    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
-    from .keeps import Keeps
-    from .sketches import SketchedEntries
 
 
 class JoinedEntries(NamedTuple):
@@ -98,7 +98,9 @@ class EntryJoin:
             some = slice(begin, begin + step)
             asking = rows[some]
             mine = self.sketches.take(asking)
-            candidates = self.finder.first(self.snapshot, mine, first[asking], self.founders[asking], most, allowed)
+            candidates = self.finder.first(
+                self.snapshot, mine, EntryRange(first[asking], self.founders[asking], most, allowed)
+            )
             counts = np.bincount(candidates.queries, minlength=len(asking))
             full[some] = counts == most
             last = np.cumsum(counts)[full[some]] - 1

@@ -15,8 +15,8 @@ from ..methods.measures import worth
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
+    from ..methods.finding.contract import SketchedEntries
     from ..methods.measures import Measure
-    from .sketches import SketchedEntries
     from .snapshot import Snapshot
 
 

@@ -24,10 +24,11 @@ from ..data import Ragged, look_up
 from ..documents.units import NO_PLACES, Places, joined_places
 from ..engine.processors import own_threads
 from ..keep_rule import keep_columns
+from ..methods.finding.contract import SketchedEntries
 from ..results.result import Result
 from ..results.tables import Counted, Facts, decided_counts, limits_of, report_of, tables_of
 from ..stages.decisions import Groups, Ranked, decide as decide_ranked, proposed, unverified
-from ..stages.partners import partners_of, selected
+from ..stages.partners import JoinedRows, partners_of, selected
 from ..stages.priority import rows_by_priority
 from ..stages.verification import Verified, in_host_memory
 from ..store.artefacts import ASCENDING, DOCUMENTS, PAIRS, UNITS, write_report
@@ -37,17 +38,16 @@ from .candidates import all_joined, as_verified, join
 from .columns import as_given, of_live
 from .opened import Opened
 from .segments import OPEN, OWNER, UNIT_COLUMNS, Segment
-from .sketches import SketchedEntries
 from .snapshot import Snapshot
 from .uncommon import StoredSets, count_common
 
 if TYPE_CHECKING:
     from ..engine.clock import Clock
     from ..engine.contract import Rows, Runtime
+    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
     from ..stages.common_shingles import CommonShingles
     from ..text.unit_options import Unit
-    from .keeps import Keeps
     from .manifest import Manifest
 
 
@@ -254,11 +254,8 @@ def _found_anew(
         candidates = proposed(groups, recipe, runtime)
     rows = np.searchsorted(sets.entries, entries)
     measure, spool = recipe.method.measure, cast("Rows", sets)
-    found = partners_of(
-        *(groups.keys, groups.pinned, rows, spool, candidates, recipe, measure, None, clock, runtime),
-        num_tokens=groups.num_tokens,
-        owner=groups.owner,
-    )
+    joined = JoinedRows(groups.keys, groups.pinned, spool, rows, groups.num_tokens, groups.owner)
+    found = partners_of(joined, candidates, recipe, measure, clock, runtime)
     return found.listed, found.deciding
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..methods.finding.by_segment import sorted_table
 from ..methods.modm import ModM
-from .segments import sorted_table
 
 if TYPE_CHECKING:
     from ..data import Ragged

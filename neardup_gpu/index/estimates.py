@@ -9,8 +9,8 @@ import numpy as np
 from ..methods.contract import RowEstimates
 
 if TYPE_CHECKING:
+    from ..methods.finding.contract import SketchedEntries
     from ..recipe import Recipe
-    from .sketches import SketchedEntries
     from .snapshot import Snapshot
 
 TOGETHER = 1 << 14

@@ -8,8 +8,7 @@ import numpy as np
 
 from .. import checks
 from ..errors import ParameterError
-from ..methods.contract import Sketch
-from ..records import dataclass
+from ..methods.finding.keeps import Keeps
 from ..repeated_passages.settings import TOKENS
 
 if TYPE_CHECKING:
@@ -18,33 +17,6 @@ if TYPE_CHECKING:
 
 KEPT_TEXTS = {"text": np.uint8, "word": np.uint32}
 """Ragged arrays that have a row for each document, if passages are to be found, and the dtypes of their values."""
-
-
-@dataclass(frozen=True)
-class Keeps:
-    """The parts that an index keeps; the manifest names them.
-
-    sets : bool
-        Whether the shingles of entries are stored. Without them resemblance is estimated, and nothing is verified.
-    expected : int or None
-        Documents that tables of simhashes were chosen for.
-    leading : int or None
-        The fewest bits that lead in each table, see `hamming.TableDesign`.
-    containment : int or None
-        The modulus by which segments keep elements of their entries (`containment.py`), if they do.
-    tokens : str or None
-        The kind of the tokens that are kept of documents, with their texts (`texts.py`), if they are.
-    """
-
-    sets: bool = True
-    expected: int | None = None
-    leading: int | None = None
-    containment: int | None = None
-    tokens: str | None = None
-
-    def sketches(self, recipe: Recipe) -> bool:
-        """Whether the sketch of each entry is stored, by which pairs are estimated, or their distance is computed."""
-        return isinstance(recipe.method, Sketch) and (recipe.method.tells_pairs or not self.sets)
 
 
 def chosen(

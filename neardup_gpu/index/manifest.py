@@ -23,12 +23,12 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import DamagedError, InputError, OutputError
+from ..methods.finding.keeps import Keeps
 from ..records import dataclass
 from ..store.checksums import changed, checksum
 from ..store.disk import renamed
 from ..store.folder import OF_AN_INDEX, Folder
 from .columns import ID_TYPES, type_named
-from .keeps import Keeps
 from .locking import Hold, remove_unread
 from .validity import MOST_NUMBER, problem_of
 

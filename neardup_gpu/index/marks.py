@@ -15,8 +15,9 @@ import numpy as np
 
 from neardup_gpu.kernels import bloom
 
+from ..methods.finding.contract import SortedQueries
 from ..records import dataclass
-from .segments import Segment, SortedQueries
+from .segments import Segment
 
 BITS = 16
 """Bits per key, at least: see `kernels/bloom.py`."""

@@ -27,13 +27,13 @@ from neardup_gpu.kernels import gather, merge as merge_kernel
 from neardup_gpu.kernels._cpu import alone
 
 from ..errors import DamagedError, OutputError
+from ..methods.finding.contract import Finder
+from ..methods.finding.order import MOST_COUNTED, Order, header_of
 from ..recipe import Recipe
 from ..store.arrays import Filling
 from .columns import merge_columns, merged_columns
-from .finding.contract import Finder
 from .keeps import KEPT_TEXTS
 from .manifest import SEGMENTS, SegmentPlace, check_newest
-from .order import MOST_COUNTED, Order, header_of
 from .segments import AS_BEFORE, COLUMNS, REBUILD, SEGMENT, UNIT_COLUMNS, Segment, copies_of
 from .sketches import stored
 from .snapshot import Snapshot, order_of

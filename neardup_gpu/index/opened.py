@@ -16,9 +16,9 @@ from ..engine.settings import Engine
 from ..engine.threads import on_threads
 from ..errors import DamagedError, ParameterError
 from ..methods import check_able
+from ..methods.finding.contract import Finder
 from ..recipe import Recipe
 from . import manifest as manifests
-from .finding.contract import Finder
 from .locking import WriterLock
 from .manifest import Held, Manifest
 from .merging import Merges

@@ -16,6 +16,7 @@ from ..documents.stream import Batch
 from ..documents.units import Units, divided, units_in
 from ..errors import InputError, ParameterError
 from ..methods.contract import RowEstimates
+from ..methods.finding.contract import WITHOUT_END, EntryRange, SketchedEntries
 from ..printable import readable_id
 from ..stages.conditions import group_words, of_like_lengths
 from .columns import with_columns
@@ -23,15 +24,15 @@ from .comparing import compared
 from .estimates import estimated
 from .manifest import Manifest
 from .opened import Opened
-from .sketches import SketchedEntries, sketched
-from .snapshot import WITHOUT_END, Snapshot
+from .sketches import sketched
+from .snapshot import Snapshot
 from .uncommon import UncommonEntries
 
 if TYPE_CHECKING:
     from ..documents import Documents
     from ..engine.contract import Runtime
+    from ..methods.finding.contract import Finder
     from ..recipe import Recipe
-    from .finding.contract import Finder
 
 
 AT_ONCE = 1 << 23
@@ -230,7 +231,7 @@ def near_documents(
     present = np.flatnonzero(sketches.tokens >= recipe.unit.min_words)
     never, ever = np.zeros(len(present), np.int64), np.full(len(present), WITHOUT_END)
     finder = recipe.method.finder(recipe, manifest.keeps)
-    found = finder.first(stored, sketches.take(present), never, ever, int(WITHOUT_END))
+    found = finder.first(stored, sketches.take(present), EntryRange(never, ever, int(WITHOUT_END)))
     query, entry = present[found.queries], found.entries  # copies too, which share all features
     if recipe.length_ratio is not None:
         near = of_like_lengths(sketches.tokens[query], snapshot.tokens(entry), recipe.length_ratio)

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..data import Ragged
+from ..methods.finding.contract import SketchedEntries
 from .merging import Merge, merge_now
 from .opened import Opened
 from .remaking import new_order, tables_of
 from .segments import KEPT, OPEN, Segment
-from .sketches import SketchedEntries
 from .snapshot import Snapshot, on_host
 from .writer import decide_entries
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
+    from ..methods.finding.keeps import Keeps
+    from ..methods.finding.order import Order
     from ..recipe import Recipe
-    from .keeps import Keeps
-    from .order import Order
 
 
 def rebuild(opened: Opened, runtime: Runtime) -> None:

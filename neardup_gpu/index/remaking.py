@@ -35,15 +35,15 @@ import numpy as np
 
 from ..data import Ragged
 from ..errors import DamagedError
+from ..methods.finding.order import MOST_COUNTED, Order
 from .elements import elements_of, tables
 from .merging import merge_tables
-from .order import MOST_COUNTED, Order
 from .segments import REBUILD
 from .sketches import stored
 
 if TYPE_CHECKING:
+    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
-    from .keeps import Keeps
     from .segments import Segment
 
 WRONG, FOUND = 0.02, 0.999

@@ -13,7 +13,7 @@
     flags          uint8    entries     KEPT, OPEN
     hash_keys      uint64   entries     first halves of the 128 bits of entries not blank, ascending; hash_rows, uint32
     hash_second    uint64   entries     second half of each entry
-    what candidates are found by        see `finding/`, and for containment `containment.py`
+    what candidates are found by        see `methods/finding/`, and for containment `containment.py`
     set_offsets    int64    entries + 1 where each entry's shingles begin in set_values, uint64; of an index with sets
     sketch         see `Sketch.stored`  a row of each entry; of an index that needs them, see `Keeps.sketches`
     pair_left, pair_right    int64      entries of each stored pair, which was found when the right one was added
@@ -39,17 +39,19 @@ import os
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from neardup_gpu.kernels import gather
 from neardup_gpu.kernels._cached import cached_property
 from neardup_gpu.kernels._probing import find_rows
-from neardup_gpu.kernels._tables import place_of_copies, sorted_tables
+from neardup_gpu.kernels._tables import place_of_copies
 
 from ..data import Ragged
 from ..errors import DamagedError, OutputError
+from ..methods.finding.contract import SortedQueries
+from ..methods.finding.order import Order
 from ..records import dataclass
 from ..stages.conditions import WITHIN
 from ..store.arrays import ArraysFile, ArraysFormat, Limits
@@ -57,7 +59,6 @@ from ..store.folder import Folder
 from ..store.ids import NAMES, Ids
 from .keeps import KEPT_TEXTS
 from .manifest import DELETED, SEGMENTS, SegmentPlace
-from .order import Order
 from .probing import find_earlier_rows, find_earlier_runs
 
 SEGMENT = ArraysFormat(
@@ -85,21 +86,6 @@ MANY = 64
 """Values of an array for each that is read, up to which all of it is compared with its checksums."""
 
 
-class SortedQueries(NamedTuple):
-    """Keys that tables are searched for, as `sort_queries` in `kernels/_probing.py` returns them.
-
-    Parameters
-    ----------
-    keys : array of uint64, shape (tables, queries)
-    numbers : array of uint32, shape (tables, queries)
-    sizes : array of int64, shape (tables,)
-    """
-
-    keys: np.ndarray
-    numbers: np.ndarray
-    sizes: np.ndarray
-
-
 KEPT, OPEN = np.uint8(1), np.uint8(2)
 
 OWNER = "owner"
@@ -115,12 +101,6 @@ UNIT_COLUMNS = {"begin": np.int64, "end": np.int64, "after": np.int32, "marks": 
 def words_of(values: np.ndarray) -> np.ndarray:
     """The bits of numbers as words, as files keep them."""
     return np.ascontiguousarray(values, np.float64).view(np.uint64)
-
-
-def sorted_table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(key, row) by key, equal keys in the order given."""
-    found, numbers = sorted_tables(np.ascontiguousarray(keys)[:, None], np.arange(len(keys), dtype=np.uint32))
-    return found[0], rows[numbers[0]].astype(np.uint32)
 
 
 @dataclass
@@ -324,8 +304,8 @@ class Segment:
         """
         keys, rows, sound = self.tables(name)
         if self.file is None or self.file.num_left == 0:
-            return find_rows(keys, rows, queries, r, first, stop, most, allowed)[:2]
-        found, offsets, wanted = find_rows(keys, rows, queries, r, first, stop, most, allowed, sound)
+            return find_rows((keys, rows), queries, r, first, stop, most, allowed)[:2]
+        found, offsets, wanted = find_rows((keys, rows), queries, r, first, stop, most, allowed, sound)
         for part, blocks in zip(("keys", "rows"), wanted, strict=True):
             if blocks[-1]:
                 self.file.verify_blocks(f"{name}_{part}", np.flatnonzero(blocks[:-1]))

@@ -3,74 +3,28 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup_gpu.kernels import gather, sequences
+from neardup_gpu.kernels import sequences
 
 from ..data import Ragged
+from ..engine.arrays import apart
 from ..engine.choice import kernel, to_host
 from ..engine.pieces import Span
 from ..methods.contract import Sketch
+from ..methods.finding.contract import SketchedEntries
 from ..stages import count_shingles, count_tokens
-from ..stages.conditions import WITHIN, apart
+from ..stages.conditions import WITHIN
 from ..stages.sketching import WORDLESS, mark_wordless, text_hashes_of, text_of
 
 if TYPE_CHECKING:
     from ..engine.contract import Runtime
+    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
-    from .keeps import Keeps
     from .segments import Segment
-
-
-class SketchedEntries(NamedTuple):
-    """Some units, which are documents or parts of documents, in host memory.
-
-    hashes : array of uint64, shape (units, 2)
-        The 128 bits of the word sequence of each; of documents without words, see `sketching.WORDLESS`.
-    tokens : array of int64, shape (units,)
-    keys : array, a row for each unit
-        What `Sketch.keys` gives, uint64; of methods that do not sketch, no columns, or what their finder puts there.
-    sets : Ragged of uint64
-        Distinct shingles, ascending; of an index without sets, and of units that are not compared, no shingles.
-    sketch : array, a row for each unit, or None
-        What `Sketch.stored` gives, in an index that keeps it.
-    words : array of uint64, shape (units,), or None
-        The word of each unit's group, if only documents of equal values are compared. It is mixed into the hashes,
-        the keys, the sets, and simhashes; see `conditions.py`.
-    only_dropped_words : int
-        Number of the units that have no words but dropped ones, where they are sketched.
-    are_written : array of bool, shape (units,), or None
-        Which ones count as one if they are equal: documents that are not blank, or parts with enough tokens. None for
-        stored entries, which differ.
-    """
-
-    hashes: np.ndarray
-    tokens: np.ndarray
-    keys: Any
-    sets: Ragged
-    sketch: np.ndarray | None = None
-    words: np.ndarray | None = None
-    only_dropped_words: int = 0
-    are_written: np.ndarray | None = None
-
-    @property
-    def num_bytes(self) -> int:
-        """The number of bytes."""
-        arrays = [self.hashes, self.tokens, self.keys, self.sets.values, self.sets.offsets]
-        return sum(array.nbytes for array in arrays) + (0 if self.sketch is None else self.sketch.nbytes)
-
-    def take(self, rows: np.ndarray) -> SketchedEntries:
-        """Some of them."""
-        if len(rows) == len(self.tokens) and (np.diff(rows) == 1).all():  # all
-            return self
-        sets = Ragged(*gather.cpu(self.sets.values, self.sets.offsets, rows))
-        sketch = None if self.sketch is None else self.sketch[rows]
-        words, written = (None if each is None else each[rows] for each in (self.words, self.are_written))
-        keys = self.keys[rows]
-        return SketchedEntries(self.hashes[rows], self.tokens[rows], keys, sets, sketch, words, are_written=written)
 
 
 def sketched(

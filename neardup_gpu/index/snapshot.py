@@ -17,10 +17,11 @@ from neardup_gpu.kernels._probing import sort_queries
 from ..data import Ragged, arrow, look_up, numpy_of
 from ..engine.contract import Backend
 from ..errors import DamagedError
+from ..methods.finding.contract import SortedQueries
+from ..methods.finding.order import Order
 from .marks import Marks
-from .order import Order
 from .probing import TableList, find_segments, list_tables
-from .segments import KEPT, OWNER, REBUILD, Segment, SortedQueries
+from .segments import KEPT, OWNER, REBUILD, Segment
 
 if TYPE_CHECKING:
     from .uncommon import UncommonEntries

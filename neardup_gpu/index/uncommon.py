@@ -18,18 +18,18 @@ import numpy as np
 
 from ..data import Ragged
 from ..errors import ParameterError
+from ..methods.finding.contract import SketchedEntries
 from ..methods.frequencies import Frequencies
 from ..stages.common_shingles import CommonShingles, common_shingles, without_common
 from ..stages.joining import spool_parts
 from .segments import Segment
-from .sketches import SketchedEntries
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..engine.contract import Rows, Runtime
     from ..engine.pieces import Span
+    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
-    from .keeps import Keeps
 
 
 class StoredSets:

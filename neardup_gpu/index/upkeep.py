@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OutputError
+from ..methods.finding.order import Order
 from ..report import count, size
 from ..store.arrays import ArraysFile
 from ..store.folder import Folder
@@ -19,7 +20,6 @@ from ..store.outputs import new_folder
 from .manifest import DELETED, SEGMENTS, Held
 from .merging import merge_last
 from .opened import Opened
-from .order import Order
 from .rebuilding import rebuild
 from .remaking import check_tables
 from .segments import Segment

@@ -22,9 +22,9 @@ from .keeps import KEPT_TEXTS
 from .remembered import problems_of_reading
 
 if TYPE_CHECKING:
+    from ..methods.finding.contract import Finder
+    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
-    from .finding.contract import Finder
-    from .keeps import Keeps
     from .manifest import Manifest
     from .segments import Segment
 

@@ -17,6 +17,9 @@ from neardup_gpu.kernels import identical
 from ..data import arrow
 from ..documents.units import joined_places
 from ..errors import InputError, OutputError, ParameterError, ResourceError
+from ..methods.finding.by_segment import sorted_table
+from ..methods.finding.contract import SketchedEntries
+from ..methods.finding.order import ORDER, Order, header_of
 from ..stages.conditions import WITHIN
 from ..store.folder import Folder
 from ..store.ids import Ids
@@ -35,7 +38,6 @@ from .manifest import (
     is_made,
     next_number,
 )
-from .order import ORDER, Order, header_of
 from .segments import (
     AS_BEFORE,
     KEPT,
@@ -45,11 +47,10 @@ from .segments import (
     Segment,
     copies_of,
     documents_in,
-    sorted_table,
     words_of,
     write,
 )
-from .sketches import SketchedEntries, stored
+from .sketches import stored
 from .snapshot import Snapshot, hashes_of, order_of
 from .uncommon import check_decides
 from .validity import MOST_NUMBER
@@ -57,8 +58,8 @@ from .validity import MOST_NUMBER
 if TYPE_CHECKING:
     from ..documents.units import Places
     from ..engine.contract import Runtime
+    from ..methods.finding.keeps import Keeps
     from ..recipe import Recipe
-    from .keeps import Keeps
     from .locking import WriterLock
 
 MOST_ENTRIES = 2**32 - 2

@@ -43,7 +43,7 @@ from ..results.saving import write_result
 from ..results.tables import Facts, JobFacts, check_shared, remarks_of, report_of_job, tables_of
 from ..stages.decisions import by_priority, decide, nearest_partners, proposed, representatives, unverified
 from ..stages.nearest_reference import nearest_pairs
-from ..stages.partners import TooManyComparisonsError, partners_of
+from ..stages.partners import JoinedRows, JoinLimits, TooManyComparisonsError, partners_of
 from ..stages.recall import CheckedRun, check_recall
 from ..stages.reread import TextRows
 from ..stages.sketching import Sketcher
@@ -202,7 +202,7 @@ def _run_here(arguments: Arguments) -> Result:
     if bound is not None and (division := bounded.division_of(arguments, sources, recipe)) is not None:
         bounded.tell(division.need, division)
         return bounded.decided_in_tasks(division, arguments, sources)
-    verified_at_once = bounded.candidates_at_once(arguments, sources, recipe)
+    limits = JoinLimits(engine.max_comparisons, bounded.candidates_at_once(arguments, sources, recipe))
     if backend == "cpu" and (need := bounded.foretold(sources, recipe, num_checked)) is not None:
         bounded.tell(need)
     with contextlib.ExitStack() as stack:
@@ -245,7 +245,7 @@ def _run_here(arguments: Arguments) -> Result:
         if recipe.only_equal and recipe.unit.divides:
             result: Result = run_equal(sources, sketcher)
         else:
-            result = run(sources, sketcher, num_checked, engine.max_comparisons, verified_at_once, writing.counts)
+            result = run(sources, sketcher, num_checked, limits, writing.counts)
         result.report.update(lost_of(result.documents))
         if writing.by is not None:
             with clock.stage("read"):
@@ -266,11 +266,10 @@ def run(
     sources: Sources,
     sketcher: Sketcher,
     num_checked: int,
-    max_comparisons: int | None,
-    verified_at_once: int | None,
+    limits: JoinLimits,
     counts: bool = False,
 ) -> Result:
-    """Do the whole job except writing; `verified_at_once` is that of `Search`, `counts` that of `tables_of`."""
+    """Do the whole job except writing; `counts` is that of `tables_of`."""
     runtime, clock = sketcher.runtime, sketcher.clock
     sketched = sketcher.sketch_all(sources, columns=keep_columns(sketcher.recipe.keep))
     spool = cast("Rows | None", sketcher.spool)
@@ -295,19 +294,13 @@ def run(
     if spool is not None:
         try:
             found = partners_of(
-                groups.keys,
-                groups.pinned,
-                rows,
-                spool,
+                JoinedRows(groups.keys, groups.pinned, spool, rows, groups.num_tokens, groups.owner),
                 candidates,
                 recipe,
                 measure,
-                max_comparisons,
                 clock,
                 runtime,
-                verified_at_once=verified_at_once,
-                num_tokens=groups.num_tokens,
-                owner=groups.owner,
+                limits,
             )
         except TooManyComparisonsError as error:
             raise too_many_comparisons(error, rows, sketched, sources, recipe) from None

@@ -17,7 +17,7 @@ from ..data import arrow, one_array, taken
 from ..definitions import METADATA_KEY
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.writing_options import Writing
-from ..engine.arrays import take_rows
+from ..engine.arrays import apart, take_rows
 from ..engine.choice import kernel
 from ..engine.clock import Clock, Progress, with_bars
 from ..engine.contract import Runtime
@@ -34,7 +34,7 @@ from ..recipe import Recipe, choose_recipe
 from ..report import count
 from ..results.sketch_files import NUM_SHINGLES, array_of, arrays_of, distinct_files, read_sketches
 from ..results.sketch_writing import SketchFiles, SketchWriter, counted, new_places, reported
-from ..stages.conditions import WITHIN, apart
+from ..stages.conditions import WITHIN
 from ..stages.decisions import found_by, identical
 from ..stages.sketching import Sketcher
 from ..store.outputs import new_file

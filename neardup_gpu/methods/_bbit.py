@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import theory
 from ..definitions import draw
+from ._modules import arrays, choice, kernels, launch, np
 from .contract import RowEstimates
-
-if TYPE_CHECKING:
-    import numpy as np
 
 LENGTHS = (1, 2, 4, 8)
 """Bits that may be kept of each sample."""
@@ -19,27 +17,17 @@ LENGTHS = (1, 2, 4, 8)
 @cache
 def salts(seed: int, samples: int) -> np.ndarray:
     """Values that samples are mixed with: uint64, shape (samples,)."""
-    import numpy as np
-
     return np.array([draw(seed, "b-bit", i) for i in range(samples)], np.uint64)
 
 
 def packed(signatures: Any, seed: int, bits: int, backend: str | None) -> Any:
     """The rows of signatures, packed: uint64, shape (rows, words)."""
-    from neardup_gpu.kernels import bbit
-
-    from ..engine.choice import kernel
-
-    return kernel(bbit, backend)(signatures, salts(seed, signatures.shape[1]), bits)
+    return choice.kernel(kernels.bbit, backend)(signatures, salts(seed, signatures.shape[1]), bits)
 
 
 def segments(words: Any, k: int, length: int) -> Any:
     """Cut packed rows into k segments of 1 to 64 bits each, as they follow one another: uint64, shape (rows, k)."""
-    import numpy as np
-
-    from neardup_gpu.kernels._launch import array_module
-
-    cut = array_module(words).empty((len(words), k), np.uint64)
+    cut = launch.array_module(words).empty((len(words), k), np.uint64)
     for j in range(k):
         word, shift = divmod(j * length, 64)
         part = words[:, word] >> np.uint64(shift)
@@ -57,16 +45,10 @@ def estimate(words: Any, left: np.ndarray, right: np.ndarray, bits: int, samples
     as the one is an increasing function of the other. Nothing is cut off below 0: an estimate or an end there stands
     for documents that have nothing in common.
     """
-    import numpy as np
 
-    from neardup_gpu.kernels import bbit_equal
-
-    from ..engine.arrays import same_device
-    from ..engine.choice import kernel, to_host
-
-    left, right = same_device(words, left, right)
+    left, right = arrays.same_device(words, left, right)
     backend = "cpu" if isinstance(words, np.ndarray) else "gpu"
-    equal = to_host(kernel(bbit_equal, backend)(words, left, right, bits, samples))
+    equal = choice.to_host(choice.kernel(kernels.bbit_equal, backend)(words, left, right, bits, samples))
     estimates, low, high = _intervals(samples, bits)[equal].T
     return RowEstimates(estimates, low, high)
 
@@ -74,8 +56,6 @@ def estimate(words: Any, left: np.ndarray, right: np.ndarray, bits: int, samples
 @cache
 def _intervals(samples: int, bits: int) -> np.ndarray:
     """For each number of equal groups the estimate and its 99% interval: rows of (estimate, low, high)."""
-    import numpy as np
-
     shares = [equal / samples for equal in range(samples + 1)]
     rows = [(share, *theory.mean_interval(share, samples, 0.01)) for share in shares]
     return np.array([[theory.bbit_resemblance(value, bits) for value in row] for row in rows])

@@ -12,13 +12,11 @@ from ..errors import DamagedError, ParameterError
 from ..records import dataclass
 from ..report import percent
 from ..settings import setting
+from ._modules import choice, data, kernels, launch, np, pa
 from .contract import SampledCounts
 from .elements import OnePermutation, checked_leading, sampled_counts, unpadded
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
     from neardup_gpu.kernels.cluster_stream import Stream
 
     from ..data import Ragged
@@ -174,16 +172,9 @@ class BottomK(OnePermutation):
         >>> sketches.shape, bool((sketches[0] == sketches[1]).all())  # the same set, so the same sketch
         ((2, 2), True)
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import bottomk
-
-        from ..data import as_ragged
-        from ..engine.choice import kernel
-
-        elements = as_ragged("elements", elements, np.uint64)
+        elements = data.as_ragged("elements", elements, np.uint64)
         salt = one_draw(checks.seed(seed), "bottom-k")
-        return kernel(bottomk, backend)(elements.values, elements.offsets, salt, self.s)
+        return choice.kernel(kernels.bottomk, backend)(elements.values, elements.offsets, salt, self.s)
 
     def keys(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """The leading elements of each sketch, or its groups.
@@ -214,17 +205,11 @@ class BottomK(OnePermutation):
         >>> BottomK(s=3, leading=2).keys(np.array([[5, 6, 7]], np.uint64))
         array([[5, 6]], dtype=uint64)
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import groups
-
-        from ..engine.choice import kernel
-
         sketches = checks.array("sketches", sketches, np.uint64, (None, self.s), hint="as BottomK.sketch gives")
         salt = one_draw(checks.seed(seed), "groups")
         if self.candidates == "leading":
             return sketches[:, : self._leading()].copy()
-        found = kernel(groups, backend)(sketches, salt, self.key_columns)
+        found = choice.kernel(kernels.groups, backend)(sketches, salt, self.key_columns)
         found.sort(axis=1)
         return found
 
@@ -238,26 +223,19 @@ class BottomK(OnePermutation):
         The elements of u in A are a sample of A without replacement, so |u n A n B| / |u n A| estimates the
         containment of A in B without bias. The larger B is, the smaller is the sample.
         """
-        from neardup_gpu.kernels import bottomk
-        from neardup_gpu.kernels._launch import array_module
-
-        offsets = array_module(sketches).arange(len(sketches) + 1) * self.s
-        most = bottomk.EMPTY - bottomk.EMPTY.dtype.type(1)
-        sizes = (sketches != bottomk.EMPTY).sum(axis=1)
+        offsets = launch.array_module(sketches).arange(len(sketches) + 1) * self.s
+        most = kernels.bottomk.EMPTY - kernels.bottomk.EMPTY.dtype.type(1)
+        sizes = (sketches != kernels.bottomk.EMPTY).sum(axis=1)
         return sampled_counts(sketches.ravel(), offsets, left, right, most, self.s, sizes, True)
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
-        import numpy as np
-
-        from neardup_gpu.kernels import bottomk
-
-        from ..engine.choice import to_host
-
         hint = "as BottomK.sketch gives"
-        rows = [to_host(checks.array("sketches", each, np.uint64, (None, self.s), hint=hint)) for each in sketches]
+        rows = [
+            choice.to_host(checks.array("sketches", each, np.uint64, (None, self.s), hint=hint)) for each in sketches
+        ]
         joined = np.sort(np.concatenate(rows, axis=1), axis=1)
-        joined[:, 1:][joined[:, 1:] == joined[:, :-1]] = bottomk.EMPTY
+        joined[:, 1:][joined[:, 1:] == joined[:, :-1]] = kernels.bottomk.EMPTY
         joined.sort(axis=1)
         return joined[:, : self.s].copy()
 
@@ -289,16 +267,10 @@ class BottomK(OnePermutation):
         >>> BottomK(s=3).union_sizes(np.array([[1, 2, 2**63], [1, 2, 2**64 - 1]], np.uint64))
         array([4., 2.])
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import bottomk
-
-        from ..engine.choice import to_host
-
-        sketches = to_host(
+        sketches = choice.to_host(
             checks.array("sketches", sketches, np.uint64, (None, self.s), hint="as BottomK.sketch gives")
         )
-        number = (sketches != bottomk.EMPTY).sum(axis=1).astype(np.float64)
+        number = (sketches != kernels.bottomk.EMPTY).sum(axis=1).astype(np.float64)
         if self.s == 1:
             return np.where(number < 1, number, np.nan)
         greatest = np.maximum(sketches[:, -1].astype(np.float64), 1.0)
@@ -306,9 +278,7 @@ class BottomK(OnePermutation):
 
     def stream(self, threshold: float, commonest: bool) -> Stream:
         """Return what puts sketches into greedy clusters; see `Clusters`."""
-        from neardup_gpu.kernels.cluster_stream import Stream
-
-        return Stream(self.s, threshold, commonest)
+        return kernels.cluster_stream.Stream(self.s, threshold, commonest)
 
     def expected_recall(self, threshold: float | None) -> float | None:
         """Least share of the pairs at the threshold that become candidates: 1 - (1 - t)**leading; None by groups."""
@@ -330,8 +300,6 @@ class BottomK(OnePermutation):
 
         document_hash: two uint64 of the whole token sequence. smallest: s uint64.
         """
-        import pyarrow as pa
-
         return {"document_hash": pa.list_(pa.uint64(), 2), "smallest": pa.list_(pa.uint64(), self.s)}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
@@ -340,10 +308,8 @@ class BottomK(OnePermutation):
 
     def from_columns(self, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The sketches and keys that `to_columns` made into columns."""
-        from neardup_gpu.kernels.bottomk import EMPTY
-
         sketches = columns["smallest"]
-        if ((sketches[:, 1:] <= sketches[:, :-1]) & (sketches[:, 1:] != EMPTY)).any():
+        if ((sketches[:, 1:] <= sketches[:, :-1]) & (sketches[:, 1:] != kernels.bottomk.EMPTY)).any():
             raise DamagedError("column 'smallest' holds no bottom-k sketches of its recipe; sketch it again")
         return sketches, self.keys(sketches)
 

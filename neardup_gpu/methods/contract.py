@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cas
 
 from .. import checks, theory
 from ..errors import ParameterError
+from ._modules import choice, data, np
 from .measures import RESEMBLANCE, Measure
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
     from neardup_gpu.kernels.cluster_stream import Stream
 
     from ..data import Pairs, Ragged
     from ..engine.contract import Backend
-    from ..index.finding.contract import Finder
-    from ..index.keeps import Keeps
     from ..recipe import Recipe
+    from .finding.contract import Finder
+    from .finding.keeps import Keeps
     from .frequencies import Frequencies, FrequencyPass
 
 
@@ -65,14 +65,10 @@ def merged(parts: Sequence[Candidates]) -> Candidates:
     """The candidates of several tasks as one."""
     if len(parts) == 1:
         return parts[0]
-    import numpy as np
 
-    from ..data import Pairs
-    from ..engine.choice import to_host
-
-    left, right = ([to_host(getattr(part.pairs, side)) for part in parts] for side in ("left", "right"))
-    pairs = Pairs.from_unsorted(np.concatenate(left), np.concatenate(right))
-    crowded = np.logical_or.reduce([to_host(part.crowded) for part in parts])
+    left, right = ([choice.to_host(getattr(part.pairs, side)) for part in parts] for side in ("left", "right"))
+    pairs = data.Pairs.from_unsorted(np.concatenate(left), np.concatenate(right))
+    crowded = np.logical_or.reduce([choice.to_host(part.crowded) for part in parts])
     counts = sum(part.large_buckets for part in parts), sum(part.uncompared_pairs for part in parts)
     return Candidates(pairs, *counts, crowded, sum(part.accidents for part in parts))
 
@@ -445,8 +441,6 @@ class Sketch(Method):
 
     def _present(self, present: Any, number: int) -> Any:
         """Return which documents are present, as an array; all of them if None."""
-        import numpy as np
-
         every = np.ones(number, bool) if present is None else present
         return checks.array("present", every, bool, (number,), hint="one for each document")
 
@@ -544,9 +538,7 @@ class Sketch(Method):
         ParameterError, ArgumentTypeError
             If `pairs` are not Pairs of rows of the sketches.
         """
-        from ..data import pairs_within
-
-        pairs = pairs_within("pairs", pairs, len(sketches))
+        pairs = data.pairs_within("pairs", pairs, len(sketches))
         return Estimate(pairs, *self.estimate_rows(sketches, pairs.left, pairs.right))
 
     @abstractmethod
@@ -616,6 +608,4 @@ class WeighingSketch(Sketch):
 @cache
 def share_intervals(number: int) -> np.ndarray:
     """Return the 99% interval of the mean of `number` trials for each count of successes: rows of (low, high)."""
-    import numpy as np
-
     return np.array([theory.mean_interval(count / number, number, 0.01) for count in range(number + 1)])

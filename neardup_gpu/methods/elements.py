@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import checks, theory
 from ..errors import ParameterError
+from ._modules import choice, data, kernels, launch, np
 from .contract import Buckets, Candidates, Entries, RowEstimates, SampledCounts, Sketch
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..data import Ragged
 
 
@@ -113,20 +112,14 @@ class OnePermutation(Sketch):
         >>> found.pairs.left, found.pairs.right
         (array([0]), array([1]))
         """
-        from neardup_gpu.kernels import shared
-        from neardup_gpu.kernels._launch import check_rows
-
-        from ..data import Pairs
-        from ..engine.choice import kernel
-
         checks.seed(seed)
         keys = self._keys(keys)
-        check_rows(keys.size, "elements")
+        launch.check_rows(keys.size, "elements")
         present = self._present(present, len(keys))
         rows = unpadded(_each_once(keys), present)
-        run, limits = kernel(shared, backend), (self.bucket_limit, self.bucket_probe)
+        run, limits = choice.kernel(kernels.shared, backend), (self.bucket_limit, self.bucket_probe)
         left, right, _, large, uncompared, crowded = run(rows.values, rows.offsets, self._least(), *limits)
-        return Candidates(Pairs._trusted(left, right), int(large), int(uncompared), crowded)
+        return Candidates(data.Pairs._trusted(left, right), int(large), int(uncompared), crowded)
 
     def buckets(self, num_rows: int) -> Buckets:
         """Return the one table: a bucket is the rows that have one of the keys.
@@ -146,8 +139,6 @@ class OnePermutation(Sketch):
         >>> ModM(leading=2).buckets(1000).radius
         0
         """
-        import numpy as np
-
         return Buckets(np.full(1, 2**64 - 1, np.uint64), 0, self.bucket_limit, self.bucket_probe)
 
     def entries(self, keys: Any, num_rows: int, *, seed: int = 1) -> Iterator[Entries]:
@@ -180,40 +171,28 @@ class OnePermutation(Sketch):
         >>> [part.values.tolist() for part in found]
         [[5, 6], [6]]
         """
-        import numpy as np
-
-        from neardup_gpu.kernels.groups import EMPTY
-
-        from ..engine.choice import to_host
-
         checks.seed(seed)
-        keys, least = _each_once(self._keys(to_host(keys))), self._least()
-        needed = np.minimum((keys != EMPTY).sum(axis=1), least).astype(np.uint16) if least > 1 else None
+        keys, least = _each_once(self._keys(choice.to_host(keys))), self._least()
+        needed = np.minimum((keys != kernels.groups.EMPTY).sum(axis=1), least).astype(np.uint16) if least > 1 else None
         for column in keys.T:
-            rows = np.flatnonzero(column != EMPTY)
+            rows = np.flatnonzero(column != kernels.groups.EMPTY)
             yield Entries(0, column[rows], rows, None if needed is None else needed[rows])
 
     def keys_apart(self, keys: Any, words: Any) -> Any:
         """Return keys that agree only in documents of one group, ascending; see `conditions.py`."""
-        from neardup_gpu.kernels._launch import array_module
-        from neardup_gpu.kernels.groups import EMPTY
-
-        xp = array_module(keys)
-        return xp.sort(xp.where(keys == EMPTY, EMPTY, super().keys_apart(keys, words)), axis=1)
+        xp = launch.array_module(keys)
+        return xp.sort(
+            xp.where(keys == kernels.groups.EMPTY, kernels.groups.EMPTY, super().keys_apart(keys, words)), axis=1
+        )
 
     def are_candidates(self, keys: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return whether pairs of rows share enough keys, or all of a row that has fewer: bool, shape (pairs,)."""
-        import numpy as np
-
-        from neardup_gpu.kernels._launch import array_module
-        from neardup_gpu.kernels.groups import EMPTY
-
-        xp, width, least = array_module(keys), keys.shape[1], self._least()
+        xp, width, least = launch.array_module(keys), keys.shape[1], self._least()
         offsets = xp.arange(len(keys) + 1) * width
-        both = in_unions(keys.ravel(), offsets, left, right, EMPTY - np.uint64(1), 2 * width)[0]
+        both = in_unions(keys.ravel(), offsets, left, right, kernels.groups.EMPTY - np.uint64(1), 2 * width)[0]
         if least == 1:
             return both > 0
-        sizes = (keys != EMPTY).sum(axis=1)
+        sizes = (keys != kernels.groups.EMPTY).sum(axis=1)
         return both >= xp.maximum(1, xp.minimum(xp.minimum(sizes[left], sizes[right]), least))
 
     def estimate_rows(self, sketches: Any, left: np.ndarray, right: np.ndarray) -> RowEstimates:
@@ -250,55 +229,37 @@ def checked_leading(method: Any, most: int | None) -> dict[str, Any]:
 
 def padded(rows: Ragged, width: int) -> Any:
     """The first `width` values of each row, and 2**64 - 1 after them: uint64, shape (rows, width)."""
-    from neardup_gpu.kernels._elements import beginnings
-
-    return beginnings(rows.values, rows.offsets, width)
+    return kernels._elements.beginnings(rows.values, rows.offsets, width)
 
 
 def unpadded(keys: Any, present: Any = None) -> Ragged:
     """The values of each row that are not 2**64 - 1, of rows that are present. On a device the host waits once."""
-    import numpy as np
-
-    from neardup_gpu.kernels._launch import array_module, fetch_offsets
-    from neardup_gpu.kernels._sort import counted_before, keep
-    from neardup_gpu.kernels.groups import EMPTY
-
-    from ..data import Ragged
-
-    xp = array_module(keys)
-    there = keys != EMPTY
+    xp = launch.array_module(keys)
+    there = keys != kernels.groups.EMPTY
     if present is not None:
         there &= xp.asarray(present)[:, None]
-    if xp is np:
-        return Ragged._trusted(keys[there], np.append(0, np.cumsum(there.sum(axis=1))))
-    before = counted_before(there.ravel())
+    if isinstance(keys, np.ndarray):
+        return data.Ragged._trusted(keys[there], np.append(0, np.cumsum(there.sum(axis=1))))
+    before = kernels._sort.counted_before(there.ravel())
     offsets = before[:: keys.shape[1]].copy()
-    values = xp.empty(int(fetch_offsets(offsets)[-1]), np.uint64)
-    keep.threads(keys.size, keys.ravel(), before, values)
-    return Ragged._trusted(values, offsets)
+    values = xp.empty(int(launch.fetch_offsets(offsets)[-1]), np.uint64)
+    kernels._sort.keep.threads(keys.size, keys.ravel(), before, values)
+    return data.Ragged._trusted(values, offsets)
 
 
 def _each_once(keys: Any) -> Any:
     """The keys of each row in ascending order; of equal ones all but the first are 2**64 - 1."""
-    from neardup_gpu.kernels._launch import array_module
-    from neardup_gpu.kernels.groups import EMPTY
-
-    keys = array_module(keys).sort(keys, axis=1)
-    keys[:, 1:][keys[:, 1:] == keys[:, :-1]] = EMPTY
+    keys = launch.array_module(keys).sort(keys, axis=1)
+    keys[:, 1:][keys[:, 1:] == keys[:, :-1]] = kernels.groups.EMPTY
     return keys
 
 
 def in_unions(values: Any, offsets: Any, left: Any, right: Any, most: Any, s: int) -> tuple[Any, Any, Any]:
     """The kernel `unions`, where the arrays are; `most` may be one word for all pairs."""
-    import numpy as np
-
-    from neardup_gpu.kernels import unions
-    from neardup_gpu.kernels._launch import array_module
-
-    xp = array_module(values)
+    xp = launch.array_module(values)
     left, right = xp.asarray(left), xp.asarray(right)
     bounds = xp.full(len(left), most, np.uint64) if isinstance(most, np.uint64) else most
-    run = unions.cpu if xp is np else unions.gpu
+    run = kernels.unions.cpu if isinstance(values, np.ndarray) else kernels.unions.gpu
     return run(values, offsets, left, right, bounds, s)
 
 
@@ -317,7 +278,6 @@ def sampled_counts(
         False for pairs that the modulus leaves elements out of. Of the others, a union is that of the whole sets if
         both sketches have fewer than `s` elements, and all of them are in the union.
     """
-    import numpy as np
 
     from ..engine.arrays import fetched
 
@@ -335,7 +295,6 @@ def shares(of_them: np.ndarray, number: np.ndarray, whole: np.ndarray) -> RowEst
     Elements are drawn without replacement, so `theory.mean_interval` holds (Hoeffding 1963, section 6). It is (0, 1)
     where none were drawn; what counts whole sets is exact.
     """
-    import numpy as np
 
     with np.errstate(invalid="ignore"):
         estimate = of_them / number
@@ -353,7 +312,6 @@ def may_reach(of_them: np.ndarray, number: np.ndarray, least: float) -> np.ndarr
     It does where `number` times the relative entropy of the two shares is more than ln(2 / 0.01); a hair is left to the
     interval itself.
     """
-    import numpy as np
 
     share = of_them / np.maximum(number, 1)
     with np.errstate(divide="ignore", invalid="ignore"):

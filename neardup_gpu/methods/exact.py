@@ -8,9 +8,9 @@ from ..records import dataclass
 from .contract import Join
 
 if TYPE_CHECKING:
-    from ..index.finding.contract import Finder
-    from ..index.keeps import Keeps
     from ..recipe import Recipe
+    from .finding.contract import Finder
+    from .finding.keeps import Keeps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Exact(Join):
 
     def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
         """Return the finder that joins stored sets by their prefixes, or looks up equal units."""
-        from ..index.finding.equal import ByEquality
-        from ..index.finding.exact import ByPrefixes
+        from .finding.equal import ByEquality
+        from .finding.exact import ByPrefixes
 
-        return ByEquality(keeps) if recipe.only_equal else ByPrefixes(recipe, keeps)
+        return ByEquality(recipe, keeps) if recipe.only_equal else ByPrefixes(recipe, keeps)

@@ -11,10 +11,9 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from ..records import dataclass
+from ._modules import arrays, choice, data, kernels, launch, np
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..data import Ragged
     from .frequencies import Frequencies
 
@@ -91,7 +90,6 @@ class UnweightedMeasure(JoinMeasure, Protocol):
         return self
 
     def counting(self, distinct: np.ndarray) -> np.ndarray:
-        import numpy as np
 
         return distinct if self.ignored is None else np.setdiff1d(distinct, self.ignored, assume_unique=True)
 
@@ -100,23 +98,18 @@ class UnweightedMeasure(JoinMeasure, Protocol):
 
         Both measures grow with what is common, also after rounding, which is monotone.
         """
-        from ..kernels._launch import array_module
-
-        xp = array_module(left)
+        xp = launch.array_module(left)
         left, right = sizes[left], sizes[right]
         return xp.flatnonzero(self.of(xp.minimum(left, right), left, right) >= threshold)
 
     def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
         """Return the values of pairs of sets, or less than 0 if they are below the threshold."""
-        from ..engine.arrays import same_device
-        from ..engine.choice import kernel
-        from ..kernels import resemblance
-
-        left, right = same_device(prepared.values, left, right)
+        left, right = arrays.same_device(prepared.values, left, right)
         sizes = prepared.sizes[left], prepared.sizes[right]
         least = self.least(*sizes, threshold)
-        common = kernel(resemblance, backend)(prepared.values, prepared.offsets, left, right, least)
-        (common,) = same_device(prepared.values, common)  # of an index sets are on the host, whatever compares them
+        common = choice.kernel(kernels.resemblance, backend)(prepared.values, prepared.offsets, left, right, least)
+        # The sets of an index are in host memory, whatever compares them.
+        (common,) = arrays.same_device(prepared.values, common)
         return self.of(common, *sizes)
 
 
@@ -150,23 +143,19 @@ class Resemblance(UnweightedMeasure):
         return shingle_sets(waiting, backend)
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
-        from ..kernels.resemblance import resemblance
 
-        return resemblance(common, left + right - common)
+        return kernels.resemblance.resemblance(common, left + right - common)
 
     def common(self, values: Any, left: Any, right: Any) -> Any:
         return (values * (left + right) / (1 + values)).round()  # which errs by less than 2**-50 of the number
 
     def least(self, left: Any, right: Any, threshold: float) -> Any:
-        from ..kernels._bounds import least_overlaps_of
 
-        return least_overlaps_of(left + right, threshold)
+        return kernels._bounds.least_overlaps_of(left + right, threshold)
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
         """By the sum of both sizes."""
-        from ..kernels._bounds import least_overlaps
-
-        return least_overlaps(2 * most, threshold)
+        return kernels._bounds.least_overlaps(2 * most, threshold)
 
 
 @dataclass(frozen=True)
@@ -218,20 +207,16 @@ class ContainmentMeasure(UnweightedMeasure):
         return waiting
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
-        from ..kernels.resemblance import containment
 
-        return containment(common, self.size_of_part(left, right))
+        return kernels.resemblance.containment(common, self.size_of_part(left, right))
 
     def least(self, left: Any, right: Any, threshold: float) -> Any:
-        from ..kernels._bounds import least_shares_of
 
-        return least_shares_of(self.size_of_part(left, right), threshold)
+        return kernels._bounds.least_shares_of(self.size_of_part(left, right), threshold)
 
     def needed(self, most: int, threshold: float) -> np.ndarray:
         """By the smaller size; where the part is the larger set, a pair at the threshold has more than that."""
-        from ..kernels._bounds import least_shares
-
-        return least_shares(most, threshold)
+        return kernels._bounds.least_shares(most, threshold)
 
 
 @dataclass(frozen=True)
@@ -264,12 +249,8 @@ class Weighted:
         The number whose heaviest elements of a document weigh t times all, as the shared ones weigh as much. One fewer
         makes up for rounding.
         """
-        import numpy as np
-
-        from ..engine.choice import to_host
-
         sets = self.prepared(shingles, backend)
-        rows = np.split(to_host(sets.values), to_host(sets.offsets)[1:-1])
+        rows = np.split(choice.to_host(sets.values), choice.to_host(sets.offsets)[1:-1])
         least = np.ones(len(sets), np.int64)
         for number, row in enumerate(rows[: len(least)]):
             heaviest = np.cumsum(np.sort(row[len(row) // 2 :])[::-1].astype(np.int64))
@@ -287,33 +268,24 @@ class Weighted:
 
     def possible(self, sizes: Any, left: Any, right: Any, threshold: float) -> Any:
         """All: sizes say nothing of weights."""
-        from ..kernels._launch import array_module
-
-        return array_module(left).arange(len(left))
+        return launch.array_module(left).arange(len(left))
 
     def compare(self, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
-        from ..engine.choice import kernel
-        from ..kernels import weighted_resemblance
-        from ..kernels.resemblance import resemblance
 
-        return resemblance(*kernel(weighted_resemblance, backend)(prepared.values, prepared.offsets, left, right))
+        return kernels.resemblance.resemblance(
+            *choice.kernel(kernels.weighted_resemblance, backend)(prepared.values, prepared.offsets, left, right)
+        )
 
     def sums(self, shingles: Ragged) -> tuple[int, int, int]:
         """For two documents in host memory: the weight of what is common, and the weights of both."""
-        import numpy as np
-
-        from ..kernels import weighted_resemblance
-
         sets = self.prepared(shingles, "cpu")
         left, right = np.array([0, 0, 1]), np.array([1, 0, 1])
-        common, one, other = weighted_resemblance.cpu(sets.values, sets.offsets, left, right)[0].tolist()
+        common, one, other = kernels.weighted_resemblance.cpu(sets.values, sets.offsets, left, right)[0].tolist()
         return common, one, other
 
     def of(self, common: Any, left: Any, right: Any) -> Any:
         """From weights: of what is common, and of all elements of either."""
-        from ..kernels.resemblance import resemblance
-
-        return resemblance(common, left + right - common)
+        return kernels.resemblance.resemblance(common, left + right - common)
 
 
 RESEMBLANCE, CONTAINMENT = Resemblance(), ContainmentMeasure()
@@ -321,18 +293,12 @@ RESEMBLANCE, CONTAINMENT = Resemblance(), ContainmentMeasure()
 
 def shingle_sets(shingles: Ragged, backend: str | None) -> Ragged:
     """Sort each row and drop repeated values."""
-    from ..data import Ragged
-    from ..engine.choice import kernel
-    from ..kernels import sets
-
-    return Ragged._trusted(*kernel(sets, backend)(shingles.values, shingles.offsets))
+    return data.Ragged._trusted(*choice.kernel(kernels.sets, backend)(shingles.values, shingles.offsets))
 
 
 def worth(measure: Measure, prepared: Ragged, left: Any, right: Any, threshold: float, backend: str | None) -> Any:
     """Return the values of pairs: float64, shape (pairs,); -1 if sizes alone put it below the threshold."""
-    from ..kernels._launch import array_module
-
-    found = array_module(left).full(len(left), -1.0)
+    found = launch.array_module(left).full(len(left), -1.0)
     some = measure.possible(prepared.sizes, left, right, threshold)
     found[some] = measure.compare(prepared, left[some], right[some], threshold, backend)
     return found

@@ -19,18 +19,16 @@ from ..records import dataclass
 from ..report import percent
 from ..settings import setting
 from . import _bbit
+from ._modules import arrays, choice, data, kernels, launch, np, pa
 from .contract import Buckets, Candidates, Entries, RowEstimates, WeighingSketch, checked_frequencies, share_intervals
 from .measures import RESEMBLANCE, Measure, Weighted
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
     from ..data import Ragged
     from ..engine.contract import Backend
-    from ..index.finding.contract import Finder
-    from ..index.keeps import Keeps
     from ..recipe import Recipe
+    from .finding.contract import Finder
+    from .finding.keeps import Keeps
     from .frequencies import Frequencies
 
 Weighting = Literal["none", "tf", "log", "tfidf"]
@@ -276,10 +274,8 @@ class MinHash(WeighingSketch):
     @property
     def device_bytes(self) -> int:
         """GPU memory that a document needs while it is sketched, in addition to its text, tokens and shingles."""
-        from neardup_gpu.kernels.bbit import num_words
-
         settled = self._settled()
-        packed = 0 if self.sample_bits is None else 8 * num_words(settled.samples, self.sample_bits)
+        packed = 0 if self.sample_bits is None else 8 * kernels.bbit.num_words(settled.samples, self.sample_bits)
         sample = self._bits() // 8 + (0 if self.weighting == "none" else 16)  # a dart's rank and name
         return settled.samples * sample + packed + 8 * settled.k + 16
 
@@ -373,21 +369,16 @@ class MinHash(WeighingSketch):
         >>> signatures.shape, bool((signatures[0] == signatures[1]).all())  # the same set, so the same signature
         ((2, 6), True)
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import fast, minhash
-
-        from ..data import as_ragged
-        from ..engine.choice import kernel
-
-        elements, seed = as_ragged("elements", elements, np.uint64), checks.seed(seed)
+        elements, seed = data.as_ragged("elements", elements, np.uint64), checks.seed(seed)
         _, found = self.with_statistics(statistics, seed)
         samples = self._settled().samples
         if self.sampler == "fast":
-            return kernel(fast, backend)(elements.values, elements.offsets, one_draw(seed, "fast"), samples)
+            return choice.kernel(kernels.fast, backend)(
+                elements.values, elements.offsets, one_draw(seed, "fast"), samples
+            )
         if self.weighting == "none":
             drawn = permutations(seed, samples, self._bits())
-            return kernel(minhash, backend)(elements.values, elements.offsets, *drawn)
+            return choice.kernel(kernels.minhash, backend)(elements.values, elements.offsets, *drawn)
         from .frequencies import counted
 
         return self.sketch_counted(*counted(elements, backend), found, seed=seed, backend=backend)
@@ -477,24 +468,17 @@ class MinHash(WeighingSketch):
         >>> round(float((sketches[0] == sketches[1]).mean()), 1)
         0.5
         """
-        import numpy as np
-
-        from ..data import as_ragged
         from .weighting import checked_weights
 
-        features = as_ragged("features", features, np.uint64)
+        features = data.as_ragged("features", features, np.uint64)
         return self._weighted(features, checked_weights(weights, features), checks.seed(seed), backend)
 
     def _weighted(self, features: Ragged, weights: Any, seed: int, backend: Backend | None) -> Any:
         """Samples of documents by weights that are right."""
-        import numpy as np
-
-        from neardup_gpu.kernels import dart
-
-        from ..engine.choice import kernel
-
         salt = one_draw(seed, "darts")
-        found = kernel(dart, backend)(features.values, features.offsets, weights, salt, self._settled().samples)
+        found = choice.kernel(kernels.dart, backend)(
+            features.values, features.offsets, weights, salt, self._settled().samples
+        )
         return found if self.bits == 64 else (found >> np.uint64(32)).astype(np.uint32)
 
     def stored(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
@@ -534,16 +518,12 @@ class MinHash(WeighingSketch):
         >>> keys[0] == keys[1]  # the first two samples agree, the others do not
         array([ True, False])
         """
-        from neardup_gpu.kernels import supershingles
-
-        from ..engine.choice import kernel
-
         k, s, _ = self._settled()
         sketches = self._signatures(sketches)
         if self.candidates == "segments":
             return _bbit.segments(self.stored(sketches, seed=seed, backend=backend), k, s)
         modulus = polynomial(checks.seed(seed), "supershingles")
-        return kernel(supershingles, backend)(sketches, k, s, self.supershingle_bits, modulus)
+        return choice.kernel(kernels.supershingles, backend)(sketches, k, s, self.supershingle_bits, modulus)
 
     def permuted(self, seed: int) -> tuple[Any, ...] | None:
         """Return what the kernel `one_text` takes for signatures and supershingles; None if it does not make them."""
@@ -601,16 +581,8 @@ class MinHash(WeighingSketch):
         >>> found.pairs.left, found.pairs.right
         (array([0]), array([1]))
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import pairtables
-        from neardup_gpu.kernels._launch import check_rows
-
-        from ..data import Pairs
-        from ..engine.choice import kernel
-
         if hasattr(keys, "shape"):
-            check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
+            launch.check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         shape, hint = (None, self._settled().k), "as MinHash.keys gives"
         keys = checks.array("keys", keys, np.uint64, shape, hint=hint)
         present = self._present(present, len(keys))
@@ -620,10 +592,10 @@ class MinHash(WeighingSketch):
         if some is not None and (some.step != 1 or not 0 <= some.start <= some.stop <= self.filter.tables):
             raise ParameterError(f"tasks {some} is not a part of {self.tasks()}")
         some = None if some is None or len(some) == self.filter.tables else some
-        run = kernel(pairtables, backend)
+        run = choice.kernel(kernels.pairtables, backend)
         left, right, large, uncompared, crowded = run(keys, present, self.filter.r, modulus, *limits, some)
         accidents = self._accidents(len(keys), self.filter.tables if some is None else len(some))
-        return Candidates(Pairs._trusted(left, right), int(large), int(uncompared), crowded, accidents)
+        return Candidates(data.Pairs._trusted(left, right), int(large), int(uncompared), crowded, accidents)
 
     def buckets(self, num_rows: int) -> Buckets:
         """The pair tables: a bucket is rows of one key.
@@ -647,8 +619,6 @@ class MinHash(WeighingSketch):
         >>> MinHash(k=6, s=14, r=2).buckets(1000).masks.shape
         (15,)
         """
-        import numpy as np
-
         masks = np.full(self._settled().tables, 2**64 - 1, np.uint64)
         return Buckets(masks, 0, self.bucket_limit, self.bucket_probe)
 
@@ -681,15 +651,11 @@ class MinHash(WeighingSketch):
         >>> [bool(found.values[0] == found.values[1]) for found in MinHash(k=2, s=2).entries(keys, 2)]
         [True, False]
         """
-        import numpy as np
-
-        from neardup_gpu.kernels._buckets import keys_of_tables
-
-        from ..engine.choice import to_host
-
-        keys = checks.array("keys", to_host(keys), np.uint64, (None, self._settled().k), hint="as MinHash.keys gives")
+        keys = checks.array(
+            "keys", choice.to_host(keys), np.uint64, (None, self._settled().k), hint="as MinHash.keys gives"
+        )
         modulus, rows = polynomial(checks.seed(seed), "pair keys"), np.arange(len(keys))
-        tables = keys_of_tables(np.ascontiguousarray(keys), self.filter.r, modulus)
+        tables = kernels._buckets.keys_of_tables(np.ascontiguousarray(keys), self.filter.r, modulus)
         for table in self.tasks():
             yield Entries(table, next(tables), rows)
 
@@ -712,29 +678,21 @@ class MinHash(WeighingSketch):
         """
         if self.sample_bits is not None:
             return _bbit.estimate(sketches, left, right, self.sample_bits, self.filter.samples)
-        import numpy as np
 
-        from ..engine.arrays import same_device
-        from ..engine.choice import to_host
-
-        left, right = same_device(sketches, left, right)
-        equal = to_host((sketches[left] == sketches[right]).sum(axis=1))
+        left, right = arrays.same_device(sketches, left, right)
+        equal = choice.to_host((sketches[left] == sketches[right]).sum(axis=1))
         bounds = share_intervals(self.filter.samples)
         return RowEstimates(equal / np.float64(self.filter.samples), bounds[equal, 0], bounds[equal, 1])
 
     def merge(self, sketches: Sequence[Any]) -> np.ndarray:
         """The signature of the union of what each row's signatures are of; see `neardup_gpu.sketches.merge`."""
-        import numpy as np
-
-        from ..engine.choice import to_host
-
         if self.weighting != "none":
             raise ParameterError(f"weighting {self.weighting!r}: weighted samples do not tell those of unions")
-        return np.minimum.reduce([to_host(self._signatures(each)) for each in sketches])
+        return np.minimum.reduce([choice.to_host(self._signatures(each)) for each in sketches])
 
     def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
         """Return the finder that looks features up in sorted tables."""
-        from ..index.finding.minhash import ByFeatures
+        from .finding.minhash import ByFeatures
 
         if self.weighting != "none":
             raise ParameterError(f"weighting {self.weighting!r}: an index compares sets without weights; leave it out")
@@ -769,16 +727,12 @@ class MinHash(WeighingSketch):
         document_hash: two uint64 of the whole token sequence. signature: `samples` uint32 or uint64; with
         `sample_bits`, packed: uint64 words. supershingles: k uint64 or uint16, unless candidates share segments.
         """
-        import pyarrow as pa
-
-        from neardup_gpu.kernels.bbit import num_words
-
         k, _, _ = settled = self._settled()
         sample, columns = pa.uint32() if self.bits == 32 else pa.uint64(), {"document_hash": pa.list_(pa.uint64(), 2)}
         if self.sample_bits is None:
             columns["signature"] = pa.list_(sample, settled.samples)
         else:
-            columns["packed"] = pa.list_(pa.uint64(), num_words(settled.samples, self.sample_bits))
+            columns["packed"] = pa.list_(pa.uint64(), kernels.bbit.num_words(settled.samples, self.sample_bits))
         feature = pa.list_(pa.type_for_alias(FEATURES[self.supershingle_bits or 64]), k)
         return columns if self.candidates == "segments" else {**columns, "supershingles": feature}
 
@@ -815,8 +769,6 @@ class MinHash(WeighingSketch):
 @cache
 def permutations(seed: int, samples: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
     """The linear permutations a x + b, a odd: two arrays of uint32 or uint64, shape (samples,)."""
-    import numpy as np
-
     dtype, top = (np.uint32 if bits == 32 else np.uint64), 64 - bits
     a = np.array([draw(seed, "permutation a", i) >> top | 1 for i in range(samples)], dtype)
     return a, np.array([draw(seed, "permutation b", i) >> top for i in range(samples)], dtype)

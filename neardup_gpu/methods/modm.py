@@ -12,13 +12,11 @@ from ..errors import DamagedError, ParameterError
 from ..records import dataclass
 from ..report import percent
 from ..settings import setting
+from ._modules import arrays, choice, data, kernels, launch, np, pa
 from .contract import SampledCounts
 from .elements import OnePermutation, checked_leading, padded, sampled_counts, unpadded
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
     from ..data import Ragged
     from ..engine.contract import Backend
 
@@ -165,34 +163,28 @@ class ModM(OnePermutation):
         >>> ModM(m=16).sketch(shingles).sizes
         array([65, 31])
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import below, distinct, gather
-        from neardup_gpu.kernels._launch import array_module, fetch_offsets, know
-
-        from ..data import Ragged, as_ragged
-        from ..engine.choice import kernel, to_host
-
-        elements = as_ragged("elements", elements, np.uint64)
+        elements = data.as_ragged("elements", elements, np.uint64)
         salt = one_draw(checks.seed(seed), "mod-m")
         if self.adaptive:
-            moduli = _moduli(to_host(kernel(distinct, backend)(elements.values, elements.offsets)))
+            moduli = _moduli(
+                choice.to_host(choice.kernel(kernels.distinct, backend)(elements.values, elements.offsets))
+            )
         else:
             moduli = np.full(len(elements), self.m, np.uint64)
-        values, offsets = kernel(below, backend)(
+        values, offsets = choice.kernel(kernels.below, backend)(
             elements.values, elements.offsets, salt, np.uint64(2**64 - 1) // moduli
         )
         if self.s is not None:
-            values, offsets = gather.beginnings(values, offsets, self.s)
+            values, offsets = kernels.gather.beginnings(values, offsets, self.s)
         if not self.adaptive:
-            return Ragged._trusted(values, offsets)
-        xp = array_module(values)
+            return data.Ragged._trusted(values, offsets)
+        xp = launch.array_module(values)
         joined = xp.empty(len(values) + len(moduli), np.uint64)
         joined[_after_moduli(offsets, len(values))] = values
         with_moduli = offsets + xp.arange(len(offsets))
         joined[with_moduli[:-1]] = xp.asarray(moduli)
-        know(with_moduli, fetch_offsets(offsets) + np.arange(len(offsets)))
-        return Ragged._trusted(joined, with_moduli)
+        launch.know(with_moduli, launch.fetch_offsets(offsets) + np.arange(len(offsets)))
+        return data.Ragged._trusted(joined, with_moduli)
 
     def keys(self, sketches: Ragged, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """The leading elements of each sketch.
@@ -228,44 +220,29 @@ class ModM(OnePermutation):
 
     def postings(self, sketches: Ragged) -> Ragged:
         """The elements of each sketch, by which documents are found that have any in common."""
-        import numpy as np
-
-        from ..data import Ragged, as_ragged
-
-        sketches = as_ragged("sketches", sketches, np.uint64, "as ModM.sketch gives")
-        return Ragged._trusted(*self._split(sketches)[:2]) if self.adaptive else sketches
+        sketches = data.as_ragged("sketches", sketches, np.uint64, "as ModM.sketch gives")
+        return data.Ragged._trusted(*self._split(sketches)[:2]) if self.adaptive else sketches
 
     def sampled(self, sketches: Ragged, left: np.ndarray, right: np.ndarray) -> SampledCounts:
         """Count, for each pair of sketches, the elements of their union that are in both, in the left, and in the right
         one."""
-        import numpy as np
-
-        from neardup_gpu.kernels._launch import array_module
-
-        from ..engine.arrays import same_device
-
         values, offsets, moduli = self._split(sketches)
-        one, other = (moduli[rows] for rows in same_device(values, left, right))
-        coarser = array_module(values).maximum(one, other)
+        one, other = (moduli[rows] for rows in arrays.same_device(values, left, right))
+        coarser = launch.array_module(values).maximum(one, other)
         most, s = np.uint64(2**64 - 1) // coarser, ALL if self.s is None else self.s
         sizes, whole = offsets[1:] - offsets[:-1], coarser == np.uint64(1)
         return sampled_counts(values, offsets, left, right, most, s, sizes, whole)
 
     def merge(self, sketches: Sequence[Ragged]) -> Ragged:
         """The sketch of the union of what each row's sketches are of; see `neardup_gpu.sketches.merge`."""
-        import numpy as np
-
-        from neardup_gpu.kernels import sets
-
-        from ..data import Ragged, as_ragged
-        from ..engine.choice import to_host
-
         if self.adaptive:
             raise ParameterError(
                 "sketches: an adaptive modulus depends on the size of the union, which sketches do not tell; "
                 "sketch with a fixed m"
             )
-        rows = [to_host(as_ragged("sketches", each, np.uint64, "as ModM.sketch gives")) for each in sketches]
+        rows = [
+            choice.to_host(data.as_ragged("sketches", each, np.uint64, "as ModM.sketch gives")) for each in sketches
+        ]
         for place, each in enumerate(rows):
             if not self._are_sketches(each):
                 raise ParameterError(f"sketches[{place}]: holds no mod-m sketches of its recipe; give ModM.sketch's")
@@ -273,7 +250,7 @@ class ModM(OnePermutation):
         values = np.concatenate([each.values[each.offsets[0] : each.offsets[-1]] for each in rows])
         ends = np.cumsum(np.bincount(number, minlength=len(rows[0])))
         joined = values[np.argsort(number, kind="stable")]
-        merged = Ragged(*sets.cpu(joined, np.append(np.zeros(1, np.int64), ends)))
+        merged = data.Ragged(*kernels.sets.cpu(joined, np.append(np.zeros(1, np.int64), ends)))
         return merged if self.s is None else unpadded(padded(merged, self.s))
 
     def expected_recall(self, threshold: float | None) -> float | None:
@@ -305,8 +282,6 @@ class ModM(OnePermutation):
 
         document_hash: two uint64 of the whole token sequence. elements: a list of uint64 of any length.
         """
-        import pyarrow as pa
-
         return {"document_hash": pa.list_(pa.uint64(), 2), "elements": pa.large_list(pa.uint64())}
 
     def to_columns(self, sketches: Ragged, keys: np.ndarray) -> dict[str, Any]:
@@ -322,8 +297,6 @@ class ModM(OnePermutation):
 
     def _are_sketches(self, sketches: Ragged) -> bool:
         """Whether each row ascends without repeats, has no more elements than s, and none beyond its modulus."""
-        import numpy as np
-
         if self.adaptive and not (sketches.sizes > 0).all():
             return False
         values, offsets, moduli = self._split(sketches)
@@ -338,33 +311,25 @@ class ModM(OnePermutation):
 
     def _split(self, sketches: Ragged) -> tuple[Any, Any, Any]:
         """(elements, offsets, modulus of each row)"""
-        import numpy as np
-
-        from neardup_gpu.kernels._launch import array_module, fetch_offsets, know
-
-        xp, rows = array_module(sketches.values), len(sketches)
+        xp, rows = launch.array_module(sketches.values), len(sketches)
         if not self.adaptive:
             return sketches.values, sketches.offsets, xp.full(rows, self.m, np.uint64)
-        ends = fetch_offsets(sketches.offsets)
+        ends = launch.fetch_offsets(sketches.offsets)
         values = sketches.values[int(ends[0]) : int(ends[-1])]
         begins = sketches.offsets - sketches.offsets[0]
         offsets = begins - xp.arange(rows + 1)
-        know(offsets, ends - ends[0] - np.arange(rows + 1))
+        launch.know(offsets, ends - ends[0] - np.arange(rows + 1))
         return values[_after_moduli(offsets, len(values) - rows)], offsets, values[begins[:-1]]
 
 
 def _after_moduli(offsets: Any, number: int) -> Any:
     """Return the place of each element of ragged rows that each begin with a modulus; `offsets` are without these."""
-    from neardup_gpu.kernels._launch import array_module
-
-    xp = array_module(offsets)
+    xp = launch.array_module(offsets)
     places = xp.arange(number)
     return places + xp.searchsorted(offsets[1:], places, side="right") + 1
 
 
 def _moduli(sizes: np.ndarray) -> np.ndarray:
     """For each number n of distinct shingles 2**i with 50 * 2**i <= n < 100 * 2**i, and 1 below 100: uint64."""
-    import numpy as np
-
     exponents = np.frexp((sizes // FEWEST).astype(np.float64))[1] - 1  # exact below 2**53
     return np.uint64(1) << np.maximum(exponents, 0).astype(np.uint64)

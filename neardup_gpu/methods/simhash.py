@@ -9,17 +9,15 @@ from .. import checks
 from ..errors import ParameterError
 from ..records import dataclass
 from ..settings import setting
+from ._modules import choice, data, kernels, launch, np, pa
 from .contract import Buckets, Candidates, Entries, RowEstimates, WeighingSketch, checked_frequencies, share_intervals
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-
     from ..data import Ragged
     from ..engine.contract import Backend
-    from ..index.finding.contract import Finder
-    from ..index.keeps import Keeps
     from ..recipe import Recipe
+    from .finding.contract import Finder
+    from .finding.keeps import Keeps
     from .frequencies import Frequencies
 
 Elements = Literal["tokens", "shingles"]
@@ -160,18 +158,12 @@ class SimHash(WeighingSketch):
         >>> bool(one == other), int(none)  # 7 outweighs 4 in every bit
         (True, 0)
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import simhash
-
-        from ..data import as_ragged
-        from ..engine.choice import kernel
         from .frequencies import counted
 
-        elements = as_ragged("elements", elements, np.uint64)
+        elements = data.as_ragged("elements", elements, np.uint64)
         _, found = self.with_statistics(statistics, checks.seed(seed))
         if self.weighting == "tf":
-            return kernel(simhash, backend)(elements.values, elements.offsets, None, self.bits)
+            return choice.kernel(kernels.simhash, backend)(elements.values, elements.offsets, None, self.bits)
         return self.sketch_counted(*counted(elements, backend), found, backend=backend)
 
     def sketch_counted(
@@ -217,17 +209,13 @@ class SimHash(WeighingSketch):
         >>> bool(simhash == SimHash().sketch(Ragged.from_rows([[7, 7]], np.uint64)))
         True
         """
-        from neardup_gpu.kernels import log_weights, simhash
-
-        from ..engine.choice import kernel
-
         if self.weighting == "log":
-            found = kernel(log_weights, backend)(counts)
+            found = choice.kernel(kernels.log_weights, backend)(counts)
         elif frequencies is None:
             raise ParameterError("frequencies: the weighting 'tfidf' needs them; see Frequencies")
         else:
             found = counts * frequencies.weigh(distinct.values, backend=backend)
-        return kernel(simhash, backend)(distinct.values, distinct.offsets, found, self.bits)
+        return choice.kernel(kernels.simhash, backend)(distinct.values, distinct.offsets, found, self.bits)
 
     def sketch_weights(self, features: Ragged, weights: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """Sketch documents whose features have weights of any origin; the method's own weighting has no part in it.
@@ -265,18 +253,12 @@ class SimHash(WeighingSketch):
         >>> bool(one == other)  # 7 outweighs 4 in every bit
         True
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import simhash
-
-        from ..data import as_ragged
-        from ..engine.choice import kernel
         from .weighting import checked_weights
 
-        features = as_ragged("features", features, np.uint64)
+        features = data.as_ragged("features", features, np.uint64)
         checks.seed(seed)
         found = checked_weights(weights, features)
-        return kernel(simhash, backend)(features.values, features.offsets, found, self.bits)
+        return choice.kernel(kernels.simhash, backend)(features.values, features.offsets, found, self.bits)
 
     def keys(self, sketches: Any, *, seed: int = 1, backend: Backend | None = None) -> Any:
         """The simhashes themselves, which collisions compare.
@@ -347,32 +329,25 @@ class SimHash(WeighingSketch):
         >>> found.pairs.left, found.pairs.right
         (array([0]), array([2]))
         """
-        import numpy as np
-
-        from neardup_gpu.kernels import hamming
-        from neardup_gpu.kernels._launch import array_module, check_rows, on_device
-
-        from ..data import Pairs
-        from ..engine.choice import kernel, resolve, to_host
         from ..hamming.near_pairs import settled
 
         checks.seed(seed)
         if hasattr(keys, "shape"):
-            check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
+            launch.check_rows(max(keys.shape[:1], default=0), "documents")  # first, as what follows may copy them
         shape = (None, 2) if self.bits == 128 else (None,)
         keys = checks.array("keys", keys, np.uint64, shape, hint="as SimHash.sketch gives")
         present = self._present(present, len(keys))
-        placed = on_device if resolve(backend) == "gpu" else to_host
+        placed = launch.on_device if choice.resolve(backend) == "gpu" else choice.to_host
         keys, present = placed(keys), placed(present)
-        xp = array_module(keys)
+        xp = launch.array_module(keys)
         rows, crowded = xp.flatnonzero(present), xp.zeros(len(keys), bool)
         keys = keys[rows]
         design, limits = settled(keys, self.radius, None, (self.bucket_limit, self.bucket_probe))
-        run = kernel(hamming, backend)
+        run = choice.kernel(kernels.hamming, backend)
         left, right, _, large, uncompared, among = run(keys, design.array, self.radius, *limits)
         crowded[rows] = among
         left, right = rows[placed(left)], rows[placed(right)]
-        return Candidates(Pairs._trusted(left, right), int(large), int(uncompared), crowded)
+        return Candidates(data.Pairs._trusted(left, right), int(large), int(uncompared), crowded)
 
     def buckets(self, num_rows: int) -> Buckets:
         """The tables of permuted bits that are the cheapest for this number of rows: a bucket is rows of one prefix.
@@ -431,13 +406,9 @@ class SimHash(WeighingSketch):
         >>> [found.values.tolist() for found in SimHash(radius=1).entries(keys, 1_000_000)]
         [[7, 5], [7, 5]]
         """
-        import numpy as np
-
-        from ..engine.choice import to_host
-
         checks.seed(seed)
         shape = (None, 2) if self.bits == 128 else (None,)
-        keys = checks.array("keys", to_host(keys), np.uint64, shape, hint="as SimHash.sketch gives")
+        keys = checks.array("keys", choice.to_host(keys), np.uint64, shape, hint="as SimHash.sketch gives")
         rows = np.arange(len(keys))
         for table in range(len(self.buckets(num_rows).masks)):
             yield Entries(table, keys, rows)
@@ -461,15 +432,13 @@ class SimHash(WeighingSketch):
         the 99% interval of a pair that was chosen without a look at its simhashes. Of pairs that are chosen because
         their simhashes are near, fewer intervals hold the cosine: docs/concepts/simhash.md has measured shares.
         """
-        import numpy as np
-
         bounds, apart = share_intervals(self.bits), distances(sketches, left, right).astype(np.int64)
         angle = np.pi * np.column_stack([apart / self.bits, bounds[apart, 1], bounds[apart, 0]])
         return RowEstimates(*np.cos(angle).T.copy())
 
     def finder(self, recipe: Recipe, keeps: Keeps) -> Finder:
         """Return the finder that looks bits up in sorted tables."""
-        from ..index.finding.simhash import ByBits
+        from .finding.simhash import ByBits
 
         if self.needs_statistics:
             raise ParameterError("weighting 'tfidf': an index cannot count all documents first; take 'tf' or 'log'")
@@ -486,8 +455,6 @@ class SimHash(WeighingSketch):
 
     def schema(self) -> dict[str, pa.DataType]:
         """Return the method's own column of a sketch file, simhash: uint64, or two of them for 128 bits."""
-        import pyarrow as pa
-
         return {"simhash": pa.uint64() if self.bits == 64 else pa.list_(pa.uint64(), 2)}
 
     def to_columns(self, sketches: np.ndarray, keys: np.ndarray) -> dict[str, np.ndarray]:
@@ -501,7 +468,6 @@ class SimHash(WeighingSketch):
 
 def distances(simhashes: Any, left: Any, right: Any) -> np.ndarray:
     """Return the number of bits in which the simhashes of each pair differ: uint8, shape (pairs,), in host memory."""
-    from ..engine.choice import to_host
     from ..hamming import near_pairs
 
-    return near_pairs.distances(to_host(simhashes), to_host(left), to_host(right))
+    return near_pairs.distances(choice.to_host(simhashes), choice.to_host(left), choice.to_host(right))

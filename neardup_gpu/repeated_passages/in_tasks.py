@@ -31,9 +31,9 @@ from ..data import Ragged, arrow, look_up, numpy_of, one_array
 from ..documents.edits import Cuts, Edits
 from ..documents.slices import Extent, Slice
 from ..documents.sources import Sources
+from ..engine.arrays import apart
 from ..engine.clock import Clock
 from ..records import dataclass
-from ..stages.conditions import apart
 from ..store.exchange import read_arrays
 from ..tasks.begin import begun, hand_on
 from ..tasks.columns import load, mixed, partition_of, save, tables_of

@@ -14,10 +14,10 @@ from neardup_gpu.kernels import removals, repeats
 from ..contamination.cutting import bytes_to_cut, united
 from ..data import look_up
 from ..documents.edits import Cuts
+from ..engine.arrays import apart
 from ..engine.choice import kernel, to_host
 from ..engine.memory import check_memory
 from ..report import count
-from ..stages.conditions import apart
 from ..stages.priority import rows_by_priority
 from .corpus import TokenCorpus
 from .places import Placed, TokenPieces

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ..documents.references import ReferenceSets
 from ..documents.rereading import columns_of, texts_of
+from ..engine.arrays import apart
 from ..errors import InputError
 from ..log import log
 from ..printable import printable
@@ -22,7 +23,7 @@ from ..report import count
 from ..results import diff
 from ..results.tables import REFERENCE
 from ..stages import as_documents, count_tokens, shingle
-from ..stages.conditions import apart, group_words
+from ..stages.conditions import group_words
 from ..text.raw_text import to_readable
 from .run import Run
 

@@ -19,6 +19,7 @@ from ..documents import Documents, open_documents
 from ..documents.reading_options import reading_of
 from ..documents.references import ReferenceSets, open_reference
 from ..documents.rereading import columns_of, name_of, text_of
+from ..engine.arrays import apart
 from ..errors import InputError, ParameterError
 from ..methods.frequencies import Frequencies
 from ..printable import printable, readable_id
@@ -26,7 +27,7 @@ from ..recipe import Recipe
 from ..records import dataclass
 from ..report import beside, count, resemblance, shorten
 from ..stages import as_documents, count_tokens, shingle
-from ..stages.conditions import apart, group_words
+from ..stages.conditions import group_words
 from ..store.artefacts import DOCUMENTS, UNITS, parts_of, read_report, using_report
 from ..store.parquet import read_table
 from ..text.raw_text import to_bytes

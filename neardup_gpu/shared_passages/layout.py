@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from ..data import Ragged, large_tables, numpy_of, one_array
 from ..documents.compared import one_order
+from ..engine.arrays import apart
 from ..errors import InputError
 from ..keep_rule import Key
 from ..repeated_passages.corpus import TokenCorpus
 from ..results.grouping import Grouping
-from ..stages.conditions import apart
 from ..stages.priority import rows_by_priority
 from .settings import PassageSettings
 

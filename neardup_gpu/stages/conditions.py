@@ -15,7 +15,6 @@ other shingles do.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,10 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from ..data import Ragged, numpy_of
+from ..data import numpy_of
 from ..definitions import Material
 from ..documents.batches import ragged
-from ..engine.arrays import same_device
 from ..errors import InputError
 from ..kernels import texts
 from ..kernels._gf2 import mix64_all
@@ -36,12 +34,6 @@ from ..report import count
 
 WITHIN = "within"
 """The column of a file of sketches that holds group words."""
-
-_AT_ONCE = 1 << 15
-"""Elements that words are mixed into at once."""
-
-_LONG = 256
-"""Elements of one word from which it is mixed into them by itself."""
 
 NO_KEY = np.uint64(0xFFFFFFFFFFFFFFFD)
 """Second word of the fingerprints of a document without a key; the first one is of its row."""
@@ -136,31 +128,6 @@ def key_hashes(columns: Sequence[pa.Array], material: Material, source: int, fir
     rows = np.flatnonzero(missing)
     hashes[rows] = np.column_stack([_words_of_rows(source, first_row, rows), np.full(len(rows), NO_KEY)])
     return hashes, len(rows)
-
-
-def apart(elements: Ragged, words: Any) -> Ragged:
-    """Mix the group word of each document into its elements, which are written over.
-
-    Elements of equal values stay as equal as they were. Words that stand for many elements are mixed in run by run,
-    others a block of documents at a time.
-    """
-    values, offsets = elements.values, elements.offsets
-    xp = array_module(values)
-    (words,) = same_device(values, words)
-    if xp is not np:
-        values ^= words[xp.searchsorted(offsets[1:], xp.arange(len(values)), side="right")]
-        return elements
-    runs = np.flatnonzero(np.append(True, words[1:] != words[:-1])) if len(words) else np.empty(0, np.int64)
-    if len(values) > _LONG * len(runs):
-        ends = np.append(offsets[runs], offsets[-1]).tolist()
-        for word, (begin, end) in zip(words[runs], itertools.pairwise(ends), strict=True):
-            if word:
-                values[begin:end] ^= word
-        return elements
-    cuts = np.unique(np.append(np.searchsorted(offsets, np.arange(0, len(values), _AT_ONCE)), len(words)))
-    for first, last in itertools.pairwise(cuts.tolist()):  # in a core's cache
-        values[offsets[first] : offsets[last]] ^= np.repeat(words[first:last], np.diff(offsets[first : last + 1]))
-    return elements
 
 
 def alike_in_length(num_tokens: Any, left: Any, right: Any, least: float) -> Any:

@@ -804,29 +804,57 @@ def _where(verified: Verified, chosen: np.ndarray) -> Verified:
     return Verified(verified.pairs.where(chosen), verified.resemblance[chosen])
 
 
+class JoinedRows(NamedTuple):
+    """Representatives in order of priority, among which a join finds the pairs at the threshold.
+
+    keys : array, a row for each representative, or None
+        The keys of a method that sketches.
+    pinned : array of bool, shape (representatives,)
+        The rows of the reference set.
+    spool : Rows
+        Their shingles.
+    spool_rows : array of int64, shape (representatives,)
+        The row of each representative in the spool.
+    num_tokens : array of int64, shape (representatives,), or None
+        Only a recipe with a length ratio needs them.
+    owner : array of int64, shape (representatives,), or None
+        The document of each row, if pairs of one document do not count. The candidates have no such pair.
+    known : Verified or None
+        Pairs that are verified already.
+    """
+
+    keys: Any
+    pinned: np.ndarray
+    spool: Rows
+    spool_rows: np.ndarray
+    num_tokens: np.ndarray | None = None
+    owner: np.ndarray | None = None
+    known: Verified | None = None
+
+
+class JoinLimits(NamedTuple):
+    """Limits of a join, as in `Search`."""
+
+    max_comparisons: int | None = None
+    verified_at_once: int | None = None
+
+
+NO_LIMITS = JoinLimits()
+
+
 def partners_of(
-    keys: Any,
-    pinned: np.ndarray,
-    spool_rows: np.ndarray,
-    spool: Rows,
+    joined: JoinedRows,
     candidates: Candidates,
     recipe: Recipe,
     measure: Measure,
-    max_comparisons: int | None,
     clock: Clock,
     runtime: Runtime,
-    known: Verified | None = None,
-    verified_at_once: int | None = None,
-    owner: np.ndarray | None = None,
+    limits: JoinLimits = NO_LIMITS,
     find: Callable[[Search, Verified, str], Partners] = find_partners,
-    num_tokens: np.ndarray | None = None,
 ) -> Partners:
     """Find the pairs of representatives at the threshold, for a method that verifies its candidates.
 
-    `keys`, of a method that sketches, and `pinned` have a row for each; `known` are pairs that are verified already,
-    `verified_at_once` is that of `Search`, and `find` may take the place of `find_partners`. If `owner` has the
-    document of each row, pairs of one document do not count; `candidates` has none. `num_tokens` are those of each
-    row, which only a recipe with a length ratio needs.
+    `find` may take the place of `find_partners`.
 
     A method that sketches proposes pairs. The rows of its large buckets are joined by their shingles, and a joined pair
     counts if the method would have proposed it without a limit on buckets. With a measure that weighs shingles, these
@@ -834,6 +862,7 @@ def partners_of(
     """
     method, threshold = recipe.method, recipe.threshold
     assert threshold is not None
+    keys, pinned, spool, spool_rows, num_tokens, owner, known = joined
 
     def accepts(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         counts = np.ones(len(left), bool) if owner is None else owner[left] != owner[right]
@@ -875,11 +904,11 @@ def partners_of(
             verify,
             method.measure.directed,
             recipe.max_partners,
-            max_comparisons,
+            limits.max_comparisons,
             spool.folder,
             clock,
             runtime,
-            verified_at_once,
+            limits.verified_at_once,
             method.direction,
             recipe.only_against,
         )

@@ -22,7 +22,7 @@ from ..data import Ragged, arrow
 from ..documents.batches import ragged
 from ..documents.sources import Sources
 from ..documents.units import Units, units_in
-from ..engine.arrays import take_rows
+from ..engine.arrays import apart, take_rows
 from ..engine.choice import kernel
 from ..engine.contract import Runtime
 from ..errors import InputError
@@ -30,7 +30,6 @@ from ..methods.contract import Join
 from ..recipe import Recipe
 from ..store.spool import GrowingRows
 from . import count_shingles, count_tokens
-from .conditions import apart
 from .joining import table_bits
 from .sketching import GroupWords, batch_bytes
 

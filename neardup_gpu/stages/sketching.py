@@ -14,7 +14,7 @@ from ..data import Ragged
 from ..documents.skipped import check_skipped
 from ..documents.sources import Sources, ids_of
 from ..documents.units import Places, Units, joined_places, units_in
-from ..engine.arrays import Stack, fetched, same_device
+from ..engine.arrays import Stack, apart, fetched, same_device
 from ..engine.choice import kernel
 from ..engine.clock import Clock
 from ..engine.contract import Runtime
@@ -33,7 +33,7 @@ from ..text.raw_text import to_readable, to_string
 from ..text.token_changes import TokenCounts
 from . import count_shingles, count_tokens
 from .common_shingles import common_shingles, without_common
-from .conditions import SOURCE_BITS, WITHIN, apart, group_words, key_hashes
+from .conditions import SOURCE_BITS, WITHIN, group_words, key_hashes
 from .equal_units import EqualUnits
 
 WORDLESS = np.uint64(0xFFFFFFFFFFFFFFFF)

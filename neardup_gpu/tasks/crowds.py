@@ -27,7 +27,7 @@ from ..errors import ResourceError
 from ..methods.contract import Candidates, Sketch
 from ..report import count, size
 from ..stages.partner_blocks import BlockSearch, pairs_a_row
-from ..stages.partners import find_partners, partners_of
+from ..stages.partners import JoinedRows, JoinLimits, find_partners, partners_of
 from ..stages.verification import Verified
 from ..store.exchange import read_arrays
 from .candidates import CROWDED
@@ -198,20 +198,14 @@ def crowd(
         fits = len(explicit.pairs) + len(ranks) * pairs_a_row(recipe.max_partners, len(ranks)) <= most
         find: Any = find_partners if fits else BlockSearch(max(1, most), hand_on)
         found = partners_of(
-            of_keys,
-            ranks < layout.num_known,
-            rows,
-            spool,
+            JoinedRows(of_keys, ranks < layout.num_known, spool, rows, known=explicit, **facts),
             Candidates(NO_PAIRS, 0, 0, crowded),
             recipe,
             measure,
-            max_comparisons,
             Clock(None),
             runtime,
-            known=explicit,
-            verified_at_once=max(1, shared.task_memory // (8 * CANDIDATE_BYTES)),
-            find=find,
-            **facts,
+            JoinLimits(max_comparisons, max(1, shared.task_memory // (8 * CANDIDATE_BYTES))),
+            find,
         )
         further = found.num_unlisted
         if find is find_partners:

@@ -337,12 +337,12 @@ def _write(
     claims = asking.names("claims") if job.recipe.unit.divides else []
     given_slices = [(*each, wanted, claims, kind, layout) for each in zip(job.slices, offsets, strict=True)]
     answered = stage("ids", results.ids, given_slices, after=[sketched, listed, asking])
-    names = answered.names("ids")
-    given_ranges = [(names, kind, against, facts["largest"][0], layout) for facts in listed.facts]
+    ids = results.AnsweredIds(answered.names("ids"), kind, against)
+    given_ranges = [(ids, facts["largest"][0], layout) for facts in listed.facts]
     tables = stage("tables", results.tables, given_ranges, after=[listed, answered])
     mine, how = range(job.num_known, slices), how_written(job)
     arguments = [
-        (number, job.slices[number], extents[number], offsets[number], names, kind, against, layout, each)
+        (number, job.slices[number], extents[number], offsets[number], ids, layout, each)
         for number, each in zip(mine, how, strict=True)
     ]
     covers = [job.slices[number].covers for number in mine]

@@ -240,19 +240,28 @@ class _Answers:
         return self._order[places]
 
 
-def tables(
-    files: Files, names: list[str], kind: str, against: NamedSets | None, largest: list[int], layout: Layout
-) -> dict[str, Any]:
-    """Write a range's part of pairs/.
+class AnsweredIds(NamedTuple):
+    """The answers to the requests for ids.
 
-    Parameters
-    ----------
     names : list of str
-        The files of what was answered.
+        Their files.
     kind : str
         The type of ids, see `columns.name_of`.
     against : NamedSets or None
         The reference sets, by the numbers of their units; None if there are none.
+    """
+
+    names: list[str]
+    kind: str
+    against: NamedSets | None
+
+
+def tables(files: Files, answered: AnsweredIds, largest: list[int], layout: Layout) -> dict[str, Any]:
+    """Write a range's part of pairs/.
+
+    Parameters
+    ----------
+    answered : AnsweredIds
     largest : list of int
         The ranks of the keepers of the range's largest groups.
 
@@ -262,6 +271,7 @@ def tables(
         `files`, the names of the files; `largest`, the ids of the largest groups.
     """
     recipe, part = files.shared.recipe, files.number
+    names, kind, against = answered
     found = load(files.place, file_name("listed", part, "pairs"), VERIFIED)
     a, b, resemblance = found["left"], found["right"], found["resemblance"]
     answers = _Answers(files, names, part)
@@ -298,9 +308,7 @@ def write(
     slice: Slice,
     extent: Extent,
     offset: Offset,
-    names: list[str],
-    kind: str,
-    against: NamedSets | None,
+    answered: AnsweredIds,
     layout: Layout,
     how: Written,
 ) -> dict[str, Any]:
@@ -310,10 +318,8 @@ def write(
     ----------
     number : int
         The slice's, among those of the input and of the reference set.
-    names : list of str
-        The files of what was answered.
     """
-    recipe = files.shared.recipe
+    recipe, (names, kind, against) = files.shared.recipe, answered
     found, own = RowFates.load(files, number, names, layout), ids_of(files, number, slice, offset, kind)
     places = offset.places(places_of(files, number, slice), extent)
     written = []

@@ -11,8 +11,8 @@ from growing import Texts, as_in_an_index, same_as_dedup, table
 
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
-from neardup_gpu.index.order import Order
 from neardup_gpu.index.segments import SEGMENT
+from neardup_gpu.methods.finding.order import Order
 from neardup_gpu.store.arrays import ArraysFormat
 
 pytestmark = pytest.mark.quick

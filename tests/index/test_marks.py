@@ -7,8 +7,9 @@ from growing import Texts, recipe_of, same_as_dedup, table
 import neardup_gpu as nd
 from neardup_gpu.index import marks as module
 from neardup_gpu.index.marks import Marks
-from neardup_gpu.index.segments import Segment, SortedQueries
+from neardup_gpu.index.segments import Segment
 from neardup_gpu.kernels._probing import sort_queries
+from neardup_gpu.methods.finding.contract import SortedQueries
 
 RANDOM = np.random.default_rng(5)
 

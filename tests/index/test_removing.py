@@ -13,8 +13,8 @@ from growing import Texts, table
 import neardup_gpu as nd
 from neardup_gpu.cli.app import run
 from neardup_gpu.index import notes_of
-from neardup_gpu.index.order import ORDER
 from neardup_gpu.index.segments import DEAD, SEGMENT
+from neardup_gpu.methods.finding.order import ORDER
 from neardup_gpu.store.arrays import ArraysFile
 
 SOLILOQUY = "to be or not to be that is the question whether it is nobler in the mind to suffer the slings and arrows"

@@ -11,6 +11,7 @@ from neardup_gpu.hamming import TableDesign
 from neardup_gpu.kernels import _huffman, hamming_probe, hamming_table, huffman_decode, huffman_encode, huffman_probe
 from neardup_gpu.kernels._huffman import BLOCK_BITS, LONGEST, SYMBOLS, HuffmanTables, code_lengths
 from neardup_gpu.kernels.hamming import NO_LIMIT
+from neardup_gpu.papers import compressed_tables
 
 TOP = 2**64 - 1
 
@@ -162,7 +163,9 @@ def test_expected_counts_are_those_of_all_tables(n, bits):
     for words in itertools.product(range(2**bits), repeat=n):
         for a, b in itertools.pairwise(sorted(words)):
             counts[(a ^ b).bit_length()] += 1
-    np.testing.assert_allclose(_huffman.expected_counts(n, bits), counts / 2 ** (bits * n), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        compressed_tables.expected_counts(n, bits), counts / 2 ** (bits * n), rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 10, 1000, 6000])
@@ -178,7 +181,7 @@ def test_random_words_take_what_is_expected(n):
     # signs that differ; so (McDiarmid) the sum exceeds its mean by this much with probability below 1e-9. Blocks: their
     # ends add less than a block's first word and 75 bits each, of which `expected_bits` has a part.
     margin = 75 * math.sqrt(n * math.log(1e9) / 2)
-    expected = _huffman.expected_bits(n)
+    expected = compressed_tables.expected_bits(n)
     blocks = expected / BLOCK_BITS
     assert _huffman.information_bits(n) < num_bits(tables)
     assert num_bits(tables) <= expected + margin * 1.02 + 75 * blocks + BLOCK_BITS
@@ -187,10 +190,10 @@ def test_random_words_take_what_is_expected(n):
 def test_eight_billion_take_about_half():
     n = 8_000_000_000
     assert _huffman.information_bits(n) / n == pytest.approx(64 - math.log2(n) + math.log2(math.e), abs=1e-6)
-    share = _huffman.expected_bits(n) / n / 64
+    share = compressed_tables.expected_bits(n) / n / 64
     assert _huffman.information_bits(n) / n / 64 < share
     assert round(64 * share, 1) == 35.3  # 55%, as docs/concepts/simhash.md says
-    assert _huffman.expected_bits(1) == _huffman.expected_bits(50) == BLOCK_BITS + 128 + 64
+    assert compressed_tables.expected_bits(1) == compressed_tables.expected_bits(50) == BLOCK_BITS + 128 + 64
 
 
 # ------------------------------------------------------------------------------------------------------------ probing

@@ -52,9 +52,9 @@ def test_blocks_that_decide_are_wanted(few):
 
     def run(ordered, places):
         if not few:
-            return _probing.find_rows(ordered, places, asked, 1, *bounds, allowed, sound)
+            return _probing.find_rows((ordered, places), asked, 1, *bounds, allowed, sound)
         with alone():
-            return _probing.find_rows(ordered, places, asked, 1, *bounds, allowed, sound)
+            return _probing.find_rows((ordered, places), asked, 1, *bounds, allowed, sound)
 
     found, offsets, wanted = run(ordered, places)
     assert found.tolist() == list(range(0, 100, 7)) and offsets[-1] == len(found)
@@ -85,7 +85,7 @@ def test_what_is_not_marked_is_in_no_table(few):
         left = bloom.cpu(marks, nothing, *asked)[1:]
         bounds = [np.full(len(queries), value) for value in (0, 2**62, 2**62)]
         found = [
-            _probing.find_rows(ordered, places, some, 1, *bounds, np.ones(rows, np.uint8)) for some in (asked, left)
+            _probing.find_rows((ordered, places), some, 1, *bounds, np.ones(rows, np.uint8)) for some in (asked, left)
         ]
     for one, other in zip(*found, strict=True):
         assert np.array_equal(one, other)

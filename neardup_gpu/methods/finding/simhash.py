@@ -20,18 +20,14 @@ from neardup_gpu.kernels import bucket_probe
 
 from ...engine.choice import kernel
 from ...hamming.design import SEARCH, TableDesign, choose
-from ..segments import sorted_table
-from .by_segment import by_segment
-from .contract import FoundEntries
+from .by_segment import by_segment, sorted_table
+from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .keeps import Keeps
+from .order import Order
 
 if TYPE_CHECKING:
-    from ...methods.simhash import SimHash
     from ...recipe import Recipe
-    from ..keeps import Keeps
-    from ..order import Order
-    from ..segments import Segment
-    from ..sketches import SketchedEntries
-    from ..snapshot import Snapshot
+    from ..simhash import SimHash
 
 EXPECTED = 1_000_000
 """Documents that tables are chosen for, unless others are expected."""
@@ -51,7 +47,7 @@ def design_for(expected: int, method: SimHash) -> TableDesign:
     )
 
 
-class ByBits:
+class ByBits(Finder):
     """Candidates are within the radius: `simhash_keys` and `simhash_rows`, shape (tables, entries with words).
 
     Parameters
@@ -61,17 +57,15 @@ class ByBits:
         Says how many bits lead in a table at least; of a new index, how many documents are expected.
     """
 
-    least: float | None = None
-
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: SimHash = recipe.method
-        self._least = recipe.unit.min_words
-        self.radius: int | None = self.method.radius
+        self.radius = self.method.radius
         if keeps.leading is None:
             expected = keeps.expected or EXPECTED
             keeps = replace(keeps, expected=expected, leading=design_for(expected, self.method).prefix)
         assert keeps.leading is not None
-        self.keeps, self.design = keeps, TableDesign(self.method.bits, self.method.radius, keeps.leading)
+        super().__init__(recipe, keeps)
+        self.design = TableDesign(self.method.bits, self.method.radius, keeps.leading)
 
     @property
     def tables(self) -> dict[str, int | None]:
@@ -83,45 +77,29 @@ class ByBits:
         """A simhash of 64 or 128 bits."""
         return "uint64", () if self.method.bits == 64 else (2,)
 
-    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
-        """As they are; tables of bits need no order of shingles."""
-        return sketches, None
-
     def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries with their simhashes for keys, which are stored."""
         return sketches._replace(keys=sketches.sketch)
 
-    def lengths(self, segment: Segment) -> np.ndarray:
-        """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
-        return (segment["tokens"] >= self._least).astype(np.int64)
-
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The tables of entries; those with too few words are in none."""
-        rows = np.flatnonzero(sketches.tokens >= self._least).astype(np.uint32)
+        rows = np.flatnonzero(sketches.tokens >= self.least_words).astype(np.uint32)
         keys = bucket_probe.buckets(sketches.keys[rows], self.design.array)
         found_rows = np.empty(keys.shape, np.uint32)
         for number in range(len(keys)):
             keys[number], found_rows[number] = sorted_table(keys[number], rows)
         return {"simhash_keys": keys, "simhash_rows": found_rows}
 
-    def first(
-        self,
-        snapshot: Snapshot,
-        sketches: SketchedEntries,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: int,
-        allowed: list[np.ndarray] | None = None,
-    ) -> FoundEntries:
-        """The first `most` entries within the radius of each document, from `first` on and before `stop`."""
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+        """Return the first entries in reach that are within the radius of each document."""
         run = kernel(bucket_probe, snapshot.backend)
 
-        def search(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def search(segment: StoredSegment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             tables = segment["simhash_keys"], segment["simhash_rows"], self.design.array, segment["sketch"]
             return run(*tables, sketches.keys[some], self.method.radius, *bounds)
 
-        return by_segment(snapshot, first, stop, most, allowed, search)
+        return by_segment(snapshot, reach, search)
 
-    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
         """The simhashes of entries: uint64, shape (entries,) or (entries, 2)."""
         return snapshot.sketches_of(entries)

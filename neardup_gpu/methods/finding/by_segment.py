@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .contract import FoundEntries
+from neardup_gpu.kernels._tables import sorted_tables
 
-if TYPE_CHECKING:
-    from ..segments import Segment
-    from ..snapshot import Snapshot
+from .contract import EntryRange, FoundEntries, StoredEntries, StoredSegment
 
 SearchSegment = Callable[
-    ["Segment", np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+    [StoredSegment, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
 ]
 """Searches a segment for some documents, given by their numbers. Returns the first allowed rows of each document in a
 range of rows, up to a limit, as (rows, where the rows of each document begin)."""
 
 
-def by_segment(
-    snapshot: Snapshot,
-    first: np.ndarray,
-    stop: np.ndarray,
-    most: int,
-    allowed: list[np.ndarray] | None,
-    search: SearchSegment,
-) -> FoundEntries:
-    """The first `most` candidates of each document, as `Finder.first` says, by what `search` finds in each segment."""
+def by_segment(snapshot: StoredEntries, reach: EntryRange, search: SearchSegment) -> FoundEntries:
+    """Return the first candidates of each document, as `Finder.first` says, by what `search` finds in each segment."""
+    first, stop, most, _ = reach
     remaining = np.full(len(first), most, np.int64)
     parts: list[tuple[np.ndarray, np.ndarray]] = []
     for number, segment in enumerate(snapshot.segments):
@@ -39,7 +30,7 @@ def by_segment(
         if not len(some):
             continue
         begin, end = (np.searchsorted(founders, each[some]).astype(np.int64) for each in (first, stop))
-        live = segment.live_entries if allowed is None else allowed[number]
+        live = reach.rows_of(number, segment)
         rows, offsets = search(segment, some, begin, end, remaining[some], live)
         sizes = np.diff(offsets)
         remaining[some] -= sizes
@@ -56,3 +47,9 @@ def found_of(parts: list[tuple[np.ndarray, np.ndarray]]) -> FoundEntries:
     queries, entries = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(queries, kind="stable")
     return FoundEntries(queries[order], entries[order])
+
+
+def sorted_table(keys: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(key, row) by key, equal keys in the order given."""
+    found, numbers = sorted_tables(np.ascontiguousarray(keys)[:, None], np.arange(len(keys), dtype=np.uint32))
+    return found[0], rows[numbers[0]].astype(np.uint32)

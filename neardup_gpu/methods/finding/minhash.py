@@ -10,23 +10,18 @@ from neardup_gpu.kernels._probing import sort_queries
 from neardup_gpu.kernels._tables import sorted_tables
 
 from ...data import Ragged
-from ...stages.conditions import apart
-from ..segments import SortedQueries
-from ..snapshot import WITHOUT_END
+from ...engine.arrays import apart
 from .by_segment import found_of
-from .contract import FoundEntries
+from .contract import WITHOUT_END, EntryRange, Finder, FoundEntries, SketchedEntries, SortedQueries, StoredEntries
+from .keeps import Keeps
+from .order import Order
 
 if TYPE_CHECKING:
-    from ...methods.minhash import MinHash
     from ...recipe import Recipe
-    from ..keeps import Keeps
-    from ..order import Order
-    from ..segments import Segment
-    from ..sketches import SketchedEntries
-    from ..snapshot import Snapshot
+    from ..minhash import MinHash
 
 
-class ByFeatures:
+class ByFeatures(Finder):
     """Candidates share r of k features: `feature_keys` and `feature_rows`, shape (k, entries with words).
 
     Parameters
@@ -35,12 +30,10 @@ class ByFeatures:
     keeps : Keeps
     """
 
-    least: float | None = None
-    radius: int | None = None
-
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         self.method: MinHash = recipe.method
-        self.seed, self.keeps, self._least = recipe.seed, keeps, recipe.unit.min_words
+        super().__init__(recipe, keeps)
+        self.seed = recipe.seed
 
     @property
     def tables(self) -> dict[str, int | None]:
@@ -53,10 +46,6 @@ class ByFeatures:
         schema = self.method.schema()
         kind = schema["packed" if "packed" in schema else "signature"]
         return str(kind.value_type), (kind.list_size,)
-
-    def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
-        """As they are; features need no order."""
-        return sketches, None
 
     def remade(self, sketches: SketchedEntries, order: Order | None) -> SketchedEntries | None:
         """Return stored entries with their features for keys: made of the sets, or of samples if these are whole."""
@@ -75,27 +64,16 @@ class ByFeatures:
             return None
         return sketches._replace(keys=keys if sketches.words is None else self.method.keys_apart(keys, sketches.words))
 
-    def lengths(self, segment: Segment) -> np.ndarray:
-        """Return how many rows each entry of a segment should have in each table: one, if it has enough words."""
-        return (segment["tokens"] >= self._least).astype(np.int64)
-
     def arrays(self, sketches: SketchedEntries) -> dict[str, np.ndarray]:
         """The tables of the features of entries; those with too few words are in none."""
-        rows = np.flatnonzero(sketches.tokens >= self._least).astype(np.uint32)
+        rows = np.flatnonzero(sketches.tokens >= self.least_words).astype(np.uint32)
         found = sorted_tables(sketches.keys, rows)
         return dict(zip(("feature_keys", "feature_rows"), found, strict=True))
 
-    def first(
-        self,
-        snapshot: Snapshot,
-        sketches: SketchedEntries,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: int,
-        allowed: list[np.ndarray] | None = None,
-    ) -> FoundEntries:
-        """The first `most` entries that share r features with each document, from `first` on and before `stop`."""
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+        """Return the first entries in reach that share r features with each document."""
         assert self.method.filter is not None
+        first, stop, most, _ = reach
         size, r = len(first), self.method.filter.r
         if size == 0:
             return found_of([])
@@ -114,7 +92,7 @@ class ByFeatures:
             if latest > begin or earliest < end:
                 founders = segment["founders"]
                 bounds = np.searchsorted(founders, first), np.searchsorted(founders, stop)
-            live = segment.live_entries if allowed is None else allowed[number]
+            live = reach.rows_of(number, segment)
             if snapshot.new is not None and segment is snapshot.new:
                 rows, offsets = segment.earlier("feature", bounds[1], r, bounds[0], remaining, live)
             else:
@@ -127,7 +105,7 @@ class ByFeatures:
                 parts.append((np.repeat(np.arange(size), sizes), segment.some("founders", rows)))
         return found_of(parts)
 
-    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
+    def keys(self, snapshot: StoredEntries, entries: np.ndarray) -> np.ndarray:
         """The features of entries, restored from their tables: uint64, shape (entries, k)."""
         found = np.zeros((len(entries), self.method.key_columns), np.uint64)
         for segment, some, rows in snapshot.located(entries):
@@ -138,7 +116,7 @@ class ByFeatures:
         return found
 
 
-def _sorted_features(sketches: SketchedEntries, snapshot: Snapshot) -> SortedQueries:
+def _sorted_features(sketches: SketchedEntries, snapshot: StoredEntries) -> SortedQueries:
     """Return the features of documents as sorted queries: the tables of the new segment, if it has just these."""
     new = snapshot.new
     if new is not None and new.num_entries == len(sketches.keys) == new["feature_keys"].shape[1]:

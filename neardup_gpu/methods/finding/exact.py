@@ -17,17 +17,13 @@ from neardup_gpu.kernels.prefixes import LONG, PLACE_BITS
 from ...data import Ragged
 from ...engine.choice import kernel
 from ...records import dataclass
-from ..order import Order
-from ..segments import sorted_table
-from .by_segment import by_segment
-from .contract import FoundEntries
+from .by_segment import by_segment, sorted_table
+from .contract import EntryRange, Finder, FoundEntries, SketchedEntries, StoredEntries, StoredSegment
+from .keeps import Keeps
+from .order import Order
 
 if TYPE_CHECKING:
     from ...recipe import Recipe
-    from ..keeps import Keeps
-    from ..segments import Segment
-    from ..sketches import SketchedEntries
-    from ..snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +57,7 @@ class Prefixes:
         return Prefixes(keys, gather.cpu(self.places, self.offsets, rows)[0], offsets, self.sizes[rows])
 
 
-class ByPrefixes:
+class ByPrefixes(Finder):
     """Candidates share a shingle of their prefixes: `posting_keys` and `posting_rows`, see `kernels/prefix_probe.py`.
 
     Parameters
@@ -70,22 +66,15 @@ class ByPrefixes:
     keeps : Keeps
     """
 
-    radius: int | None = None
-
     def __init__(self, recipe: Recipe, keeps: Keeps) -> None:
         assert recipe.threshold is not None
-        self.keeps, self.threshold = keeps, recipe.threshold
-        self.least: float | None = recipe.threshold
+        super().__init__(recipe, keeps)
+        self.threshold = self.least = recipe.threshold
 
     @property
     def tables(self) -> dict[str, int | None]:
         """The table of postings."""
         return {"posting": None}
-
-    @property
-    def sketch(self) -> None:
-        """Nothing: sets are all that is stored."""
-        return None
 
     def prepared(self, sketches: SketchedEntries, order: Order | None) -> tuple[SketchedEntries, Order | None]:
         """With prefixes for keys; the order is frozen with the first documents that have shingles."""
@@ -98,7 +87,7 @@ class ByPrefixes:
         """Return stored entries with their prefixes for keys."""
         return sketches if order is None else self.prepared(sketches, order)[0]
 
-    def lengths(self, segment: Segment) -> np.ndarray:
+    def lengths(self, segment: StoredSegment) -> np.ndarray:
         """Return how many postings each entry of a segment should have: those of its long prefix."""
         sizes = segment.set_sizes(np.arange(segment.num_entries))
         return np.minimum(prefix_lengths_of(sizes, self.threshold)[1], sizes)
@@ -112,29 +101,17 @@ class ByPrefixes:
         keys, rows = sorted_table(keys, rows)
         return {"posting_keys": keys, "posting_rows": rows}
 
-    def first(
-        self,
-        snapshot: Snapshot,
-        sketches: SketchedEntries,
-        first: np.ndarray,
-        stop: np.ndarray,
-        most: int,
-        allowed: list[np.ndarray] | None = None,
-    ) -> FoundEntries:
-        """The first `most` entries from `first` on and before `stop` that share a shingle of prefixes with each."""
+    def first(self, snapshot: StoredEntries, sketches: SketchedEntries, reach: EntryRange) -> FoundEntries:
+        """Return the first entries in reach that share a shingle of prefixes with each document."""
         run, mine = kernel(prefix_probe, snapshot.backend), sketches.keys
         if snapshot.order is not None and not isinstance(mine, Prefixes):
             mine = Prefixes.of(sketches.sets, snapshot.order, self.threshold, snapshot.backend)
 
-        def search(segment: Segment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def search(segment: StoredSegment, some: np.ndarray, *bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if segment.order is None:  # of entries without shingles
                 return np.empty(0, np.int64), np.zeros(len(some) + 1, np.int64)
-            asking = mine if len(some) == len(first) else mine[some]
+            asking = mine if len(some) == len(reach.first) else mine[some]
             table = segment["posting_keys"], segment["posting_rows"], segment["set_offsets"]
             return run(*table, asking.keys, asking.places, asking.offsets, asking.sizes, self.threshold, *bounds)
 
-        return by_segment(snapshot, first, stop, most, allowed, search)
-
-    def keys(self, snapshot: Snapshot, entries: np.ndarray) -> np.ndarray:
-        """Nothing of each entry: documents are joined by their shingles."""
-        return np.empty((len(entries), 0), np.uint64)
+        return by_segment(snapshot, reach, search)

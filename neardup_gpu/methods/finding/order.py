@@ -24,10 +24,10 @@ import numpy as np
 from neardup_gpu.kernels import gather, rarity
 from neardup_gpu.kernels._cached import cached_property
 
-from ..data import Ragged
-from ..records import dataclass
-from ..store.arrays import ArraysFile, ArraysFormat, Limits
-from ..store.checksums import checksum
+from ...data import Ragged
+from ...records import dataclass
+from ...store.arrays import ArraysFile, ArraysFormat, Limits
+from ...store.checksums import checksum
 
 ORDER = ArraysFormat(
     magic=b"NEARDUPO",
