@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -13,9 +14,9 @@ from .definitions import Material, checked_settings, material, settings_of, unre
 from .errors import ArgumentTypeError, ParameterError, RecipeMismatchError
 from .keep_rule import checked_rule
 from .log import log
-from .methods import METHODS, as_method, check_sketches
-from .methods.contract import Join
-from .records import dataclass
+from .methods import METHODS, MethodName, as_method, check_sketches
+from .methods.contract import Join, Sketch
+from .records import Converted, dataclass
 from .text import stop_words as lists, token_kinds
 from .text.languages import LANGUAGES
 from .text.unit_options import UNIT_SETTINGS, Unit
@@ -280,15 +281,15 @@ class Recipe:
     """
 
     shingles: Shingles = Shingles()
-    method: Any = "exact"
+    method: Converted[MethodName | Join | Sketch, Any] = Converted("exact")
     threshold: float | None = None
     keep: str = "first"
     cluster: Clustering = "greedy"
     max_partners: int | None = 64
     seed: int = 1
     only_against: bool = False
-    unit: Any = Unit()
-    within: Any = ()
+    unit: Converted[str | Unit, Unit] = Converted(Unit())
+    within: Converted[str | Sequence[str], tuple[str, ...]] = Converted(())
     length_ratio: float | None = None
     ignore_common: int | float | None = None
     ignored: str | None = None

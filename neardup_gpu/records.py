@@ -11,7 +11,7 @@ import dataclasses
 from dataclasses import MISSING, Field, FrozenInstanceError
 from inspect import Parameter, Signature
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -43,6 +43,29 @@ else:
             if name not in cls.__dict__ or cls.__dict__[name] is None:  # `__hash__` is None beside an `__eq__`
                 setattr(cls, name, method)
         return cls
+
+
+Given = TypeVar("Given")
+Held = TypeVar("Held")
+
+
+class Converted(Generic[Given, Held]):
+    """Annotate a field that is given as one type, and that `__post_init__` replaces by a value of another one.
+
+    Type checkers take it for a descriptor, and so know both types. When the program runs, the field has its default.
+    """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, default: Given) -> None: ...
+        def __get__(self, instance: object, owner: type | None = None) -> Held: ...
+        def __set__(self, instance: object, value: Given) -> None: ...
+
+    else:
+
+        def __new__(cls, default: Any) -> Any:
+            """Return the default."""
+            return default
 
 
 class _Signature:

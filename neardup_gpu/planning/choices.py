@@ -9,6 +9,7 @@ from neardup_gpu.kernels._cached import cached_property
 
 from .. import checks
 from ..errors import ParameterError
+from ..methods import MethodName
 from ..methods.contract import Sketch
 from ..recipe import Recipe
 from ..records import dataclass
@@ -18,7 +19,7 @@ from .costs import Machines, StageCost, load_rates, measured_as, memory_of, stag
 from .counts import Counts, Workload, expected
 from .files import Exchange, Shape, exchanges, shape_of
 
-COMPARED = ("exact", "minhash")
+COMPARED: tuple[MethodName, ...] = ("exact", "minhash")
 """The methods that are compared with the planned one; their rates were measured."""
 
 SMALL_BLOCK = 100_000

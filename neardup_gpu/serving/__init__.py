@@ -3,11 +3,9 @@
     settings.py   the flags
     bodies.py     the form of requests, made for the columns of the index
     writing.py    the queue, and the thread that commits batches
-    metrics.py    counters for Prometheus
-    gate.py       what every request passes: token, limits, counters
+    gate.py       what every request passes: token, limits, counters for Prometheus
     served.py     the index, and what requests ask of it
-    app.py        the routes
-    running.py    the process: kernels, signals
+    app.py        the routes, and the process
 
 A request that changes the index is answered after its commit, so what was acknowledged outlives the process.
 """

@@ -1,29 +1,60 @@
-"""The routes of the service."""
+"""The routes of the service, and the process: it listens until a signal ends it, and answers what it has begun."""
 
 import asyncio
+import errno
 import html
 import json
-import math
+import logging
+import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import uvicorn
 from fastapi import FastAPI, Query, Request
-from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import generate_latest
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from .. import __version__
 from ..engine.settings import Engine
-from ..errors import NeardupError
-from .gate import Gate, refused
-from .metrics import Metrics
+from ..errors import InputError, NeardupError, OutputError, ParameterError
+from ..index.locking import IndexHeldError
+from .gate import Gate, Metrics, refused
 from .served import ServedIndex
 from .settings import Serving
-from .writing import QueueFullError, status_of
+
+log = logging.getLogger("uvicorn.error")
+
+
+def run(folder: Path, limits: Serving, engine: Engine, token: str | None) -> None:
+    """Serve an index until the process gets SIGTERM or SIGINT; then answer what was begun, and return.
+
+    Raises
+    ------
+    InputError
+        If there is no index.
+    OutputError
+        If the address cannot be listened at.
+    """
+    family = socket.AF_INET6 if ":" in limits.host else socket.AF_INET
+    try:
+        listening = socket.create_server((limits.host, limits.port), family=family)
+    except OSError as error:
+        raise OutputError(f"{limits.host}:{limits.port}: {error.strerror}; choose another host or port") from None
+    with listening:
+        app = service(folder, limits, engine, token)
+        # Clients and proxies keep an idle connection for up to 60 seconds, most of them. If the service closed it
+        # first, a request could meet a closed connection: with uvicorn's 5 seconds some did, under load.
+        config = uvicorn.Config(app, access_log=False, lifespan="on", timeout_keep_alive=75)
+        log.info("Serving %s at http://%s:%d", folder, *listening.getsockname()[:2])
+        for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again when it has ended
+            signal.signal(number, lambda *_: None)
+        uvicorn.Server(config).run([listening])
 
 
 def service(folder: Path, limits: Serving, engine: Engine, token: str | None) -> FastAPI:
@@ -55,29 +86,29 @@ def service(folder: Path, limits: Serving, engine: Engine, token: str | None) ->
 
     app = FastAPI(title="neardup index serve", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(Gate, limits=limits, metrics=metrics, token=token)
-    _answer_errors(app, served)
-    _add_changes(app, served, limits)
-    _add_questions(app, served)
+    _answer_errors(app)
+    _add_documents(app, served, limits)
     _add_status(app, served, metrics)
     return app
 
 
-def _answer_errors(app: FastAPI, served: ServedIndex) -> None:
+def _answer_errors(app: FastAPI) -> None:
     """Answer each error with its status and one line."""
 
     @app.exception_handler(NeardupError)
     async def _failed(_: Request, error: NeardupError) -> JSONResponse:
-        status, more = status_of(error)
-        return refused(status, str(error), {"Retry-After": "5"} if status == 503 else None, **more)
-
-    @app.exception_handler(QueueFullError)
-    async def _full(_: Request, __: QueueFullError) -> JSONResponse:
-        waiting = f"{served.queue.documents:,} documents wait for the writer; try again"
-        return refused(503, waiting, {"Retry-After": "1"})
+        if isinstance(error, IndexHeldError):
+            return refused(409, str(error), process=error.process, host=error.host)
+        if isinstance(error, OutputError):
+            return refused(507, str(error)) if _is_full(error) else refused(503, str(error), {"Retry-After": "5"})
+        return refused(400 if isinstance(error, InputError | ParameterError | TypeError) else 500, str(error))
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> JSONResponse:
-        return refused(error.status_code, str(error.detail), dict(error.headers or {}))
+        detail: Any = error.detail
+        return refused(
+            error.status_code, headers=error.headers, **(detail if isinstance(detail, dict) else {"error": detail})
+        )
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -85,8 +116,17 @@ def _answer_errors(app: FastAPI, served: ServedIndex) -> None:
         return refused(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
 
-def _add_changes(app: FastAPI, served: ServedIndex, limits: Serving) -> None:
-    """Add the routes that change the index."""
+def _is_full(error: BaseException | None) -> bool:
+    """Return whether an error came of a disk or a quota that is full."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _add_documents(app: FastAPI, served: ServedIndex, limits: Serving) -> None:
+    """Add the routes that change the index, and those that read it."""
     bodies = served.bodies
 
     @app.post("/documents", summary="Add documents, and decide of each whether it is kept")
@@ -102,11 +142,6 @@ def _add_changes(app: FastAPI, served: ServedIndex, limits: Serving) -> None:
     @app.delete("/documents/{id:path}", summary="Remove a document")
     async def remove(id: str) -> Response:
         return answered(await served.change([], [served.id_of(id)]))
-
-
-def _add_questions(app: FastAPI, served: ServedIndex) -> None:
-    """Add the routes that read the index."""
-    bodies = served.bodies
 
     @app.post("/query", summary="Find documents that resemble texts, or contain them")
     def query(body: bodies.Query) -> Response:  # type: ignore[name-defined]
@@ -139,17 +174,9 @@ def _add_status(app: FastAPI, served: ServedIndex, metrics: Metrics) -> None:
         return HTMLResponse(page_of(app.openapi()))
 
 
-def answered(value: Any) -> JSONResponse:
+def answered(value: Any) -> Response:
     """Return a value as JSON; dates become text, and NaN becomes null."""
-    return JSONResponse(jsonable_encoder(_without_nan(value)))
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nan(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return Response(to_json(value, inf_nan_mode="null"), media_type="application/json")
 
 
 def page_of(schema: dict[str, Any]) -> str:

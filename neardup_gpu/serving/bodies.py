@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model
 
+from ..documents.reading_options import Reading
 from ..index import Index
 from ..index.columns import type_named
 from .settings import Serving
@@ -28,12 +29,13 @@ class Bodies:
 
     def __init__(self, index: Index, limits: Serving) -> None:
         info = index.info()
-        self.texts = (info["reading"] or {"text_columns": ["text"]})["text_columns"]
-        self.html = (info["reading"] or {"html": False})["html"]
-        self.columns = list(info["columns"])
+        reading = info["reading"] or {"text_columns": ["text"], "html": False}
+        self.reading = Reading(html=reading["html"], text_columns=reading["text_columns"])
+        self.texts: list[str] = reading["text_columns"]
+        self._index, self._columns = index, list(info["columns"])
         text: Any = list[int] if index.recipe.shingles.token_kind.of_integers else str
         fields: dict[str, Any] = dict.fromkeys(self.texts, (text, ...))
-        kept: dict[str, Any] = dict.fromkeys(self.columns, (Any, None))
+        kept: dict[str, Any] = dict.fromkeys(self._columns, (Any, None))
         document = create_model("Document", __base__=Strict, id=(Id, ...), **fields, **kept)
         asked = create_model("AskedDocument", __base__=Strict, **fields, **kept)
         most: Any = Field(min_length=1, max_length=limits.max_documents)
@@ -53,10 +55,11 @@ class Bodies:
         fields |= dict.fromkeys(("length", "gap", "max_partners"), (int | None, None))
         self.Passages: Any = create_model("Passages", __base__=Strict, **fields)
 
-    def table(self, rows: list[dict[str, Any]], types: dict[str, str], names: list[str]) -> dict[str, Any]:
-        """Return rows as columns: these names, the text, and the kept columns, in which strings become times."""
-        found: dict[str, Any] = {name: [row[name] for row in rows] for name in (*names, *self.texts)}
-        for name in self.columns:
+    def table(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return rows as columns: their ids, if any, the text, and the kept columns, in which strings become times."""
+        types = self._index.refresh().info()["columns"]
+        found: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0] if name not in types}
+        for name in self._columns:
             values, kind = pa.array([row.get(name) for row in rows]), type_named(types[name])
             if pa.types.is_string(values.type) and pa.types.is_temporal(kind):
                 values = values.cast(kind)

@@ -1,20 +1,51 @@
-"""Check the token and the limits of every request, and count it."""
+"""Check the token and the limits of every request, and count it for Prometheus."""
 
 from __future__ import annotations
 
 import hmac
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .metrics import Metrics
+from ..index import Index
+from ..index.manifest import path_of
 from .settings import TOKEN, Serving
 
 OPEN = {"/health", "/docs", "/openapi.json"}
 """Paths that need no token, and that are answered however many requests there are."""
+
+
+class Metrics:
+    """The metrics of one service; `waiting` returns the number of documents that wait, `most` is how many may."""
+
+    def __init__(self, reader: Index, waiting: Callable[[], int], most: int) -> None:
+        self.registry = registry = CollectorRegistry()
+        names = ["method", "path"]
+        self.requests = Counter("neardup_requests", "Requests by their status.", [*names, "status"], registry=registry)
+        self.seconds = Histogram("neardup_request_seconds", "Time to answer a request.", names, registry=registry)
+        for name, text, value in (
+            ("queue_documents", "Documents that wait for the writer.", waiting),
+            ("queue_limit_documents", "Documents that may wait for the writer.", lambda: most),
+            ("documents", "Documents of the index.", lambda: len(reader.refresh())),
+            ("segments", "Segments of the index.", lambda: len(reader.refresh()._opened.manifest.segments)),
+            ("last_commit_age_seconds", "Time since the last commit.", lambda: age_of_last_commit(reader)),
+        ):
+            Gauge(f"neardup_{name}", text, registry=registry).set_function(value)
+
+
+def age_of_last_commit(reader: Index) -> float:
+    """Return the seconds since the last commit of an index, by the clock of its files."""
+    while True:
+        number = reader.refresh()._opened.manifest.number
+        try:
+            return max(0.0, time.time() - path_of(reader.folder, number).stat().st_mtime)
+        except FileNotFoundError:  # a newer commit has come
+            continue
 
 
 class Gate:
@@ -26,10 +57,8 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+            return await self._app(scope, receive, send)
         started, status, size = time.perf_counter(), 500, 0
-        headers = dict(scope["headers"])
 
         async def counted() -> Message:
             nonlocal size
@@ -47,7 +76,7 @@ class Gate:
 
         self._running += 1
         try:
-            refusal = None if scope["path"] in OPEN else self._refusal(headers)
+            refusal = None if scope["path"] in OPEN else self._refusal(dict(scope["headers"]))
             await (refusal or self._app)(scope, counted, noted)
         finally:
             self._running -= 1
@@ -58,16 +87,13 @@ class Gate:
     def _refusal(self, headers: dict[bytes, bytes]) -> JSONResponse | None:
         given = headers.get(b"authorization", b"")
         if self._token is not None and not hmac.compare_digest(given, b"Bearer " + self._token.encode()):
-            wanted = {"WWW-Authenticate": "Bearer"}
-            return refused(401, f"send the token of {TOKEN}: Authorization: Bearer TOKEN", headers=wanted)
+            message = f"send the token of {TOKEN}: Authorization: Bearer TOKEN"
+            return refused(401, message, {"WWW-Authenticate": "Bearer"})
         if self._running > self._limits.max_requests:
-            return refused(503, "too many requests at a time; try again", headers={"Retry-After": "1"})
-        length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > self._limits.max_body:
-            return refused(413, f"the body is larger than {self._limits.max_body:,} bytes")
+            return refused(503, "too many requests at a time; try again", {"Retry-After": "1"})
         return None
 
 
-def refused(status: int, message: str, headers: dict[str, str] | None = None, **more: Any) -> JSONResponse:
+def refused(status: int, error: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
     """Return an answer that says in one line what is wrong."""
-    return JSONResponse({"error": message, **more}, status, headers)
+    return JSONResponse({"error": error, **more}, status, headers)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,6 @@ from ..errors import InputError
 from ..index import Index, notes_of
 from .bodies import MAX_ID, Bodies
 from .settings import Serving
-from .warming import load_kernels
 from .writing import Change, WriteQueue
 
 
@@ -38,11 +39,7 @@ class ServedIndex:
             )
         self.bodies = Bodies(reader, limits)
         self.ready = asyncio.Event()
-        self._reading = Reading(html=self.bodies.html, text_columns=self.bodies.texts)
-        self.queue = WriteQueue(folder, engine, limits.queue, self._table, self._reading)
-
-    def _table(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        return self.bodies.table(rows, self.reader.refresh().info()["columns"], ["id"])
+        self.queue = WriteQueue(folder, engine, limits.queue, self.bodies)
 
     async def load(self) -> None:
         """Load all kernels that requests need."""
@@ -58,45 +55,45 @@ class ServedIndex:
         self, rows: list[dict[str, Any]], ids: list[Any], replace: bool = False, num_bytes: int = 0
     ) -> Any:
         """Add documents, or remove those with the ids if there are no rows; return the answer after the commit."""
-        if len(ids) != len(set(ids)):
-            again = next(id for place, id in enumerate(ids) if id in ids[:place])
-            raise HTTPException(422, f"id {again!r} stands for several documents; ids name one each")
+        [(id, times)] = Counter(ids).most_common(1)
+        if times > 1:
+            raise HTTPException(422, f"id {id!r} stands for several documents; ids name one each")
         if not self.ready.is_set():
             raise HTTPException(503, "kernels are being loaded; try again", {"Retry-After": "1"})
         return await asyncio.wrap_future(self.queue.put(Change(rows, set(ids), replace, num_bytes)))
 
     def query(self, body: Any) -> dict[str, Any]:
         """Return the matches and the notes for each text or document of a request."""
-        given, reader = given_of(body), self.reader.refresh()
-        if isinstance(body.text, str):
-            found, number = reader.query(body.text, **given, reading=Reading(html=self.bodies.html)), 1
-        else:
-            rows = body.model_dump()["documents"] or [dict.fromkeys(self.bodies.texts, body.text)]
-            number = len(rows)
-            table = self.bodies.table(rows, reader.info()["columns"], [])
-            found = reader.query(table, **given, reading=self._reading)
-        answers: list[dict[str, Any]] = [{"matches": [], "notes": []} for _ in range(number)]
+        texts, options = self._asked(body)
+        found = self.reader.refresh().query(texts, **options)
+        answers: list[dict[str, Any]] = [{"matches": [], "notes": []} for _ in body.documents or [body.text]]
         for match in found.to_pylist():
             answers[match.pop("query_id")]["matches"].append(match)
-        notes = notes_of(found)
-        for note in [each for each in notes if "query_id" in each]:
-            answers[note.pop("query_id")]["notes"].append(note)
-        return {"answers": answers, "notes": [each for each in notes if "ids" in each]}
+        notes: list[dict[str, Any]] = []
+        for note in notes_of(found):
+            (answers[note.pop("query_id")]["notes"] if "query_id" in note else notes).append(note)
+        return {"answers": answers, "notes": notes}
 
     def passages(self, body: Any) -> dict[str, Any]:
         """Return the passages that each text or document of a request shares with documents of the index."""
-        given = {name: value for name, value in given_of(body).items() if value is not None}
-        reader = self.reader.refresh()
-        if body.text is not None:
-            found = reader.passages(body.text, **given, reading=Reading(html=self.bodies.html))
-        else:
-            table = self.bodies.table(body.model_dump()["documents"], reader.info()["columns"], [])
-            found = reader.passages(table, **given, reading=self._reading)
+        texts, options = self._asked(body)
+        found = self.reader.refresh().passages(texts, **options)
         names = ["tokens", "tokens_taken", "share", "tokens_common"]
         answers = [{**each, "passages": []} for each in found.documents.select(names).to_pylist()]
         for passage in found.passages.to_pylist():
             answers[passage.pop("id")]["passages"].append(passage)
         return {"answers": answers}
+
+    def _asked(self, body: Any) -> tuple[Any, dict[str, Any]]:
+        """Return the text or the documents of a request, and the options with which they are looked up."""
+        if (body.text is None) == (body.documents is None):
+            raise HTTPException(422, "text and documents: give one of them")
+        given = body.model_dump(exclude_none=True)
+        text, rows = given.pop("text", None), given.pop("documents", None)
+        if isinstance(text, str):
+            return text, {**given, "reading": Reading(html=self.bodies.reading.html)}
+        table = self.bodies.table(rows or [dict.fromkeys(self.bodies.texts, text)])
+        return table, {**given, "reading": self.bodies.reading}
 
     def explanation(self, id: str) -> dict[str, Any]:
         """Return the decision about a document, and its columns."""
@@ -116,8 +113,27 @@ class ServedIndex:
         return int(text)
 
 
-def given_of(body: Any) -> dict[str, Any]:
-    """Return the fields of a query besides its texts, which are given in one of two ways."""
-    if (body.text is None) == (body.documents is None):
-        raise HTTPException(422, "text and documents: give one of them")
-    return dict(body.model_dump(exclude={"text", "documents"}))
+def load_kernels(index: Index, texts: list[str]) -> None:
+    """Add, query and remove in a small index of the same kind, with these columns of text, in a temporary folder."""
+    info = index.info()
+    keeps = {name: info[name] for name in ("containment", "sets", "expected")}
+    keeps["keep_tokens"] = info["tokens"] is not None
+    of_integers = index.recipe.shingles.token_kind.of_integers
+    words = [list(range(8)), list(range(1, 9))] if of_integers else ["to be or not to be", "or not to be that"]
+    rows = dict.fromkeys(texts, words) | {name: ["", ""] for name in index.recipe.within}
+    with (
+        tempfile.TemporaryDirectory(prefix="neardup-") as folder,
+        Index.create(Path(folder, "small"), recipe=index.recipe, **keeps) as small,
+    ):
+        for number in range(2):  # the second one is looked up in files
+            small.add({"id": [f"{number}a", f"{number}b"], **rows}, id_column="id", text_columns=texts)
+        for each in [rows] if of_integers or index.recipe.within else [rows, words[0]]:
+            how: dict[str, Any] = {} if isinstance(each, str) else {"text_columns": texts}
+            small.query(each, **how)
+            if keeps["containment"] is not None:
+                small.query(each, containment=0.5, **how)
+            if keeps["keep_tokens"]:
+                small.passages(each, length=2, **how)
+        small.explain(["0a"])
+        small.remove(["0a"])
+        small.compact()

@@ -37,7 +37,7 @@ from ..errors import ArgumentTypeError
 from ..kernels import components, greedy, shingles as shingles_kernel, spots as spots_kernel
 from ..kernels._gf2 import mix64_all
 from ..kernels._launch import MOST_ROWS, array_module
-from ..methods import METHODS
+from ..methods import METHODS, MethodName
 from ..methods.contract import Buckets, Candidates, Entries, Estimate, Join, RowEstimates, Sketch
 from ..methods.measures import RESEMBLANCE, Measure, MeasureName, shingle_sets, worth
 from ..recipe import Recipe
@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 
-JOINS: dict[MeasureName, str] = {"resemblance": "exact", "containment": "containment"}
+JOINS: dict[MeasureName, MethodName] = {"resemblance": "exact", "containment": "containment"}
 """The method that joins by each measure."""
 
 

@@ -102,6 +102,9 @@ nd.stages.verify(shingles, candidates, 0.8)  # wrong
 nd.stages.verify(shingles, candidates.pairs)  # wrong
 nd.stages.keep("1", verified, recipe)  # wrong
 nd.stages.keep(1, verified.pairs, recipe)  # wrong
+nd.Recipe(method="minhash", unit="line", within="source")
+assert_type(recipe.within, tuple[str, ...])
+nd.Recipe(method="minhsh")  # wrong
 nd.Recipe(threshold="high")  # wrong
 nd.Recipe(nd.Shingles(5))  # wrong
 nd.SimHash(3)  # wrong

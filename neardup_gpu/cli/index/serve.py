@@ -19,7 +19,7 @@ ServingFlags: Any = flags(RUNNING, Serving)
 def serve(index: IndexFolder, /, *, serving: ServingFlags = None, engine: EngineFlags = None) -> None:
     """Serve an index over HTTP: documents are added, decided about, queried, explained and removed."""
     try:
-        from ...serving.running import run
+        from ...serving.app import run
     except ImportError as error:
         raise ParameterError(f"neardup index serve needs {error.name}; install neardup_gpu[serve]") from None
     limits, token = Serving(**given(serving)), os.environ.get(TOKEN) or None
