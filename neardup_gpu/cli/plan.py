@@ -121,7 +121,8 @@ def plan(
         raise ParameterError(
             f"containers {load.containers:,.0f}: only containment has any; plan that, or leave them out"
         )
-    threshold, plans = given(choice).get("threshold"), {}
+    threshold = given(choice).get("threshold")
+    plans: dict[str, Any] = {}
     for name in () if unit.divides and recipe.only_equal else choices.COMPARED:
         same = name == made.shape.method
         plans[name] = (
