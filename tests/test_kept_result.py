@@ -46,6 +46,11 @@ def test_rows_have_all_columns(tmp_path, kind):
     assert result.removed_rows()["id"].to_pylist() == result.removed["id"].to_pylist()
 
 
+def made_here(folder, kind):
+    path, reading = folder / f"pages.{kind}", Reading(on_error="skip")
+    return dedup(path, id_column="id", text_columns="text", reading=reading)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
 @pytest.mark.parametrize("workers", [None, 1])
 def test_a_folder_holds_the_result(tmp_path, kind, workers):
@@ -66,8 +71,9 @@ def test_a_folder_holds_the_result(tmp_path, kind, workers):
     assert found.kept_rows()["page"].to_pylist() == KEPT and found.removed_rows()["page"].to_pylist() == REMOVED
     assert str(found.explain(LARGE + 1)) == str(made.explain(LARGE + 1))
     assert "something else entirely" in found._repr_html_()
-    with pytest.raises(ParameterError, match="read from files"):
-        found.at(0.9)
+    assert found.at(0.9).documents.equals(made_here(tmp_path, kind).at(0.9).documents)
+    with pytest.raises(ParameterError, match=r"below 0\.8"):
+        found.at(0.5)
 
 
 def test_a_folder_of_units(tmp_path):

@@ -20,8 +20,8 @@ from ..errors import InputError, ParameterError
 from ..records import dataclass
 from .batches import one_integer_type
 from .columns import is_string
-from .reading_options import Reading
-from .source import open_described
+from .reading_options import Reading, reading_of
+from .source import open_described, paths_described
 from .stream import Batch, Documents
 
 NAMED = re.compile(r"([A-Za-z0-9_.-]+)=(.+)", re.DOTALL)
@@ -297,3 +297,15 @@ def open_reference(description: dict[str, Any]) -> Any:
     if "sets" not in description:
         return open_described(description)
     return ReferenceSets({name: open_described(each) for name, each in description["sets"].items()})
+
+
+def described_again(description: dict[str, Any] | None) -> list[Reference]:
+    """Return what `Documents.describe` or `ReferenceSets.describe` described, to be given to a job once more.
+
+    Raises
+    ------
+    InputError
+        If documents were given in memory.
+    """
+    sets = {} if description is None else description.get("sets", {None: description})
+    return [Reference(source=paths_described(each), name=name, reading=reading_of(each)) for name, each in sets.items()]

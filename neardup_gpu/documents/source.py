@@ -202,13 +202,13 @@ def _is_pointer(file: File) -> bool:
         return False
 
 
-def open_described(description: dict[str, Any]) -> Documents:
-    """Open again what `Documents.describe` described.
+def paths_described(description: dict[str, Any]) -> list[str]:
+    """Return the paths that `Documents.describe` described.
 
     Raises
     ------
     InputError
-        If the documents were given in memory, or the number of files is another.
+        If the documents cannot be opened again, as they were given in memory.
     """
     if description["format"] == "memory":
         raise InputError("the documents were given in memory, so they cannot be opened again from their description.")
@@ -223,8 +223,18 @@ def open_described(description: dict[str, Any]) -> Documents:
                 f"{path}: was read with credentials, which no report keeps, so it cannot be opened again; set them in "
                 "the environment and run dedup again without them in the URI."
             )
-    paths = [path if is_uri(path) else unescaped(path) for path in description["paths"]]
-    documents = open_documents(paths, reading=reading_of(description))
+    return [path if is_uri(path) else unescaped(path) for path in description["paths"]]
+
+
+def open_described(description: dict[str, Any]) -> Documents:
+    """Open again what `Documents.describe` described.
+
+    Raises
+    ------
+    InputError
+        If the documents were given in memory, or the number of files is another.
+    """
+    documents = open_documents(paths_described(description), reading=reading_of(description))
     if documents.num_files != description["num_files"]:
         raise InputError(
             f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "

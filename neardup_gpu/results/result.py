@@ -16,8 +16,9 @@ from ..data import NO_PAIRS, arrow, bools, one_array, whole_in_pandas
 from ..documents import open_described
 from ..documents.edits import Edits
 from ..documents.kept_dataset import kept_dataset, rows_of
-from ..documents.references import open_reference
+from ..documents.references import described_again, open_reference
 from ..documents.sources import Sources
+from ..documents.writing_options import Writing
 from ..engine.settings import Engine
 from ..errors import InputError, ParameterError
 from ..kernels._cached import cached_property
@@ -135,8 +136,8 @@ class Result:
         Returns
         -------
         Result
-            Its tables are read when they are first used, and the input is read again where texts are shown. `at` needs
-            more than a folder holds, and raises an error.
+            Its tables are read when they are first used, and the input is read again where texts are shown. `at` runs
+            the job again, because a folder does not hold all that decides.
 
         Raises
         ------
@@ -295,6 +296,10 @@ class Result:
             raise InputError("this result has lost its documents, which pickle does not carry; run dedup again")
         return self.sources
 
+    @property
+    def _decided_again(self) -> Result:
+        raise InputError("this result does not hold all that decides, which pickle does not carry; run dedup again")
+
     def kept_dataset(self) -> Any:
         """Return the kept documents with all their columns, for Hugging Face's library `datasets`.
 
@@ -371,6 +376,8 @@ class Result:
     def at(self, threshold: float) -> Result:
         """Decide again at a higher threshold, from the verified pairs. No document is read or compared again.
 
+        A result that was read from files is the exception: the first call runs the whole job again, in memory.
+
         Parameters
         ----------
         threshold : float in (0, 1]
@@ -387,6 +394,8 @@ class Result:
         ParameterError, ArgumentTypeError
             If the threshold is lower or nothing was verified. Also if some pairs are not listed that may decide at a
             higher threshold, because a document has more partners than `max_partners`.
+        InputError
+            If the result was read from files, and its input has changed or was given in memory.
 
         Examples
         --------
@@ -397,11 +406,8 @@ class Result:
         (1, 0)
         """
         threshold = checks.fraction("threshold", threshold, zero=False)
-        if self.recipe.threshold is None or self.facts is None:
-            why = "holds no verified pairs; give dedup a threshold"
-            if self.recipe.threshold is not None:
-                why = "was read from files, which do not hold all that decides; run dedup in memory"
-            raise ParameterError(f"threshold: this result {why}")
+        if self.recipe.threshold is None:
+            raise ParameterError("threshold: this result holds no verified pairs; give dedup a threshold")
         if threshold < self.recipe.threshold:
             raise ParameterError(
                 f"threshold {threshold} is below {self.recipe.threshold}, the threshold of this run, so not all pairs "
@@ -415,6 +421,8 @@ class Result:
 
         if threshold == self.recipe.threshold:
             return self
+        if self.facts is None:
+            return self._decided_again.at(threshold)
         ranked, groups, before, *_ = self.facts
         recipe = self.recipe.with_(threshold=threshold)
         limits = self.report["limits"]
@@ -649,6 +657,23 @@ class StoredResult(Result):
     @cached_property
     def units(self) -> pa.Table | None:  # type: ignore[override]
         return self._read(UNITS) if self.recipe.unit.divides else None
+
+    @cached_property
+    def _decided_again(self) -> Result:  # type: ignore[override]
+        """The result of the same job, run again in memory."""
+        import neardup_gpu  # a job is on a floor above
+
+        [source] = described_again(self._stored["input"])
+        recipe = replace(self.recipe, ignored=None)
+        if recipe.method.needs_statistics:
+            recipe = recipe.with_(frequencies=self.frequencies)
+        against = described_again(self._stored["against"]) or None
+        how: dict[str, Any] = {"recipe": recipe, "reading": source.reading, "against": against}
+        found = neardup_gpu.dedup(source.source, **how, writing=Writing(counts="copies" in self.documents.column_names))
+        names = ["id", "kept", "duplicate_of"]
+        if not found.documents.select(names).equals(self.documents.select(names)):
+            raise InputError(f"{self._folder}: its input has changed since the result was made; run dedup again")
+        return found
 
     @cached_property
     def skipped(self) -> pa.Table | None:  # type: ignore[override]
