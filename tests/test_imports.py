@@ -31,6 +31,7 @@ NOT_AT_THE_TOP = {
     "neardup_gpu.tasks.warming",  # its imports are its work, and a driver that names it needs none of them
     "neardup_gpu.methods._modules",  # modules that are imported when they are used, by their full names
     "neardup_gpu.engine.ray",  # a function that is sent to nodes on which the package may be missing
+    "neardup_gpu.results.result",  # the result of a folder runs its job again, and a job imports results
 }
 """Modules whose functions may import anything."""
 

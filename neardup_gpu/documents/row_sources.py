@@ -157,6 +157,8 @@ def row_source(source: Any, as_columns: Callable[[dict[str, Any]], Any]) -> RowS
         return RowSource(source, as_columns)
     if hasattr(source, "__aiter__"):
         raise InputError(f"cannot read documents from {kind}, which is asynchronous: collect its rows in a list first.")
+    if hasattr(source, "cursor") and hasattr(source, "commit"):
+        raise InputError(f"cannot read documents from {kind}, a connection to a database: pass the rows of a query.")
     if hasattr(source, "read"):
         raise InputError(f"cannot read documents from {kind}, an open file: pass its path, or a list of its rows.")
     if isinstance(source, (set, frozenset)):

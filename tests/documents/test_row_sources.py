@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,7 @@ async def asynchronous() -> Any:
         (io.StringIO("a\nb"), "pass its path"),
         ({"a", "b"}, r"pass {'text': sorted"),
         (asynchronous(), "collect its rows in a list first"),
+        (sqlite3.connect(":memory:"), "pass the rows of a query"),
         (5, "an iterable of dicts or texts, or texts as"),
     ],
 )
