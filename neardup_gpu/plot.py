@@ -241,8 +241,11 @@ def groups(result: Result | Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     report = _report(result)
     bars = histogram(report["group_sizes"])
     ax = _axes(ax)
-    drawn = ax.bar([name for name, _ in bars], [number for _, number in bars], color=COLOURS[0])
-    ax.bar_label(drawn, labels=[f"{number:,}" for _, number in bars], fontsize=SMALL, padding=2)
+    drawn = ax.bar(range(len(bars)), [number for _, number in bars], color=COLOURS[0])
+    turn = 90 if len(bars) > 10 else 0
+    ax.bar_label(drawn, labels=[f"{number:,}" for _, number in bars], fontsize=SMALL, padding=2, rotation=turn)
+    slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(bars) > 5 else {}
+    ax.set_xticks(range(len(bars)), [name for name, _ in bars], **slanted)
     numbers = [number for _, number in bars]
     found = count(report["counts"]["groups"], "group")
     _words(ax, "documents in a group", f"groups, of {found}" if bars else "groups")
