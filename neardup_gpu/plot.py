@@ -250,7 +250,7 @@ def groups(result: Result | Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     found = count(report["counts"]["groups"], "group")
     _words(ax, "documents in a group", f"groups, of {found}" if bars else "groups")
     if numbers and max(numbers) > 20 * min(numbers):
-        _logarithmic(ax, 0.5, 3 * max(numbers))
+        _logarithmic(ax, 0.5, (300 if turn else 3) * max(numbers))
     else:
         _whole(ax, max(numbers, default=0))
     if not bars:
