@@ -271,7 +271,7 @@ def _pieces(
         return kept_rows(reader, queue, lambda block, edits: block.select(edits.keep).in_pieces(most_bytes))
     own = schema_for(reader)
     _check(own, kind, reader.name)
-    new = {*queue.edits.columns, *({EXTRACTED, SEAMS, queue.edits.marks} - {*reader.schema.names})}
+    new = {*queue.edits.columns, *([] if EXTRACTED in reader.schema.names else [EXTRACTED])}
     stored = [field for field in own if field.name not in new]
     if infers_types(reader) and queue.edits.columns:  # it has to be told of the columns that new ones replace
         stored += [field for field in reader.kept_schema() if field.name in queue.edits.columns]

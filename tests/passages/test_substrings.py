@@ -429,18 +429,6 @@ def test_html_and_joined_columns(tmp_path: Path) -> None:
         nd.substrings(tmp_path / "out/kept", reading=reading, length=8, action="list")
 
 
-@pytest.mark.parametrize("action", ["cut", "mark"])
-def test_a_folder_of_text_files(action: Any, tmp_path: Path) -> None:
-    """The texts of files become rows of a file, with the column of seams or of marks."""
-    (tmp_path / "in").mkdir()
-    for name in ("a", "b"):
-        (tmp_path / f"in/{name}.txt").write_text(f"{name} {PASSAGE}")
-    nd.substrings(tmp_path / "in", length=8, output=tmp_path / "out", action=action, engine="cpu")
-    (kept,) = map(pq.read_table, (tmp_path / "out/kept").iterdir())
-    assert kept.select(["path", "text"]).to_pylist()[0] == {"path": "a.txt", "text": f"a {PASSAGE}"}
-    assert kept[SEAMS if action == "cut" else "repeated"].to_pylist()[1]
-
-
 HARD = {
     "constant": ["a " * 500, "a " * 300],
     "period below the length": ["a b c " * 200, "b c a " * 100],
