@@ -1,7 +1,6 @@
 """What resembles a reference set: by brute force over all pairs with it, by all methods, in memory and in tasks."""
 
 import random
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,6 @@ from neardup_gpu.jobs import dedup as job
 from neardup_gpu.report import facts
 from neardup_gpu.results.explanation import render
 from neardup_gpu.stages import partners, shingle, tokenize
-from neardup_gpu.stages.partners import partners_of
 from neardup_gpu.store.artefacts import DOCUMENTS, PAIRS
 
 SETTINGS = {
@@ -169,7 +167,7 @@ class TestBruteForce:
             patch.setattr(partners, "ASKED", 1)
             patch.setattr(partners, "MOST_ASKED", 2)
             before = run(*texts, recipe)
-            patch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), verified_at_once=50))
+            patch.setattr(job, "partners_of", in_blocks(most_pairs))
             result = run(*texts, recipe)
             check(result, *texts, recipe)
             assert result.documents.equals(before.documents) and result.pairs.equals(before.pairs)

@@ -16,7 +16,7 @@ from neardup_gpu.stages.partners import Known, Partners, partners_of, selected
 
 
 def in_blocks(most_pairs):
-    """What takes the place of `find_partners`, and puts together again what is handed on."""
+    """What takes the place of `partners_of` in jobs, and puts together again what is handed on."""
 
     def find(search, explicit, cluster):
         search.known.add(explicit)
@@ -33,7 +33,11 @@ def in_blocks(most_pairs):
         near = nearest_pairs(search.num_known, search.num_rows, found)
         return Partners(listed, deciding, near, numbers.num_candidates, unlisted, numbers.counted, numbers.looks)
 
-    return find
+    def partners_in_blocks(*given):
+        *others, limits = given
+        return partners_of(*others, limits._replace(verified_at_once=50), find)
+
+    return partners_in_blocks
 
 
 @pytest.fixture
@@ -41,7 +45,7 @@ def by_blocks(monkeypatch):
     """Jobs in memory find partners in blocks of which so many pairs are held."""
 
     def patch(most_pairs):
-        monkeypatch.setattr(job, "partners_of", partial(partners_of, find=in_blocks(most_pairs), verified_at_once=50))
+        monkeypatch.setattr(job, "partners_of", in_blocks(most_pairs))
 
     return patch
 
