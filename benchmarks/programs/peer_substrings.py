@@ -94,7 +94,7 @@ def datatrove(texts: list[str], program: list[str], length: int, folder: Path) -
 
 
 def clock() -> tuple[float, float]:
-    """Return the time, and the CPU seconds of this process and of those that it has waited for."""
+    """Return the time, and the CPU seconds that this process and its ended children have taken."""
     return time.perf_counter(), sum(os.times()[:4])
 
 

@@ -567,14 +567,11 @@ class JsonLines(InferringReader):
             if schema not in found:
                 found.append(schema)
         wide = {field.name for schema in found for field in schema if field.type == pa.uint64()}
-        given = [
-            [
-                each.with_type(pa.uint64() if each.name in wide and each.type == pa.int64() else each.type)
-                for each in one
-            ]
-            for one in found
-        ]
-        return united([pa.schema(each) for each in given], self.name)
+
+        def widened(field: pa.Field) -> pa.Field:
+            return field.with_type(pa.uint64()) if field.name in wide and field.type == pa.int64() else field
+
+        return united([pa.schema(map(widened, schema)) for schema in found], self.name)
 
     def _schema_of(self, block: Block) -> list[pa.Schema]:
         block = block.select(np.ones(block.num_rows, bool))

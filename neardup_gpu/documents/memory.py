@@ -345,9 +345,8 @@ def _is_column(source: Any) -> bool:
     """Whether it is an array or Series, unless of structs."""
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         return not pa.types.is_struct(source.type)
-    if callable(getattr(source, "dtype", callable)):
-        return False
-    return not hasattr(type(source), "columns") and getattr(source, "shape", None) != ()
+    has_type = hasattr(source, "dtype") and not callable(source.dtype)
+    return has_type and not hasattr(type(source), "columns") and getattr(source, "shape", None) != ()
 
 
 def _is_of_ray(source: Any) -> bool:

@@ -178,7 +178,7 @@ def check_memory(bound: int | None, held: int, what: str, instead: str) -> None:
 
 
 def size_as_flag(num_bytes: int) -> str:
-    """Return a size that is no less, as flags take it."""
+    """Return a number of bytes, rounded up, as a flag takes a size."""
     return f"{-(-num_bytes // 10**6):d}MB" if num_bytes < 10**10 else f"{-(-num_bytes // 10**9):d}GB"
 
 

@@ -255,7 +255,7 @@ def exchanges(counts: Counts, shape: Shape) -> list[Exchange]:
     if shape.directed:
         made += _ranking(n, c.known_documents, shape)
     if shape.divides:
-        told += 32  # the number of the part, its bytes, and its copies
+        told += 4 * 8  # of each part its number, where it begins and ends, and how many copies it has
         made.append(Exchange("sketch", "units", n, PLACE_BYTES * n, 6, slices))
     if k:
         parts = shape.tables * shape.table_parts(c).per_table
