@@ -2,8 +2,9 @@
 
     python -m neardup_gpu.kernels._pycc FOLDER [all | usual]
 
-Every signature that a kernel declares is compiled, by several processes at once; `usual` leaves out those that are
-`Rare`. That needs a C compiler, for the small part of Numba's runtime that each module contains.
+Every signature that a kernel declares is compiled, by several processes at once. `usual` is for this machine: it leaves
+out those that are `Rare`, and compiles each function for one level, the newest that this processor has. A C compiler is
+needed, for the small part of Numba's runtime that each module contains.
 
 This is the only file that uses Numba's ahead-of-time compiler, numba.pycc. Numba has deprecated it, and has not yet
 released its replacement (the PIXIE project). A replacement has to make modules whose functions take NumPy arrays and
@@ -12,6 +13,7 @@ release the interpreter's lock.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import json
@@ -27,7 +29,7 @@ from typing import Any
 
 from . import _ahead
 from ._cpu import Function, Rare, linked
-from ._processor import HASWELL, ICE_LAKE, is_x86
+from ._processor import HASWELL, ICE_LAKE, features, is_x86
 
 LEVELS = {"icelake-server": ICE_LAKE, "haswell": HASWELL} if is_x86() else {"generic": frozenset()}
 """Processors that code is made for, the newest first, and their features. LLVM knows them by these names. The last
@@ -54,7 +56,7 @@ def build(folder: Path, which: str = "all", processes: int | None = None) -> lis
     ----------
     folder : Path
     which : "all" or "usual", default "all"
-        The signatures to compile: "usual" leaves out those that are `Rare`.
+        What to compile: "usual" leaves out signatures that are `Rare`, and levels that this processor does not use.
     processes : int, optional
         How many processes compile a module each of the functions for the last level, while one more process for each
         other level compiles its module. Default: one per processor, at most four. There are never more than files with
@@ -66,8 +68,7 @@ def build(folder: Path, which: str = "all", processes: int | None = None) -> lis
         If a process fails, which then has printed the reason.
     """
     processes = min(processes or min(4, os.cpu_count() or 1), len({each.__module__ for each in declared().values()}))
-    *newer, oldest = LEVELS
-    newer = newer if any(each.is_wide for each in declared().values()) else []
+    *newer, oldest = _chosen(which)
     shares = [(level, 0, 1) for level in newer] + [(oldest, number, processes) for number in range(processes)]
     with tempfile.TemporaryDirectory() as scratch:
         commands = [
@@ -124,6 +125,8 @@ def _build_share(
         return made
 
     of_numba.Flags = flags  # the compiler has no option for this
+    gc.freeze()  # what Numba's passes make is nearly all kept, and is looked through again and again
+    gc.set_threshold(100_000, 50, 1000)
     _calls.change()
     _leave_out_what_no_module_needs()
     name = "_".join(["_ahead", *re.findall("[a-z0-9]+", level), str(number)])
@@ -134,8 +137,7 @@ def _build_share(
     cc._extra_cflags = {"posix": ["-O1", "-g0"]}  # kernels call only a few short functions of the runtime in C
     cc._mixin_sources = ["modulemixin.c"]  # without its lists, sets and dictionaries
     names = []
-    some = [each for each in declared().values() if each.is_wide or level == list(LEVELS)[-1]]
-    for at, (function, signature) in enumerate(_shares(some, which, processes)[number]):
+    for at, (function, signature) in enumerate(_shares(_chosen(which)[level], which, processes)[number]):
         name = f"f{at}"
         cc.export(name, argument_types(signature))(linked(function.py_func))
         names.append((function.name, signature, name))
@@ -168,6 +170,17 @@ def _leave_out_what_no_module_needs() -> None:
     arrayobj.raise_with_shape_context = raise_shapes
     CPUContext.create_cfunc_wrapper = lambda *_, **__: None
     CPUContext.get_executable = lambda *_: [].append  # another function of C each time, by which Numba knows the kernel
+
+
+def _chosen(which: str) -> dict[str, list[Function]]:
+    """Return the functions to compile for each level: for the last one all, unless a newer one suffices here."""
+    functions = [*declared().values()]
+    wide = [each for each in functions if each.is_wide]
+    *newer, last = LEVELS
+    if which == "usual":
+        newer = [level for level in newer if LEVELS[level] <= features()][:1]
+    chosen = {level: wide for level in newer if wide}
+    return {**chosen, last: [each for each in functions if not (each.is_wide and chosen and which == "usual")]}
 
 
 def _shares(functions: list[Function], which: str, processes: int) -> list[list[tuple[Function, str]]]:

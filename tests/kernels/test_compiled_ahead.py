@@ -433,9 +433,21 @@ def test_the_modules_hold_every_declared_signature():
     found, reason = _ahead.index()
     if not found:
         pytest.skip(f"no modules: {reason}")
-    held = {(name, each) for name, entries in found["levels"][-1].items() for each in entries}
+    held = {(name, each) for level in found["levels"] for name, entries in level.items() for each in entries}
     usual = {(name, each) for name, each in signatures() if not isinstance(each, Rare)}
     assert usual <= held <= set(signatures())
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_build_for_this_machine_compiles_each_function_for_one_level(is_new, monkeypatch):
+    *newer, last = _pycc.LEVELS
+    functions = _pycc.declared().values()
+    assert _pycc._chosen("all")[last] == [*functions]
+    monkeypatch.setattr(_pycc, "features", lambda: set().union(*_pycc.LEVELS.values()) if is_new else set())
+    chosen = _pycc._chosen("usual")
+    assert len(chosen) == 1 + bool(is_new and newer)
+    assert sorted(each.name for some in chosen.values() for each in some) == sorted(each.name for each in functions)
+    assert all(each.is_wide for level in newer for each in chosen.get(level, []))
 
 
 @pytest.mark.parametrize("which", ["all", "usual"])
