@@ -137,8 +137,8 @@ def sequence_bits(array, i, stop):
 def is_ascii(text, start, stop):
     """Whether text[start:stop] is ASCII alone."""
     i = start
-    while i + 64 <= stop:
-        if beyond_mask(text, i) != np.uint64(0):
+    while i < stop and i + 64 <= len(text):
+        if _within(beyond_mask(text, i), i, stop) != np.uint64(0):
             return False
         i += 64
     for j in range(i, stop):

@@ -276,6 +276,12 @@ def _split(text, start, stop, values, at, scratch, q, modulus):
             turns[0] = turns[count - 1]
 
 
+@jit()
+def _is_divided(text, start, stop):
+    """Return whether no token of text[start:stop], which is ASCII, goes on after it."""
+    return start == stop or not is_word(text[stop - 1])
+
+
 @parallel(
     "uint8[::1], int64[::1], int64[::1], uint8[::1], int64[::1], int64[::1], int64[::1], uint64[::1], uint64",
     is_wide=True,
@@ -284,11 +290,15 @@ def _fill(begin, end, text, offsets, bounds, folded, begins, ends, new_offsets, 
     modulus = prepare(q)
     for part in range(begin, end):
         scratch = _scratch()
-        for d in range(bounds[part], bounds[part + 1]):
-            if ends[d] < 0:
-                _split(text, offsets[d], offsets[d + 1], values, new_offsets[d], scratch, q, modulus)
-            else:
-                _split(folded, begins[d], ends[d], values, new_offsets[d], scratch, q, modulus)
+        d, last = bounds[part], bounds[part + 1]
+        while d < last:
+            first, d = d, d + 1
+            if ends[first] >= 0:
+                _split(folded, begins[first], ends[first], values, new_offsets[first], scratch, q, modulus)
+                continue
+            while d < last and ends[d] < 0 and _is_divided(text, offsets[first], offsets[d]):
+                d += 1
+            _split(text, offsets[first], offsets[d], values, new_offsets[first], scratch, q, modulus)
 
 
 @jit()

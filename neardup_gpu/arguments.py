@@ -6,9 +6,9 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from .documents import open_documents
 from .documents.reading_options import Reading, chosen_reading
 from .documents.references import Reference, ReferenceSets, references_of
+from .documents.source import opened_leniently, refuse_without_effect
 from .documents.sources import Sources
 from .documents.units import check_divisible
 from .documents.writing_options import Writing, rewriting
@@ -88,7 +88,7 @@ class Arguments:
         """Open the input and the reference set. Columns that are compared are never treated as text."""
         compared = [*keep_columns(self.recipe.keep), *self.recipe.compared_columns]
         counted = [] if self.writing.by in (None, FILE) else [self.writing.by]
-        documents = open_documents(self.source, reading=self.reading, other_columns=[*compared, *counted])
+        documents = opened_leniently(self.source, self.reading, [*compared, *counted])
         if self.recipe.unit.divides:
             check_divisible(f"unit '{self.recipe.unit}'", documents)
         if self.writing.by is not None:
@@ -103,9 +103,10 @@ class Arguments:
     def opened_reference(self, sources: Sources, reading: Reading, compared: list[str]) -> Sources:
         """Open the reference set, read like the input; columns are not named if it consists of text files."""
         sets = references_of(self.against)
+        opened = [_opened_set(each, reading, compared) for each in sets]
+        refuse_without_effect(sources.documents, *opened)
         if not sets:
             return sources
-        opened = [_opened_set(each, reading, compared) for each in sets]
         if len(sets) == 1 and sets[0].name is None:
             return replace(sources, reference=opened[0])
         names = [str(each.name) for each in sets]
@@ -147,12 +148,17 @@ def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> 
     if reference.reading is not None:
         own = chosen_reading(reference.reading, None, None, holds=reading.holds)
     try:
-        return open_documents(reference.source, reading=own, other_columns=compared)
-    except InputError:
+        return opened_leniently(reference.source, own, compared)
+    except InputError as error:
         with contextlib.suppress(InputError):
             unnamed = replace(own, text_columns=None, id_column=None)
-            files = open_documents(reference.source, reading=unnamed, other_columns=compared)
+            files = opened_leniently(reference.source, unnamed, compared)
             only_texts = reference.reading is None and files.format == "memory" and files.num_columns == 1
             if files.format == "text" or only_texts:
                 return files
+        for name, flag in (("text_columns", "--against-text-column"), ("id_column", "--against-id-column")):
+            if (advice := f"Name one with {name}=...") in str(error):
+                own = f"name its column with {flag} of dedup, or Reference(reading=...)"
+                problem = str(error).replace(f". {advice}", "").replace(f"; {advice.lower()}", "")
+                raise InputError(f"{problem}. The reference set is read like the input; {own}.") from None
         raise

@@ -160,6 +160,10 @@ def test_the_command_line_names_sets_and_columns(tmp_path: Path, capsys: Any) ->
     capsys.readouterr()
     assert main([*words, "--overwrite", "--against-id-column", "key"]) == 2
     assert "give --against as well" in capsys.readouterr().err
+    assert main([*words, *sets[2:], "--against-text-column", "body", "--overwrite"]) == 2
+    said = capsys.readouterr().err
+    assert "news.parquet: no column 'id'; it has key, body. " in said
+    assert "name its column with --against-id-column of dedup" in said
 
 
 def test_a_path_with_an_equals_sign_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data import Ragged, bools, numpy_of
-from ..documents import Documents, open_documents
+from ..documents import Documents
 from ..documents.reading_options import Reading
+from ..documents.source import opened_leniently
 from ..documents.stream import Batch
 from ..errors import InputError
 from ..recipe import Recipe
@@ -170,7 +171,7 @@ def match_texts(corpus: Corpus, kept: Any, reading: Reading, recipe: Recipe, ign
         If texts are unknown that may not be ignored.
     """
     assert corpus.digests is not None
-    written = open_documents(kept, reading=replace(reading, id_column=None))
+    written = opened_leniently(kept, replace(reading, id_column=None))
     theirs = pa.chunked_array([digests_of(batch) for batch in written.batches()], DIGEST)
     found, extra, left = _first_copies(corpus.digests, theirs, np.zeros(len(corpus), bool))
     counts: dict[str, Any] = {"by": "text", "kept_rows": len(theirs), "repeated": extra, "by_words": 0}
@@ -243,7 +244,7 @@ def open_with_texts(kept: Any, names: Sequence[str], text_columns: Sequence[str]
     ids = None if written.is_lines else written.first_of(names)
     if ids is None or any(written.first_of([name]) is None for name in text_columns):
         return None
-    return open_documents(kept, reading=replace(reading, id_column=ids, text_columns=list(text_columns)))
+    return opened_leniently(kept, replace(reading, id_column=ids, text_columns=list(text_columns)))
 
 
 def check_texts(corpus: Corpus, written: Documents, recipe: Recipe, ignore: bool, counts: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from ..data import numpy_of
 from ..errors import InputError
 from ..store.uris import brief
 from . import nested
@@ -81,6 +82,7 @@ class JsonLines(InferringReader):
         self.gaps = np.array([[0, 1]])  # (row from which on, by how much its line number is greater)
         self.lines_before = 0  # of those before the part, as many as are counted
         self.num_lines = 0  # of the last reading
+        self.long_integers: set[str] = set()  # columns of integers, and paths in them, that floats would round
         # The columns of a part are those of the whole.
         self.schema: pa.Schema = self._sample() if part == WHOLE else pa.schema([])
 
@@ -561,24 +563,41 @@ class JsonLines(InferringReader):
         """All columns, of all lines that can be read, however deep; times stay strings."""
         blocks = self._blocks(noted=Noted(self.policy.skips))
         found: list[pa.Schema] = []
-        for schema in in_order(
+        self.long_integers = set()
+        for schema, long_integers in in_order(
             (Step(partial(self._schema_of, block), 2 * len(block.data)) for block in blocks), lambda _: 0
         ):
             if schema not in found:
                 found.append(schema)
+            self.long_integers |= long_integers
         wide = {field.name for schema in found for field in schema if field.type == pa.uint64()}
 
         def widened(field: pa.Field) -> pa.Field:
             return field.with_type(pa.uint64()) if field.name in wide and field.type == pa.int64() else field
 
-        return united([pa.schema(map(widened, schema)) for schema in found], self.name)
+        schema = united([pa.schema(map(widened, schema)) for schema in found], self.name)
+        self.refuse_rounded(schema)
+        return schema
 
-    def _schema_of(self, block: Block) -> list[pa.Schema]:
+    def refuse_rounded(self, schema: pa.Schema) -> None:
+        """Raise InputError if a type of a schema would round whole numbers that `kept_schema` found."""
+        for path in sorted(self.long_integers.intersection(_paths_of_floats(schema))):
+            raise InputError(
+                f"{self.name}: column {path!r} holds a whole number beyond 2**53 and, in other rows, fractions, and no "
+                f"type holds both exactly, {_STAYS}"
+            )
+
+    def _schema_of(self, block: Block) -> list[tuple[pa.Schema, set[str]]]:
+        """Return the columns of a block, and the paths of its integers that floats would round."""
         block = block.select(np.ones(block.num_rows, bool))
-        fields = [field.with_type(_as_written(field.type)) for field in self._table(block, None).schema]
-        if any(holds_floats(field.type) for field in fields) and _LONG_NUMBER.search(block.data):
-            fields = self._exact(block, fields)
-        return [pa.schema(fields)]
+        table = self._table(block, None)
+        fields, long_integers = [field.with_type(_as_written(field.type)) for field in table.schema], set[str]()
+        if _LONG_NUMBER.search(block.data):
+            if any(holds_floats(field.type) for field in fields):
+                fields = self._exact(block, fields)
+            for name, column in zip(table.schema.names, table.columns, strict=True):
+                long_integers.update(path for chunk in column.chunks for path in _paths_of_long(chunk, name))
+        return [(pa.schema(fields), long_integers)]
 
     def _exact(self, block: Block, fields: list[pa.Field]) -> list[pa.Field]:
         """Return the columns of a block, uint64 where pyarrow.json would round such numbers to float64.
@@ -695,6 +714,32 @@ def _is_rounded(value: Any, kind: pa.DataType) -> bool:
         return Decimal(repr(float(value))) != value
     except OverflowError:
         return True
+
+
+def _paths_of_long(values: pa.Array, path: str) -> Iterator[str]:
+    """Yield the paths of integers, below `path`, that have more digits than floats keep."""
+    if pa.types.is_struct(values.type):
+        for place, field in enumerate(values.type):
+            yield from _paths_of_long(values.field(place), f"{path}.{field.name}")
+    elif pa.types.is_list(values.type):
+        yield from _paths_of_long(values.flatten(), path)
+    elif pa.types.is_integer(values.type):
+        numbers = numpy_of(values.drop_null())
+        long = numbers[(numbers > 2**53) | (numbers < -(2**53))].tolist()
+        if any(_is_rounded(number, pa.float64()) for number in long):
+            yield path
+
+
+def _paths_of_floats(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """Yield the paths of floats, as those of `_paths_of_long`."""
+    for field in fields:
+        kind, path = field.type, f"{above}{field.name}"
+        while pa.types.is_list(kind):
+            kind = kind.value_type
+        if pa.types.is_struct(kind):
+            yield from _paths_of_floats(kind, f"{path}.")
+        elif pa.types.is_floating(kind):
+            yield path
 
 
 def _guesses(schema: pa.Schema) -> Iterator[pa.Schema]:

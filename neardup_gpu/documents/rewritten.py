@@ -171,7 +171,11 @@ def schema_of(documents: Documents, how: Writing) -> pa.Schema | None:
 
 def united_of(readers: list[Reader], name: str) -> pa.Schema:
     """The columns of some readers; `name` is the source, for messages."""
-    return united([reader.kept_schema() for reader in readers], name, holds_strings(readers[0]))
+    schema = united([reader.kept_schema() for reader in readers], name, holds_strings(readers[0]))
+    for reader in readers:
+        if isinstance(reader, JsonLines):
+            reader.refuse_rounded(schema)
+    return schema
 
 
 def holds_strings(reader: Reader) -> bool:

@@ -44,7 +44,8 @@ def encoded_in_order(
 ) -> Iterator[memoryview]:
     """Yield each table as a Parquet file of its own, in order, to be added to a `RowGroupWriter`.
 
-    `how` has further options of Arrow's writer.
+    `how` has further options of Arrow's writer. A column of a table may be a dictionary of the type in `schema`, which
+    is encoded in less time and read as that type.
 
     Memory: for each thread a table, as much again to encode it, and an encoded one that waits to be written.
     """
@@ -63,7 +64,12 @@ def encoded(schema: pa.Schema, table: pa.Table | None, **how: Any) -> list[memor
     """Return a table as a Parquet file of its own, alone in a list; None stands for a table without row groups."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
-        sink, schema, compression="zstd", data_page_size=PAGE_BYTES, write_page_checksum=True, **how
+        sink,
+        schema if table is None else table.schema,
+        compression="zstd",
+        data_page_size=PAGE_BYTES,
+        write_page_checksum=True,
+        **how,
     ) as writer:
         if table is not None:
             writer.write_table(table)

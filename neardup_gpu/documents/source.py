@@ -12,7 +12,7 @@ from typing import Any
 from pyarrow import fs
 
 from .. import checks
-from ..errors import InputError
+from ..errors import InputError, ParameterError
 from ..log import log
 from ..report import count, unread
 from ..store.uris import is_masked, is_uri, masked
@@ -100,13 +100,31 @@ def open_documents(
     >>> [batch.ids.to_pylist() for batch in documents.batches()]
     [['a', 'b']]
     """
-    reading = chosen_reading(reading, id_column, text_columns)
+    documents = opened_leniently(source, chosen_reading(reading, id_column, text_columns), other_columns)
+    refuse_without_effect(documents)
+    return documents
+
+
+def refuse_without_effect(documents: Documents, *others: Documents) -> None:
+    """Raise ParameterError for an option of reading that changes nothing for files, nor for the `others`."""
+    for name, needed in documents.without_effect.items():
+        if not any(name in other.in_effect for other in others):
+            raise ParameterError(f"{name}: {needed} is read; leave it out")
+
+
+_NEEDED = {"glob": "no folder", "delimiter": "no CSV file", "header": "no CSV file"}
+"""Why an option of reading has no effect on files."""
+
+
+def opened_leniently(source: Any, reading: Reading, other_columns: Iterable[str] = ()) -> Documents:
+    """Open documents as `open_documents` does; `refuse_without_effect` checks the options that change nothing."""
     options: dict[str, Any] = {"other_columns": checks.columns("other_columns", other_columns, none=True)}
     tables = as_tables(source)
     if tables is not None:
         memory: list[Reader] = [Memory(table, split=name) for name, table in tables.items()]
         return Documents(memory, "memory", reading, sources=[], **options)
-    names = names_of(source)
+    names, usual = names_of(source), Reading()
+    given = [name for name in _NEEDED if getattr(reading, name) != getattr(usual, name)]
     if reading.holds == "bytes" and not (reading.text_columns or reading.id_column or reading.input_format):
         reading = replace(reading, glob=reading.glob or "*", input_format="text")  # every file, as it is
     found = find_files(names, reading.glob, reading.input_format)
@@ -127,6 +145,10 @@ def open_documents(
     documents = Documents(readers, kind, reading, sources=sources, left_out=found.describe_left_out(), **options)
     if lines := unread(documents.describe()):
         log.info("%s: left out, %s", masked(names[0]), "; ".join(lines))
+    is_csv = any(file.kind in ("csv", "tsv") for file in files)
+    has_effect = {"glob": any(file.how == "folder" for file in files), "delimiter": is_csv, "header": is_csv}
+    documents.in_effect = [name for name in given if has_effect[name]]
+    documents.without_effect = {name: _NEEDED[name] for name in given if not has_effect[name]}
     return documents
 
 
@@ -234,7 +256,7 @@ def open_described(description: dict[str, Any]) -> Documents:
     InputError
         If the documents were given in memory, or the number of files is another.
     """
-    documents = open_documents(paths_described(description), reading=reading_of(description))
+    documents = opened_leniently(paths_described(description), reading_of(description))
     if documents.num_files != description["num_files"]:
         raise InputError(
             f"{description['paths'][0]}: {count(documents.num_files, 'file')}, but {description['num_files']:,} "

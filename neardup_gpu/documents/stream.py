@@ -145,6 +145,8 @@ class Documents:
         self._repeated = RepeatedIds(0, [])  # of the last reading
         self._looks: dict[str, Looks] = {}  # of columns that are compared, in the last reading
         self._orders: dict[str, set[tuple[str, ...]]] = {}  # of ordered categories
+        self.in_effect: list[str] = []  # options that only some sources need, and that this one needs
+        self.without_effect: dict[str, str] = {}  # those that change nothing here, and why
         self.format = kind
         self.splits = [reader.split for reader in readers if isinstance(reader, Memory) and reader.split]
         self.html = reading.html

@@ -16,12 +16,12 @@ from .. import __version__, checks
 from ..arguments import Arguments
 from ..data import arrow
 from ..definitions import METADATA_KEY, versions
-from ..documents import open_documents
 from ..documents.edits import Cuts, Edits
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.references import ReferenceSets
 from ..documents.seams import find_seams, new_seams, seams_as_text
 from ..documents.skipped import count_skipped
+from ..documents.source import opened_leniently
 from ..documents.sources import Sources
 from ..documents.units import check_action
 from ..documents.writing_options import DECISIONS, Writing, chosen_writing
@@ -192,7 +192,7 @@ def _opened(arguments: Arguments, columns: list[CorpusColumns]) -> Sources:
     ParameterError
         If there are several reference sets.
     """
-    documents = open_documents(arguments.source, reading=arguments.reading, other_columns=columns[1].names)
+    documents = opened_leniently(arguments.source, arguments.reading, columns[1].names)
     sources = arguments.opened_reference(Sources(documents), arguments.reading, columns[0].names)
     if isinstance(sources.reference, ReferenceSets):
         raise ParameterError("against: passages are compared with one reference set; name a folder, or a list of files")

@@ -45,7 +45,8 @@ class EqualResult(Result):
 
     @cached_property
     def units(self) -> pa.Table | None:  # type: ignore[override]
-        return whole_in_pandas(pa.concat_tables(self._parts()))
+        first, *parts = self._parts()
+        return whole_in_pandas(pa.concat_tables([first, *(part.cast(first.schema) for part in parts)]))
 
     def _unit_parts(self) -> Iterator[pa.Table]:
         return self._parts()

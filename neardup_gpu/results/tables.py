@@ -185,7 +185,9 @@ def equal_tables(
 
 
 def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: NamedSets | None) -> Iterator[pa.Table]:
-    """Yield the table of equal units, of some documents at a time; at least one part.
+    """Yield the table of equal units, of some documents at a time; first a part of no units, which has its types.
+
+    In the other parts, ids that are strings are dictionaries, which are made and encoded in less time.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: Nam
             ids=ids[block.first : block.first + block.num_documents],
             places=block.all_places(),
             repeats=found.repeats,
-            source_ids=taken(ids, arrow(found.document, ~found.repeats)),
+            source_ids=_source_ids(ids, arrow(found.document, ~found.repeats)),
             source_units=found.number,
             resemblance=np.ones(len(found.number)),
             copies=found.copies,
@@ -218,6 +220,15 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: Nam
         )
         assert block.reason is not None and block.kept is not None
         yield units_table(columns, block.reason, block.kept, recipe)
+
+
+def _source_ids(ids: pa.Array, rows: pa.Array) -> pa.Array | pa.ChunkedArray:
+    """Return the ids of documents, many of which occur several times: strings as a dictionary."""
+    numbers = rows.dictionary_encode()
+    values = taken(ids, numbers.dictionary)
+    if not pa.types.is_string(ids.type) or isinstance(values, pa.ChunkedArray):
+        return taken(ids, rows)
+    return pa.DictionaryArray.from_arrays(numbers.indices, values)
 
 
 class DocumentColumns(NamedTuple):
@@ -439,8 +450,9 @@ def cut_documents(found: UnitColumns, fates: Fates, recipe: Recipe, places: dict
 def units_table(found: UnitColumns, reason: np.ndarray, kept: np.ndarray, recipe: Recipe) -> pa.Table:
     """Return the table of units, or a part of it; `reason` and `kept` are those of `Fates`."""
     places, alone = found.places, ~found.repeats
+    owner, is_dictionary = arrow(places.owner), pa.types.is_dictionary(found.source_ids.type)
     columns = {
-        "id": taken(found.ids, arrow(places.owner)),
+        "id": pa.DictionaryArray.from_arrays(owner, found.ids) if is_dictionary else taken(found.ids, owner),
         **{name: arrow(values) for name, values in places.columns.items()},
         "kept": arrow(kept),
         "source_id": found.source_ids,

@@ -14,10 +14,10 @@ import numpy as np
 from .. import __version__, checks
 from ..arguments import Arguments
 from ..definitions import METADATA_KEY, versions
-from ..documents import open_documents
 from ..documents.reading_options import Reading, chosen_reading
 from ..documents.seams import find_seams
 from ..documents.skipped import count_skipped
+from ..documents.source import opened_leniently, refuse_without_effect
 from ..documents.sources import Sources
 from ..documents.writing_options import DECISIONS, ROWS, Writing, chosen_writing
 from ..engine.clock import Clock, Progress, with_bars
@@ -135,7 +135,8 @@ def passages(
     clock = Clock(progress, noun=None if workers is None else "task")
     columns = CorpusColumns(() if how.date is None else (how.date,), tuple(how.within), writing.by)
     given = [source] if other is None else [source, other]
-    inputs = [open_documents(each, reading=reading, other_columns=columns.names) for each in given][::-1]
+    inputs = [opened_leniently(each, reading, columns.names) for each in given][::-1]
+    refuse_without_effect(*inputs)
     for documents in inputs:
         if not documents.rewindable:
             raise InputError("an input is a stream and passages are placed by a second reading; pass a table or files")

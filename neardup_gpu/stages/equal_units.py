@@ -78,12 +78,6 @@ class UnitBlock:
         """The document of each unit, by its number in the block: int64."""
         return np.repeat(np.arange(self.num_documents), np.diff(self.first_unit))
 
-    @property
-    def numbers(self) -> np.ndarray:
-        """The number of each unit in its document: int64."""
-        sizes = np.diff(self.first_unit)
-        return np.arange(len(self.groups)) - np.repeat(self.first_unit[:-1], sizes)
-
     def compare_texts(self, texts: np.ndarray) -> None:
         """Note which units have the text of their source; `texts` has the fingerprint of each source."""
         if self.texts is not None:
@@ -150,8 +144,12 @@ class EqualUnits:
 
     def end_batch(self, places: Places, num_documents: int) -> np.ndarray:
         """End a batch, whose units have been added; returns the number of tokens of each document."""
-        nothing = np.empty((0, 2), np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64)
-        hashes, texts, tokens = (np.concatenate(each) for each in zip(nothing, *self._parts, strict=True))
+        if len(self._parts) == 1:
+            ((hashes, texts, tokens),) = self._parts
+            texts = texts if texts.base is None else texts.copy()  # which may keep hashes in memory
+        else:
+            nothing = np.empty((0, 2), np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64)
+            hashes, texts, tokens = (np.concatenate(each) for each in zip(nothing, *self._parts, strict=True))
         self._parts = []
         first_unit = np.searchsorted(places.owner, np.arange(num_documents + 1))
         bytes_of = (_narrow(each, np.int32) for each in (places.begin, places.end))
@@ -283,8 +281,10 @@ class EqualUnits:
 
     def _words(self, block: UnitBlock, rank: np.ndarray) -> np.ndarray:
         """Return a word for each unit that gives its priority: the rank of its document, and its number there."""
-        ranks = rank[block.first : block.first + block.num_documents]
-        return (np.repeat(ranks, np.diff(block.first_unit)) << 32) + block.numbers
+        firsts = (rank[block.first : block.first + block.num_documents] << 32) - block.first_unit[:-1]
+        words = np.repeat(firsts, np.diff(block.first_unit))
+        words += np.arange(len(words))
+        return words
 
     def _repeats(self, block: UnitBlock, words: np.ndarray, best: np.ndarray, recipe: Recipe) -> np.ndarray:
         """Return which units of the input repeat their source; both are given by the words of their priority."""

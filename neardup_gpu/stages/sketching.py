@@ -275,12 +275,20 @@ class Sketcher:
     def _sketch_each(self, sources: Sources, columns: Sequence[str]) -> tuple[Sketches, Sketches]:
         """Sketch the reference set, if there is one, and the input; keep some columns of the input."""
         most = batch_bytes(self.recipe, self.runtime) if self.max_bytes is None else self.max_bytes
-        known = sketches = Sketches()
+        known, made_of = Sketches(), self.recipe.shingles
+        sketches = known
         for number, documents in enumerate(sources.in_order, self.number):
             check_rows(sketches.documents + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
             own = columns if documents is sources.documents else ()
             wanted = [*own, *self.recipe.compared_columns]
-            units = units_in(documents, self.recipe.unit, wanted, most, at_least_one=self.store is not None)
+            units = units_in(
+                documents,
+                self.recipe.unit,
+                wanted,
+                most,
+                at_least_one=self.store is not None,
+                ends_lines=self.equal is not None and made_of.tokens == "words" and made_of.fold is None,
+            )
             staged = (self._piece(some, text, number) for some, text in self.runtime.staged(units))
             if self.equal is not None:
                 self.equal.end_reference()

@@ -153,6 +153,20 @@ def test_a_folder_gives_what_fits_the_format(tmp_path):
     assert nd.open_documents(tmp_path, reading=nd.Reading(input_format="csv", glob="*")).num_files == 4
 
 
+def test_options_without_effect_are_refused(tmp_path):
+    """A pattern needs a folder, and a delimiter and a header need CSV, in the input or in the reference set."""
+    for name, folder in (("a.jsonl", tmp_path), ("b.csv", tmp_path / "in")):
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes(AS[name.partition(".")[2]])
+    for option in ({"glob": "*"}, {"delimiter": ","}, {"header": False}):
+        with pytest.raises(nd.errors.ParameterError, match=f"^{next(iter(option))}: no .* is read; leave it out"):
+            nd.dedup(tmp_path / "a.jsonl", reading=nd.Reading(**option))
+        with pytest.raises(nd.errors.ParameterError, match="is read; leave it out"):
+            nd.open_documents(tmp_path / "a.jsonl", reading=nd.Reading(**option))
+    options = nd.Reading(glob="*", delimiter=",", id_column="id", text_columns="text")
+    assert nd.dedup(tmp_path / "a.jsonl", against=tmp_path / "in", reading=options).kept.num_rows == 0
+
+
 def test_no_such_format():
     with pytest.raises(nd.errors.ParameterError, match=r"^input_format 'xls' is not one of parquet, jsonl"):
         nd.open_documents("x", reading=nd.Reading(input_format="xls"))

@@ -13,6 +13,7 @@ from grids import pairs_of
 from pyarrow import feather
 
 from neardup_gpu import Index, Reading, Recipe, Workers, Writing, dedup
+from neardup_gpu.documents import jsonlines
 from neardup_gpu.errors import InputError
 from neardup_gpu.printable import readable_id
 
@@ -74,6 +75,21 @@ def test_whole_numbers_of_json_are_not_rounded(tmp_path):
         with pytest.raises(InputError, match=r"in.jsonl line 1: column 'h' holds a whole number that no type"):
             dedup(tmp_path / "in.jsonl", output=tmp_path / "bad", writing=Writing(counts=True))
     assert not (tmp_path / "bad").exists()
+
+
+def test_whole_numbers_of_json_next_to_fractions_in_another_block_or_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonlines, "BLOCK_BYTES", 100)
+    (tmp_path / "in").mkdir()
+    lines = [json.dumps({"text": "a", "h": {"n": [number]}}) + "\n" for number in [2**53 + 1, *range(20), 0.5]]
+    for files in ({"a": lines}, {"a": lines[:1], "b": lines[-1:]}):
+        for name, some in files.items():
+            (tmp_path / f"in/{name}.jsonl").write_text("".join(some))
+        with pytest.raises(
+            InputError, match=r"a.jsonl: column 'h.n' holds a whole number beyond 2\*\*53 and, in other"
+        ):
+            dedup(tmp_path / "in", output=tmp_path / "out", writing=Writing(output_format="parquet"))
+    (tmp_path / "in/a.jsonl").write_text("".join(lines[1:]))  # small whole numbers keep all digits
+    dedup(tmp_path / "in", output=tmp_path / "out", writing=Writing(output_format="parquet"))
 
 
 @pytest.mark.parametrize(
