@@ -177,8 +177,10 @@ class EqualUnits:
         """Put the units that wait into groups."""
         hashes = np.concatenate([self._known, *(each for _, each, _ in self._waiting)])
         first = identical.cpu(hashes)
-        is_first = first == np.arange(len(hashes))
-        groups = (np.cumsum(is_first) - 1)[first].astype(np.int32)
+        is_first = np.zeros(len(hashes), bool)
+        is_first[first] = True
+        groups = np.cumsum(is_first, dtype=np.int32)[first]
+        groups -= 1
         start = number = len(self._known)
         new = np.flatnonzero(is_first[number:])
         tokens = np.concatenate([each for *_, each in self._waiting] or [self.tokens])

@@ -275,8 +275,7 @@ class Sketcher:
     def _sketch_each(self, sources: Sources, columns: Sequence[str]) -> tuple[Sketches, Sketches]:
         """Sketch the reference set, if there is one, and the input; keep some columns of the input."""
         most = batch_bytes(self.recipe, self.runtime) if self.max_bytes is None else self.max_bytes
-        known, made_of = Sketches(), self.recipe.shingles
-        sketches = known
+        known = sketches = Sketches()
         for number, documents in enumerate(sources.in_order, self.number):
             check_rows(sketches.documents + (documents.num_rows or 0), "documents")  # which files say, or nobody yet
             own = columns if documents is sources.documents else ()
@@ -287,7 +286,7 @@ class Sketcher:
                 wanted,
                 most,
                 at_least_one=self.store is not None,
-                ends_lines=self.equal is not None and made_of.tokens == "words" and made_of.fold is None,
+                with_gaps=self._takes_gaps,
             )
             staged = (self._piece(some, text, number) for some, text in self.runtime.staged(units))
             if self.equal is not None:
@@ -296,6 +295,13 @@ class Sketcher:
             for name in ("stripped_pages", "replaced_text", "garbled_text", "left_out_records"):
                 setattr(sketches, name, getattr(documents, name))
         return known, sketches
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether bytes without words may follow a unit in its row; see `divided`."""
+        recipe = self.recipe
+        by_words = recipe.shingles.tokens == "words" and recipe.shingles.fold is None
+        return self.equal is not None and by_words and not recipe.method.equal_by and self.runtime.backend != "gpu"
 
     def _sketch(
         self, pieces: Iterator[_UnitPiece], known: Sketches, total: Callable[[], int | None], columns: Sequence[str]
@@ -456,7 +462,10 @@ class Sketcher:
             hashes = whole_text_hashes(text, recipe, backend)
         num_tokens, set_sizes = np.diff(self.runtime.fetch(tokens.offsets)), None
         if self.hashed and self.store is None:
-            of_texts = text_hashes_of(text, recipe, backend)
+            ends = piece.batch.ends
+            if ends is not None:
+                ends = ends[piece.span.first : piece.span.last] - piece.batch.text.offsets[piece.span.first]
+            of_texts = text_hashes_of(text, recipe, backend, ends)
             if not num_tokens.all() and piece.batch.places is None:  # a part without words is never cut
                 on_host = text_of(piece.batch.text, piece.span.first, piece.span.last)
                 mark_wordless(hashes, of_texts, on_host, np.flatnonzero(num_tokens == 0))
@@ -597,9 +606,17 @@ def can_repeat(recipe: Recipe, num_tokens: np.ndarray, text_hashes: np.ndarray, 
     return (num_tokens > 0) | (text_hashes != BLANK)
 
 
-def text_hashes_of(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
-    """Fingerprint whole texts: uint64, on the backend's device; see `kernels/texts.py`."""
-    return kernel(texts, backend)(text.values, text.offsets, recipe.material.documents[0])
+def text_hashes_of(text: Ragged, recipe: Recipe, backend: str | None, ends: np.ndarray | None = None) -> Any:
+    """Fingerprint whole texts: uint64, on the backend's device; see `kernels/texts.py`.
+
+    `ends` are those of `Units`, for the rows of `text`.
+    """
+    run, polynomial = kernel(texts, backend), recipe.material.documents[0]
+    if ends is None:
+        return run(text.values, text.offsets, polynomial)
+    bounds = np.empty(2 * len(ends) + 1, np.int64)  # units, and what is between
+    bounds[::2], bounds[1::2] = text.offsets, ends
+    return run(text.values, bounds, polynomial)[::2].copy()
 
 
 def whole_text_hashes(text: Ragged, recipe: Recipe, backend: str | None) -> Any:
