@@ -161,8 +161,10 @@ def apart(elements: Ragged, words: Any) -> Ragged:
     """Mix the group word of each document into its elements, which are written over.
 
     Elements of equal values stay as equal as they were. Words that stand for many elements are mixed in run by run,
-    others a block of documents at a time.
+    others a block of documents at a time. Words of one value are all 0 (see `Sketcher.alone`), and change nothing.
     """
+    if isinstance(words, np.ndarray) and not words.any():
+        return elements
     values, offsets = elements.values, elements.offsets
     xp = array_module(values)
     (words,) = same_device(values, words)

@@ -66,7 +66,8 @@ def group_words(columns: Sequence[pa.Array], source: int, first_row: int) -> tup
         missing |= codes < 0
         words = mix64_all(words ^ np.append(own, np.uint64(0))[codes])
     rows = np.flatnonzero(missing)
-    words[rows] = _words_of_rows(source, first_row, rows)
+    if len(rows):
+        words[rows] = _words_of_rows(source, first_row, rows)
     return words, len(rows)
 
 
@@ -92,9 +93,17 @@ def words_of_values(column: pa.Array, parameter: str = WITHIN) -> tuple[np.ndarr
 
     `parameter` names the column in messages.
     """
-    coded = _plain(column, parameter).dictionary_encode()
-    words = [xxhash.xxh3_64_intdigest(value.as_buffer()) for value in coded.dictionary]
-    return numpy_of(pc.fill_null(coded.indices, -1)).astype(np.int64), np.array(words, np.uint64)
+    try:
+        coded = column.dictionary_encode()
+    except pa.ArrowException:
+        coded = _plain(column, parameter).dictionary_encode()
+    values = _plain(coded.dictionary, parameter)  # few of them are converted
+    indices = pc.fill_null(coded.indices, -1) if coded.indices.null_count else coded.indices
+    codes = numpy_of(indices).astype(np.int64)
+    if values.null_count:
+        codes[np.append(numpy_of(values.is_null()), True)[codes]] = -1
+    words = [xxhash.xxh3_64_intdigest(value.as_buffer() or b"") for value in values]
+    return codes, np.array(words, np.uint64)
 
 
 def key_hashes(columns: Sequence[pa.Array], material: Material, source: int, first_row: int) -> tuple[np.ndarray, int]:
