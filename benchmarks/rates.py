@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from neardup_gpu import Recipe, Writing, __version__, dedup
 from neardup_gpu.planning.choices import COMPARED
-from neardup_gpu.planning.costs import Machines, items, load_rates, stage_names, stages
+from neardup_gpu.planning.costs import EQUAL_UNITS, UNITS, Machines, items, load_rates, stage_names, stages
 from neardup_gpu.planning.counts import Checked, Counts
 from neardup_gpu.planning.files import Shape, shape_of
 from neardup_gpu.store.exchange import num_rows, read_partition
@@ -59,8 +59,11 @@ WITHIN = 0.25
 Record = dict[str, Any]
 
 
-def write_documents(folder: Path, documents: int, files: int = FILES) -> int:
-    """Write made documents to Parquet files of one size each; returns the bytes of their text."""
+def write_documents(folder: Path, documents: int, files: int = FILES, line: int | None = None) -> int:
+    """Write made documents to Parquet files of one size each; returns the bytes of their text.
+
+    Their lines have `line` words; unless it is given, a document is a line.
+    """
     random, total = np.random.default_rng(1), 0
     words = np.array([f"w{number}" for number in range(50_000)])
     folder.mkdir(parents=True)
@@ -74,10 +77,18 @@ def write_documents(folder: Path, documents: int, files: int = FILES) -> int:
             found[row][random.integers(0, len(found[row]))] = "changed"
         for row in random.integers(1, rows, rows // 100).tolist():
             found[row] = found[row - 1]
-        texts = [" ".join(row) for row in found]
+        texts = [_text_of(row, line or len(row)) for row in found]
         total += sum(map(len, texts))
         pq.write_table(pa.table({"text": texts}), folder / f"{file}.parquet")
     return total
+
+
+def _in_turn(values: Sequence[str], size: int) -> list[Sequence[str]]:
+    return [values[place : place + size] for place in range(0, len(values), size)]
+
+
+def _text_of(words: Sequence[str], line: int) -> str:
+    return "\n".join(map(" ".join, _in_turn(words, line)))
 
 
 def run_tasks(
@@ -218,36 +229,72 @@ def bytes_of(column: pa.Array) -> int:
     return len(column) * column.type.bit_width // 8
 
 
-KINDS = [(method, spool) for method in COMPARED for spool in (False, True)]
+LINE = 8
+"""Words of a line, where parts of documents are compared."""
+
+PARTS: dict[str, dict[str, Any]] = {
+    UNITS: {"unit": "line", "threshold": 0.8},
+    EQUAL_UNITS: {"unit": "line", "threshold": 1.0},
+}
+"""What the recipes have of the rates of parts of documents, which are those of the method exact."""
 
 
-def name_of(method: str, spool: bool) -> str:
-    return f"{method}, spool" if spool else method
+class Kind(NamedTuple):
+    """A kind of job that has rates of its own."""
+
+    method: str
+    spool: bool = False
+    parts: str = ""
+
+    @property
+    def name(self) -> str:
+        return ", ".join(filter(None, (self.method, self.parts, "spool" if self.spool else "")))
+
+    @property
+    def compared(self) -> dict[str, Any]:
+        return PARTS.get(self.parts, {})
+
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe(method=self.method, **self.compared)
+
+    @property
+    def folder(self) -> str:
+        """The end of the name of the folder of its documents."""
+        return "-lines" if self.parts else ""
 
 
-def measured(folder: Path, work: Path, method: str, spool: bool) -> tuple[Shape, Counts, dict[str, list[float]]]:
+KINDS = [
+    *(Kind(method, spool) for method in COMPARED for spool in (False, True)),
+    *(Kind("exact", parts=parts) for parts in PARTS),
+]
+
+
+def measured(folder: Path, work: Path, kind: Kind) -> tuple[Shape, Counts, dict[str, list[float]]]:
     """The shape and the counts of a job, and the seconds of the tasks of each stage."""
-    shape = run_tasks(folder, work, method=method, slices=FILES, partitions=FILES, spool=spool)
+    made = {"slices": FILES, "partitions": FILES, "spool": kind.spool, **kind.compared}
+    shape = run_tasks(folder, work, method=kind.method, **made)
     seconds = {name: [record["seconds"] for record in records(work, name)] for name in stage_names(shape)}
     return shape, counted(work, shape), seconds
 
 
-def rates(folder: Path) -> dict[str, Any]:
-    """Measure all rates."""
+def rates(folder: Path, kinds: Sequence[Kind] = KINDS) -> dict[str, Any]:
+    """Measure all rates; of parts of documents only those of stages that have items, as others are like documents."""
     methods: dict[str, Any] = {}
     for documents in SIZES:
         write_documents(folder / str(documents), documents)
-    for method, spool in KINDS:
+        write_documents(folder / f"{documents}-lines", documents, line=LINE)
+    for kind in kinds:
         points: dict[str, list[tuple[float, float]]] = {}
-        measured(folder / str(SIZES[0]), folder / f"compiled-{method}-{spool}", method, spool)
-        for documents in SIZES:
-            shape, counts, seconds = measured(
-                folder / str(documents), folder / f"{documents}-{method}-{spool}", method, spool
-            )
-            for stage, of_tasks in seconds.items():
-                share = items(stage, counts, shape) / len(of_tasks)
-                points.setdefault(stage, []).append((share, min(of_tasks)))
-        methods[name_of(method, spool)] = {stage: _line(*found) for stage, found in points.items()}
+        for number, documents in enumerate((SIZES[0], *SIZES)):  # the first job compiles
+            work = folder / f"{number}-{kind.name}"
+            shape, counts, seconds = measured(folder / f"{documents}{kind.folder}", work, kind)
+            if number:
+                for stage, of_tasks in seconds.items():
+                    share = items(stage, counts, shape) / len(of_tasks)
+                    points.setdefault(stage, []).append((share, min(of_tasks)))
+        own = {stage: found for stage, found in points.items() if found[-1][0] or not kind.parts}
+        methods[kind.name] = {stage: _line(*found) for stage, found in own.items()}
     return methods
 
 
@@ -260,29 +307,32 @@ def _line(small: tuple[float, float], large: tuple[float, float]) -> dict[str, f
 
 
 TOGETHER = 20
-"""Short documents in a long one, by which what a byte takes is told from what a document takes."""
+"""Short documents, or lines, in a long one, by which what a byte takes is told from what a document takes."""
 
 
 def in_memory(folder: Path) -> dict[str, Any]:
-    """Seconds of `dedup` in memory: to start the command, and for each document and each byte of text."""
-    short, long = folder / "short", folder / "long"
-    num_bytes = write_documents(short, SIZES[-1])
-    long.mkdir()
+    """Seconds of `dedup` in memory: to start the command, and for each document or unit and each byte of text."""
+    short, long, lines = folder / "short", folder / "long", folder / "of-lines"
+    num_bytes, least, number = write_documents(short, SIZES[-1]), SIZES[-1] // TOGETHER, {short: SIZES[-1], lines: 0}
+    for each in (long, lines):
+        each.mkdir()
     for file in short.iterdir():
-        texts = pq.read_table(file)["text"].to_pylist()
-        joined = [" ".join(texts[row : row + TOGETHER]) for row in range(0, len(texts), TOGETHER)]
-        pq.write_table(pa.table({"text": joined}), long / file.name)
+        words = [" ".join(texts).split() for texts in _in_turn(pq.read_table(file)["text"].to_pylist(), TOGETHER)]
+        for each, line in ((long, None), (lines, LINE)):
+            texts = [_text_of(row, line or len(row)) for row in words]
+            pq.write_table(pa.table({"text": texts}), each / file.name)
+        number[lines] += sum(text.count("\n") + 1 for text in texts)
     methods = {}
-    for method in COMPARED:
-        dedup(short, method=method, engine="cpu")  # compiles
+    for kind in (each for each in KINDS if not each.spool):
+        most = lines if kind.parts else short
+        dedup(most, engine="cpu", recipe=kind.recipe)  # compiles
         few, many = (
-            min(_seconds(each, method, folder / f"{each.name}-{method}-{turn}") for turn in range(3))
-            for each in (long, short)
+            min(_seconds(each, kind.recipe, folder / f"{each.name}-{kind.name}-{turn}") for turn in range(5))
+            for each in (long, most)
         )
-        documents = SIZES[-1] - SIZES[-1] // TOGETHER
-        a_document = max(0.0, (many - few) / documents)
-        a_byte = max(0.0, few - a_document * SIZES[-1] / TOGETHER) / num_bytes
-        methods[method] = {"document_seconds": float(f"{a_document:.3g}"), "byte_seconds": float(f"{a_byte:.3g}")}
+        a_document = max(0.0, (many - few) / (number[most] - least))
+        a_byte = max(0.0, few - a_document * least) / num_bytes
+        methods[kind.name] = {"document_seconds": float(f"{a_document:.3g}"), "byte_seconds": float(f"{a_byte:.3g}")}
     begin = time.perf_counter()
     pq.write_table(pa.table({"text": ["to be", "or not to be"]}), folder / "two.parquet")
     command = [sys.executable, "-m", "neardup_gpu", "dedup", str(folder / "two.parquet"), "--dry-run", "--quiet"]
@@ -290,8 +340,8 @@ def in_memory(folder: Path) -> dict[str, Any]:
     return {"seconds": float(f"{time.perf_counter() - begin:.2g}"), "methods": methods}
 
 
-def _seconds(source: Path, method: str, output: Path) -> float:
-    return dedup(source, method=method, engine="cpu", output=output).report["seconds"]
+def _seconds(source: Path, recipe: Recipe, output: Path) -> float:
+    return dedup(source, engine="cpu", output=output, recipe=recipe).report["seconds"]
 
 
 def check(folder: Path) -> list[dict[str, Any]]:
@@ -300,15 +350,16 @@ def check(folder: Path) -> list[dict[str, Any]]:
     machines = Machines(nodes=1, cores=2, open_seconds=0)
     for documents in CHECKED:
         write_documents(folder / str(documents), documents)
-        for method, spool in KINDS:
-            work = folder / f"{documents}-{method}-{spool}"
-            shape, counts, seconds = measured(folder / str(documents), work, method, spool)
+        write_documents(folder / f"{documents}-lines", documents, line=LINE)
+        for kind in KINDS:
+            work = folder / f"{documents}-{kind.name}"
+            shape, counts, seconds = measured(folder / f"{documents}{kind.folder}", work, kind)
             planned = sum(stage.core_seconds for stage in stages(counts, shape, machines, known))
             took = sum(len(of_tasks) * min(of_tasks) for of_tasks in seconds.values())
-            row = {"documents": documents, "method": name_of(method, spool), "predicted": planned, "measured": took}
+            row = {"documents": documents, "method": kind.name, "predicted": planned, "measured": took}
             found.append(row)
             print(
-                f"{documents:9,}  {row['method']:15} {planned:8.2f} s {took:8.2f} s  {planned / took:.2f}", flush=True
+                f"{documents:9,}  {row['method']:18} {planned:8.2f} s {took:8.2f} s  {planned / took:.2f}", flush=True
             )
     return found
 

@@ -16,7 +16,7 @@ from neardup_gpu.engine.host import HostRuntime
 from neardup_gpu.errors import ParameterError
 from neardup_gpu.planning import forecast
 from neardup_gpu.planning.choices import COMPARED, SMALL_BLOCK, plan, small_blocks
-from neardup_gpu.planning.costs import Machines, stage_names, tasks_of
+from neardup_gpu.planning.costs import Machines, load_rates, stage_names, tasks_of
 from neardup_gpu.planning.counts import Workload
 from neardup_gpu.planning.files import Exchange, exchanges
 from neardup_gpu.stages import METHODS
@@ -215,6 +215,19 @@ def test_rates_are_those_given() -> None:
     made = plan(Workload(documents=1e6, text_bytes=10**8), machines=Machines(open_seconds=0), rates=known)
     [sketch] = [stage for stage in made.stages if stage.name == "sketch"]
     assert sketch.core_seconds == pytest.approx(0.001 * made.shape.slices + 1)
+
+
+def test_parts_of_documents_have_rates_of_their_own() -> None:
+    work, machines = Workload(documents=1e6, text_bytes=10**8, units=1e7), Machines(open_seconds=0)
+    slower = {stage: {**STAGE_RATES, "item_seconds": 3e-8} for stage in load_rates()["methods"]["exact"]}
+    known = {"methods": {"exact": dict.fromkeys(slower, STAGE_RATES), "exact, units": slower}}
+    for threshold, seconds in ((0.8, 3), (1.0, 1)):
+        recipe = Recipe(unit=Unit("line"), threshold=threshold)
+        made = plan(work, recipe, machines=machines, rates=known)
+        assert made.stages[0].core_seconds == pytest.approx(0.001 * made.shape.slices + seconds)
+    for method, is_borrowed in (("exact", False), ("minhash", True)):
+        notes = plan(work, Recipe(method=method, unit=Unit("line"), threshold=0.8)).notes
+        assert any(note.startswith("rates: those of whole documents") for note in notes) == is_borrowed
 
 
 @pytest.mark.parametrize(

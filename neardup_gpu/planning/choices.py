@@ -15,7 +15,7 @@ from ..recipe import Recipe
 from ..records import dataclass
 from ..report import count, duration, size
 from ..tasks.cutting import usual_partitions
-from .costs import Machines, StageCost, load_rates, measured_as, memory_of, stage_names, stages
+from .costs import Machines, StageCost, load_rates, measured_as, memory_of, of_units, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Exchange, Shape, exchanges, shape_of
 
@@ -230,11 +230,13 @@ def _largest(work: Workload, shape: Shape, threshold: float) -> float:
 
 def _borrowed(recipe: Recipe) -> list[str]:
     """Rates that were measured of another method."""
-    name = recipe.method.name
-    measured = measured_as(name, isinstance(recipe.method, Sketch), load_rates())
-    if measured == name:
-        return []
-    return [f"rates: those of {measured}, as those of {name} were not measured; times tell little"]
+    name, rates = recipe.method.name, load_rates()
+    measured = measured_as(name, isinstance(recipe.method, Sketch), rates)
+    if measured != name:
+        return [f"rates: those of {measured}, as those of {name} were not measured; times tell little"]
+    if recipe.unit.divides and of_units(measured, True, recipe.only_equal, rates) == measured:
+        return [f"rates: those of whole documents, as those of parts by {name} were not measured; times tell little"]
+    return []
 
 
 def _chosen(first: Shape, shape: Shape, used: int, usual: int) -> list[str]:

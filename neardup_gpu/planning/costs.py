@@ -146,9 +146,19 @@ LIKE = {
 """Stages whose rates were not measured, and similar stages for each; the first one with a known rate counts."""
 
 
+UNITS, EQUAL_UNITS = "units", "equal units"
+"""What the names of rates of jobs on parts of documents end with."""
+
+
 def measured_as(method: str, sketches: bool, rates: dict[str, Any]) -> str:
     """Return the method whose rates are taken: a method itself, or of its kind the one that was measured."""
     return method if method in rates["methods"] else "minhash" if sketches else "exact"
+
+
+def of_units(measured: str, divides: bool, only_equal: bool, rates: dict[str, Any]) -> str:
+    """Return the name of the rates of a measured method, those of parts of documents if there are such rates."""
+    name = f"{measured}, {EQUAL_UNITS if only_equal else UNITS}"
+    return name if divides and name in rates["methods"] else measured
 
 
 def items(stage: str, counts: Counts, shape: Shape) -> float:
@@ -231,6 +241,8 @@ def stages(counts: Counts, shape: Shape, machines: Machines, rates: dict[str, An
     made = {f"{each.stage} {each.what}": each for each in exchanges(counts, shape)}
     measured = measured_as(shape.method, shape.tables > 0, rates)
     of_method = rates["methods"][f"{measured}, spool" if shape.spool else measured]
+    if (of_parts := of_units(measured, shape.divides, shape.only_equal, rates)) != measured:
+        of_method = of_method | rates["methods"][of_parts]
     found = []
     for name in stage_names(shape):
         tasks = tasks_of(name, counts, shape)

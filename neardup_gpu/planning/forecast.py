@@ -31,7 +31,7 @@ from ..stages.joining import table_bits
 from ..tasks.cutting import usual_partitions
 from ..tasks.pairs import TOGETHER, TOGETHER_BYTES
 from ..text.unit_options import Unit
-from .costs import Machines, load_rates, memory_of, stage_names, stages
+from .costs import Machines, load_rates, memory_of, of_units, stage_names, stages
 from .counts import Counts, Workload, expected
 from .files import Shape, exchanges, shape_of
 
@@ -146,7 +146,8 @@ def in_memory(load: Load, recipe: Recipe, threads: int) -> Need:
             joined, spool = joined + COUNTED_BYTES * counts.shingles // (most + 1), 2 * spool
     held = max(first, joined + compared) + _of_documents(load, recipe) + _reading(load, threads)
     rates = load_rates()["in memory"]
-    rate = rates["methods"].get(method.name) or rates["methods"]["minhash"]
+    measured = method.name if method.name in rates["methods"] else "minhash"
+    rate = rates["methods"][of_units(measured, recipe.unit.divides, recipe.only_equal, rates)]
     seconds = counts.documents * rate["document_seconds"] + counts.text_bytes * rate["byte_seconds"]
     memory, disk = int(PROCESS + MARGIN * held), spool + again
     return Need(counts.documents, counts.text_bytes, memory, disk, rates["seconds"] + seconds)
