@@ -158,7 +158,7 @@ def _opened_set(reference: Reference, reading: Reading, compared: list[str]) -> 
                 return files
         for name, flag in (("text_columns", "--against-text-column"), ("id_column", "--against-id-column")):
             if (advice := f"Name one with {name}=...") in str(error):
-                own = f"name its column with {flag} of dedup, or Reference(reading=...)"
+                way = f"name its column with {flag} of dedup, or Reference(reading=...)"
                 problem = str(error).replace(f". {advice}", "").replace(f"; {advice.lower()}", "")
-                raise InputError(f"{problem}. The reference set is read like the input; {own}.") from None
+                raise InputError(f"{problem}. The reference set is read like the input; {way}.") from None
         raise

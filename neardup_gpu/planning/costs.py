@@ -147,7 +147,7 @@ LIKE = {
 
 
 UNITS, EQUAL_UNITS = "units", "equal units"
-"""What the names of rates of jobs on parts of documents end with."""
+"""The ends of the names of rates that jobs on parts of documents have."""
 
 
 def measured_as(method: str, sketches: bool, rates: dict[str, Any]) -> str:

@@ -223,7 +223,7 @@ def unit_parts(units: EqualUnits, ids: pa.Array, recipe: Recipe, *, against: Nam
 
 
 def _source_ids(ids: pa.Array, rows: pa.Array) -> pa.Array | pa.ChunkedArray:
-    """Return the ids of documents, many of which occur several times: strings as a dictionary."""
+    """Return the ids of documents, strings as a dictionary, as most documents occur several times."""
     numbers = rows.dictionary_encode()
     values = taken(ids, numbers.dictionary)
     if not pa.types.is_string(ids.type) or isinstance(values, pa.ChunkedArray):
